@@ -1,4 +1,7 @@
-/** Refuses circles of imports, also those of types alone. The floors of docs/architecture.md are in eslint.config.js. */
+/**
+ * Refuses circles of imports, also those of types alone. The floors of docs/architecture.md are in
+ * eslint.config.js.
+ */
 export default {
   forbidden: [{ name: 'no-circle', severity: 'error', from: {}, to: { circular: true } }],
   options: {

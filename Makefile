@@ -46,8 +46,8 @@ lint: $(installed) ## Formatting, lint rules, types, circular imports, words out
 quick-tests: $(built)
 	npm test --silent -- --testPathIgnorePatterns 'test/simulation/(?!first-seeds)'
 
-# Prettier and tsc check a file again only when that file, or a file that its types come from, has changed. ESLint has no such cache:
-# rules that use types judge a file by the files that it imports.
+# Prettier and tsc check a file again only when that file, or a file that its types come from, has
+# changed. ESLint has no such cache: rules that use types judge a file by the files that it imports.
 formatting: $(installed)
 	prettier --check --log-level warn --cache --cache-location .cache/prettier .
 

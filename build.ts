@@ -3,8 +3,9 @@ import { dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 
 /**
- * The client library's modules only define things, but don't say so, and a bundler has to keep what might do more: 5 MB of models of
- * which nothing is used. Its kubeconfig loader is all that is imported of it.
+ * The client library's modules only define things, but don't say so, and a bundler has to keep what
+ * might do more: 5 MB of models of which nothing is used. Its kubeconfig loader is all that is
+ * imported of it.
  */
 const leanClientLibrary: Plugin = {
   name: 'lean-client-library',
@@ -18,15 +19,22 @@ const leanClientLibrary: Plugin = {
   },
 };
 
-/** Shell programs are files beside the modules that read them. The bundle holds their text in place of the call that reads the file. */
+/**
+ * Shell programs are files beside the modules that read them. The bundle holds their text in place
+ * of the call that reads the file.
+ */
 const shellPrograms: Plugin = {
   name: 'shell-programs',
   setup(bundle) {
     const read = /readFileSync\(new URL\('(.+\.sh)', import\.meta\.url\), 'utf8'\)/g;
-    const textOf = (from: string, path: string) => JSON.stringify(readFileSync(join(dirname(from), path), 'utf8'));
+    const textOf = (from: string, path: string) =>
+      JSON.stringify(readFileSync(join(dirname(from), path), 'utf8'));
     bundle.onLoad({ filter: /[/\\](src|packages)[/\\].*\.ts$/ }, ({ path: from }) => {
-      const contents = readFileSync(from, 'utf8').replace(read, (_call, path: string) => textOf(from, path));
-      if (contents.includes(".sh', import.meta.url")) throw new Error(`${from} reads a shell program in another form`);
+      const contents = readFileSync(from, 'utf8').replace(read, (_call, path: string) =>
+        textOf(from, path),
+      );
+      if (contents.includes(".sh', import.meta.url"))
+        throw new Error(`${from} reads a shell program in another form`);
       return { contents, loader: 'ts' };
     });
   },
@@ -49,9 +57,12 @@ const common: BuildOptions = {
   logLevel: 'warning',
   plugins: [leanClientLibrary, shellPrograms],
   // Some dependencies are CommonJS and ask for Node's own modules.
-  banner: { js: "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);" },
+  banner: {
+    js: "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);",
+  },
 };
-// The container image of the operator and the gateway has `main.js` and `chunks`, that of the reference agent the files of its name.
+// The container image of the operator and the gateway has `main.js` and `chunks`, that of the
+// reference agent the files of its name.
 const { metafile } = await build({
   ...common,
   entryPoints: { main: 'src/main.ts', up: 'src/commands/up.ts' },

@@ -2,7 +2,8 @@ import eslint from '@eslint/js';
 import { createNodeResolver, importX } from 'eslint-plugin-import-x';
 import tseslint from 'typescript-eslint';
 
-// The floors of docs/architecture.md: imports only run down, and the rooms of one floor do not know each other.
+// The floors of docs/architecture.md: imports only run down, and the rooms of one floor do not know
+// each other.
 const floors = [
   ['src/main.ts'],
   ['src/commands'],
@@ -10,7 +11,8 @@ const floors = [
   ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
   ['packages/kube'],
 ];
-// The packages know nothing of the product. Apart from the local cluster and its agent, they are one floor below it.
+// The packages know nothing of the product. Apart from the local cluster and its agent, they are
+// one floor below it.
 const product = floors.flat().filter((room) => room.startsWith('src/'));
 const zones = floors.flatMap((rooms, floor) =>
   rooms.map((room) => ({
@@ -29,7 +31,10 @@ const throughDoors = {
   group: ['**/packages/**'],
   message: 'a package is imported by its name, through what its package.json exports',
 };
-const shellProgram = (selector) => ({ selector, message: 'a shell program is a .sh file beside its user, which shellcheck reads' });
+const shellProgram = (selector) => ({
+  selector,
+  message: 'a shell program is a .sh file beside its user, which shellcheck reads',
+});
 
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', '.data/', '.cache/', 'artifacts/'] },
@@ -37,7 +42,10 @@ export default tseslint.config(
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: {
-      parserOptions: { projectService: { allowDefaultProject: ['*.js', '.*.js'] }, tsconfigRootDir: import.meta.dirname },
+      parserOptions: {
+        projectService: { allowDefaultProject: ['*.js', '.*.js'] },
+        tsconfigRootDir: import.meta.dirname,
+      },
     },
     plugins: { 'import-x': importX },
     settings: {
@@ -45,13 +53,25 @@ export default tseslint.config(
       'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.js'] })],
     },
     rules: {
-      '@typescript-eslint/no-unused-vars': ['error', { ignoreRestSiblings: true, varsIgnorePattern: '^_' }],
-      'import-x/no-restricted-paths': ['error', { zones: zones.filter(({ from }) => from.length > 0) }],
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { ignoreRestSiblings: true, varsIgnorePattern: '^_' },
+      ],
+      'import-x/no-restricted-paths': [
+        'error',
+        { zones: zones.filter(({ from }) => from.length > 0) },
+      ],
       'import-x/no-default-export': 'error',
-      '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
       '@typescript-eslint/consistent-type-imports': 'error',
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
     },
   },
   {
@@ -60,12 +80,19 @@ export default tseslint.config(
       'no-restricted-imports': ['error', { patterns: [throughDoors] }],
       'no-restricted-syntax': [
         'error',
-        ...['Literal[value=/^#!|^set -[eu]/m]', 'TemplateElement[value.raw=/^#!|^set -[eu]/m]'].map(shellProgram),
+        ...['Literal[value=/^#!|^set -[eu]/m]', 'TemplateElement[value.raw=/^#!|^set -[eu]/m]'].map(
+          shellProgram,
+        ),
       ],
     },
   },
   {
-    files: ['*.js', '**/jest.config.ts', 'test/support/{*-reporter,sequencer}.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
+    files: [
+      '*.js',
+      '**/jest.config.ts',
+      'test/support/{*-reporter,sequencer}.ts',
+      'test/e2e/support/{setup,teardown,sequencer}.ts',
+    ],
     rules: { 'import-x/no-default-export': 'off' },
   },
   { files: ['*.js'], ...tseslint.configs.disableTypeChecked },

@@ -4,16 +4,26 @@ const config: Config = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
-    '\\.ts$': ['@swc/jest', { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' }, sourceMaps: 'inline' }],
+    '\\.ts$': [
+      '@swc/jest',
+      {
+        jsc: { target: 'es2024', parser: { syntax: 'typescript' } },
+        module: { type: 'es6' },
+        sourceMaps: 'inline',
+      },
+    ],
   },
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.cache/'],
-  // A busy machine takes ten times as long as a quiet one, and a test that hangs is seen soon enough.
+  // A busy machine takes ten times as long as a quiet one, and a test that hangs is seen soon
+  // enough.
   testTimeout: 60_000,
-  // Many tests wait for processes that they start, so more of them run at once than a small machine has cores.
+  // Many tests wait for processes that they start, so more of them run at once than a small machine
+  // has cores.
   maxWorkers: 4,
   testSequencer: '<rootDir>/test/support/sequencer.ts',
-  // Modules of a test file, and simulated processes that were killed, are never freed: some gigabytes over all files.
+  // Modules of a test file, and simulated processes that were killed, are never freed: some
+  // gigabytes over all files.
   workerIdleMemoryLimit: '800MB',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.ts'],
 };

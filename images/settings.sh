@@ -1,4 +1,5 @@
-# Settings of the other scripts of this folder: the tool that builds images, and the report of a failure.
+# Settings of the other scripts of this folder: the tool that builds images, and the report of a
+# failure.
 # shellcheck shell=bash
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,7 +18,8 @@ choose_tool() {
     command -v "$tool" >/dev/null || continue
     case $tool in
       docker) docker info >/dev/null 2>&1 || continue ;;
-      # Without a container runtime's rights, for instance in a VM of CI: no overlay mounts, no namespaces.
+      # Without a container runtime's rights, for instance in a VM of CI: no overlay mounts, no
+      # namespaces.
       buildah) export STORAGE_DRIVER=${STORAGE_DRIVER:-vfs} BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot} ;;
     esac
     return

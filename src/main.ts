@@ -9,7 +9,10 @@ import { ConfigError } from './config/environment.ts';
 
 const { version, description } = packageJson;
 
-/** Failures that a person can do something about are one line; everything else is a fault of ours and shows where. */
+/**
+ * Failures that a person can do something about are one line; everything else is a fault of ours
+ * and shows where.
+ */
 const explained = (error: unknown): string | undefined => {
   if (error instanceof CommandError || error instanceof ConfigError) return error.message;
   const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError'];
@@ -21,8 +24,12 @@ async function localCluster() {
   try {
     return await import('./commands/up.ts');
   } catch (error) {
-    if (!(error instanceof Error) || !('code' in error) || error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    throw new CommandError('the container image has no local cluster: run `make run` in a checkout of the repository', { cause: error });
+    if (!(error instanceof Error) || !('code' in error) || error.code !== 'ERR_MODULE_NOT_FOUND')
+      throw error;
+    throw new CommandError(
+      'the container image has no local cluster: run `make run` in a checkout of the repository',
+      { cause: error },
+    );
   }
 }
 
@@ -30,7 +37,9 @@ const program = new Command('conversation-operator').description(description).sh
 
 program
   .command('up')
-  .description('everything in one process on this machine, with an embedded control plane (PORT, DATA_DIR, LOG_LEVEL)')
+  .description(
+    'everything in one process on this machine, with an embedded control plane (PORT, DATA_DIR, LOG_LEVEL)',
+  )
   .action(async () => (await localCluster()).up({ version, programFolder: import.meta.dirname }));
 
 program
@@ -51,37 +60,58 @@ const inCluster = (command: Command) =>
 
 inCluster(keys.command('create').description('make a key and print it, once'))
   .requiredOption('--owner <name>', 'whose conversations the key opens')
-  .addOption(new Option('--role <role>', 'what it may do').choices(['user', 'admin']).default('user'))
+  .addOption(
+    new Option('--role <role>', 'what it may do').choices(['user', 'admin']).default('user'),
+  )
   .option('--description <text>', 'what it is for')
   .option('--expires-at <time>', 'when it stops working, for example 2027-01-31T00:00:00Z')
-  .action(async (options: CreateKeyOptions) => (await import('./commands/keys.ts')).createKey(options));
+  .action(async (options: CreateKeyOptions) =>
+    (await import('./commands/keys.ts')).createKey(options),
+  );
 
-inCluster(keys.command('list').description('show all keys, never their values')).action(async (options: ClusterOptions) =>
-  (await import('./commands/keys.ts')).listKeys(options),
+inCluster(keys.command('list').description('show all keys, never their values')).action(
+  async (options: ClusterOptions) => (await import('./commands/keys.ts')).listKeys(options),
 );
 
-inCluster(keys.command('revoke <name>').description('delete a key')).action(async (name: string, options: ClusterOptions) =>
-  (await import('./commands/keys.ts')).revokeKey(name, options),
+inCluster(keys.command('revoke <name>').description('delete a key')).action(
+  async (name: string, options: ClusterOptions) =>
+    (await import('./commands/keys.ts')).revokeKey(name, options),
 );
 
-const claims = program.command('claims').description("volume claims of sandboxes, in the sandboxes' namespace");
+const claims = program
+  .command('claims')
+  .description("volume claims of sandboxes, in the sandboxes' namespace");
 
-inCluster(claims.command('list').description('list all of them, and whether a sandbox uses them')).action(async (options: ClusterOptions) =>
+inCluster(
+  claims.command('list').description('list all of them, and whether a sandbox uses them'),
+).action(async (options: ClusterOptions) =>
   (await import('./commands/claims.ts')).listClaims(options),
 );
 
-inCluster(claims.command('prune [names...]').description('show those whose sandbox is gone, and delete them with --delete'))
+inCluster(
+  claims
+    .command('prune [names...]')
+    .description('show those whose sandbox is gone, and delete them with --delete'),
+)
   .option('--delete', 'delete them, and the files on them')
   .option('--retained', 'also those that a template has kept (storage.retain)')
   .option('--owner <name>', 'only those of this owner')
-  .option('--older-than <time>', 'only those that were made so long ago, for example 12h or 30d', '1d')
-  .action(async (names: readonly string[], options: PruneOptions) => (await import('./commands/claims.ts')).pruneClaims(names, options));
+  .option(
+    '--older-than <time>',
+    'only those that were made so long ago, for example 12h or 30d',
+    '1d',
+  )
+  .action(async (names: readonly string[], options: PruneOptions) =>
+    (await import('./commands/claims.ts')).pruneClaims(names, options),
+  );
 
 program
   .command('crds')
   .description('print the custom resource definitions')
   .option('-o, --output <folder>', 'write them into files')
-  .action(async (options: { readonly output?: string }) => (await import('./commands/crds.ts')).crds(options));
+  .action(async (options: { readonly output?: string }) =>
+    (await import('./commands/crds.ts')).crds(options),
+  );
 
 program
   .command('version')
@@ -93,7 +123,8 @@ program
 try {
   await program.parseAsync();
 } catch (error) {
-  const text = explained(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
+  const text =
+    explained(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
   for (const line of text.split('\n')) process.stderr.write(`conversation-operator: ${line}\n`);
   process.exitCode = 1;
 }

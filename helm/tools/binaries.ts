@@ -18,7 +18,12 @@ export function helmPath(version: HelmVersion): string {
   mkdirSync(cache, { recursive: true });
   const unpacked = mkdtempSync(join(cache, 'unpack-'));
   const layer = join(modules, '@aws-cdk', carriers[version], 'lib', 'layer.zip');
-  execFileSync('python3', ['-c', 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract("helm/helm", sys.argv[2])', layer, unpacked]);
+  execFileSync('python3', [
+    '-c',
+    'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract("helm/helm", sys.argv[2])',
+    layer,
+    unpacked,
+  ]);
   const helm = join(unpacked, 'helm', 'helm');
   chmodSync(helm, 0o755);
   // Concurrent processes write the same content, so that their order does not matter.

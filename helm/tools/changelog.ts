@@ -26,7 +26,9 @@ function isDate(text: string): boolean {
 /** Ordering of two semantic versions without a suffix. */
 function compareVersions(one: string, other: string): number {
   const [a, b] = [one, other].map((version) => version.split('.').map(Number));
-  return a?.map((part, index) => part - (b?.[index] ?? 0)).find((difference) => difference !== 0) ?? 0;
+  return (
+    a?.map((part, index) => part - (b?.[index] ?? 0)).find((difference) => difference !== 0) ?? 0
+  );
 }
 
 /** The changes of one section, or an error for a line that is none. */
@@ -36,11 +38,13 @@ function changesOf(lines: readonly string[], version: string): readonly Change[]
   for (const line of lines) {
     const heading = /^### (.*)$/.exec(line)?.[1];
     if (heading !== undefined) {
-      if (!isKind(heading)) throw new Error(`${version}: "${heading}" is none of ${kinds.join(', ')}`);
+      if (!isKind(heading))
+        throw new Error(`${version}: "${heading}" is none of ${kinds.join(', ')}`);
       if (seen.has(heading)) throw new Error(`${version}: "${heading}" occurs twice`);
       seen.set(heading, (texts = []));
     } else if (line.startsWith('- ')) {
-      if (texts === undefined) throw new Error(`${version}: a change precedes the headings: ${line}`);
+      if (texts === undefined)
+        throw new Error(`${version}: a change precedes the headings: ${line}`);
       texts.push(line.slice(2));
     } else if (line.startsWith('  ') && texts !== undefined && texts.length > 0) {
       texts.push(`${texts.pop() ?? ''} ${line.trim()}`);
@@ -53,7 +57,10 @@ function changesOf(lines: readonly string[], version: string): readonly Change[]
   return [...seen].flatMap(([kind, list]) => list.map((text) => ({ kind, text })));
 }
 
-/** The releases of a changelog, the newest first. Throws an error that names the first fault of its form. */
+/**
+ * The releases of a changelog, the newest first. Throws an error that names the first fault of its
+ * form.
+ */
 export function parseChangelog(text: string): readonly Release[] {
   const lines = text.split('\n');
   const links = lines.flatMap((line) => /^\[([^\]]+)\]: https:\/\/\S+$/.exec(line)?.[1] ?? []);
@@ -63,11 +70,19 @@ export function parseChangelog(text: string): readonly Release[] {
     .split(/^## /m);
   const releases = sections.map((section): Release => {
     const [heading = '', ...body] = section.trimEnd().split('\n');
-    const [, version, date] = /^\[(Unreleased|\d+\.\d+\.\d+)\](?: - (\d{4}-\d{2}-\d{2}))?$/.exec(heading) ?? [];
-    if (version === undefined) throw new Error(`neither [Unreleased] nor [VERSION] - DATE: ${heading}`);
-    if ((version === 'Unreleased') !== (date === undefined)) throw new Error(`${version}: a version has a date, and Unreleased has none`);
+    const [, version, date] =
+      /^\[(Unreleased|\d+\.\d+\.\d+)\](?: - (\d{4}-\d{2}-\d{2}))?$/.exec(heading) ?? [];
+    if (version === undefined)
+      throw new Error(`neither [Unreleased] nor [VERSION] - DATE: ${heading}`);
+    if ((version === 'Unreleased') !== (date === undefined))
+      throw new Error(`${version}: a version has a date, and Unreleased has none`);
     if (date !== undefined && !isDate(date)) throw new Error(`${version}: ${date} is no date`);
-    return { version, date, changes: changesOf(body, version), notes: `${body.join('\n').trim()}\n` };
+    return {
+      version,
+      date,
+      changes: changesOf(body, version),
+      notes: `${body.join('\n').trim()}\n`,
+    };
   });
   const [first, ...released] = releases;
   if (!text.startsWith('# Changelog\n')) throw new Error('the title is not "# Changelog"');
@@ -76,7 +91,11 @@ export function parseChangelog(text: string): readonly Release[] {
     if (changes.length === 0) throw new Error(`${version}: no change`);
     const next = released[index + 1];
     if (next === undefined) break;
-    if (next.version === 'Unreleased' || compareVersions(version, next.version) <= 0 || date < (next.date ?? ''))
+    if (
+      next.version === 'Unreleased' ||
+      compareVersions(version, next.version) <= 0 ||
+      date < (next.date ?? '')
+    )
       throw new Error(`${next.version} follows ${version}`);
   }
   const unknown = links.find((link) => !releases.some(({ version }) => version === link));

@@ -6,9 +6,13 @@ import { renderChart } from './render.ts';
 export const chartCrds = crdFiles;
 
 const name = 'conversation-operator';
-const notice = '# Rendered from helm/conversation-operator by `make manifests`. Do not edit; docs/install.md says how to apply.\n';
+const notice =
+  '# Rendered from helm/conversation-operator by `make manifests`. Do not edit; docs/install.md says how to apply.\n';
 
-/** Plain YAML has no generated Secrets: users create them by hand, and the first key by `conversation-operator keys create`. */
+/**
+ * Plain YAML has no generated Secrets: users create them by hand, and the first key by
+ * `conversation-operator keys create`.
+ */
 const values = {
   masterKey: { existingSecret: `${name}-master-key` },
   firstKey: { create: false },
@@ -44,19 +48,36 @@ function without(field: string, map: Readonly<Record<string, string>>, ...names:
   return left.length === 0 ? {} : { [field]: Object.fromEntries(left) };
 }
 
-/** The namespace that `helm install --create-namespace` creates; the chart itself creates that of the sandboxes. */
+/**
+ * The namespace that `helm install --create-namespace` creates; the chart itself creates that of
+ * the sandboxes.
+ */
 const ownNamespace = {
   apiVersion: 'v1',
   kind: 'Namespace',
-  metadata: { name, labels: { 'pod-security.kubernetes.io/enforce': 'restricted', 'pod-security.kubernetes.io/warn': 'restricted' } },
+  metadata: {
+    name,
+    labels: {
+      'pod-security.kubernetes.io/enforce': 'restricted',
+      'pod-security.kubernetes.io/warn': 'restricted',
+    },
+  },
 };
 
-const documentOf = (resource: object): string => `---\n${stringify(resource, { lineWidth: 0, aliasDuplicateObjects: false })}`;
+const documentOf = (resource: object): string =>
+  `---\n${stringify(resource, { lineWidth: 0, aliasDuplicateObjects: false })}`;
 
 /** File name → YAML: the chart with its defaults for `kubectl apply`, in the order of the names. */
 export async function manifests(): Promise<ReadonlyMap<string, string>> {
-  const rendered = await renderChart(4, { release: name, namespace: name, values, apiVersions: ['conversation-operator.dev/v1alpha1'] });
-  const files = new Map<string, string>([[fileOf(ownNamespace.kind), `${notice}${documentOf(ownNamespace)}`]]);
+  const rendered = await renderChart(4, {
+    release: name,
+    namespace: name,
+    values,
+    apiVersions: ['conversation-operator.dev/v1alpha1'],
+  });
+  const files = new Map<string, string>([
+    [fileOf(ownNamespace.kind), `${notice}${documentOf(ownNamespace)}`],
+  ]);
   for (const document of parseAllDocuments(rendered)) {
     const resource = renderedSchema.nullable().parse(document.toJS());
     if (resource === null || resource.kind === 'Pod') continue;

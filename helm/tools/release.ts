@@ -13,14 +13,22 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 const asYaml = (value: unknown): string => yamlOf(value, { lineWidth: 0 });
 
 const packageSchema = z.object({ version: z.string() });
-const chartSchema = z.looseObject({ version: z.string(), appVersion: z.string(), annotations: z.record(z.string(), z.string()) });
+const chartSchema = z.looseObject({
+  version: z.string(),
+  appVersion: z.string(),
+  annotations: z.record(z.string(), z.string()),
+});
 const chartYaml = () => chartSchema.parse(parse(read(`${chart}/Chart.yaml`)));
 
 export const releases = (): readonly Release[] => parseChangelog(read('CHANGELOG.md'));
 
 /** Every place that names the version of the project, with the versions that it names. */
 export function versions(): ReadonlyMap<string, string> {
-  const packages = ['.', ...z.object({ workspaces: z.array(z.string()) }).parse(JSON.parse(read('package.json'))).workspaces];
+  const packages = [
+    '.',
+    ...z.object({ workspaces: z.array(z.string()) }).parse(JSON.parse(read('package.json')))
+      .workspaces,
+  ];
   const { version, appVersion } = chartYaml();
   const newest = releases().find(({ date }) => date !== undefined);
   const imageTag = /\/conversation-operator(?:-\w+)?:(\d+\.\d+\.\d+)/g;
@@ -34,15 +42,25 @@ export function versions(): ReadonlyMap<string, string> {
     ['Chart.yaml appVersion', appVersion],
     ...(newest === undefined ? [] : [['CHANGELOG.md', newest.version] as const]),
     ...['README.md', 'docs/install.md', 'manifests/examples/openhands.yaml'].flatMap((path) =>
-      [...read(path).matchAll(imageTag)].map(([image, tag = '']): [string, string] => [`${path}: ${image}`, tag]),
+      [...read(path).matchAll(imageTag)].map(([image, tag = '']): [string, string] => [
+        `${path}: ${image}`,
+        tag,
+      ]),
     ),
   ]);
 }
 
-/** The differences between a tag and the version that each place names; a tag also needs its section in the changelog. */
+/**
+ * The differences between a tag and the version that each place names; a tag also needs its section
+ * in the changelog.
+ */
 export function faultsOf(tag: string): readonly string[] {
-  const named = [...versions()].flatMap(([place, version]) => (`v${version}` === tag ? [] : [`${place} has ${version}`]));
-  return releases().some(({ version }) => `v${version}` === tag) ? named : [...named, `CHANGELOG.md has no section for ${tag}`];
+  const named = [...versions()].flatMap(([place, version]) =>
+    `v${version}` === tag ? [] : [`${place} has ${version}`],
+  );
+  return releases().some(({ version }) => `v${version}` === tag)
+    ? named
+    : [...named, `CHANGELOG.md has no section for ${tag}`];
 }
 
 /** The section of a release in the changelog. */
@@ -53,12 +71,25 @@ export function notesOf(tag: string, list = releases()): string {
 }
 
 /** Annotations that Artifact Hub reads. A signature of cosign beside the chart needs none. */
-export function annotationsOf(registry: string, version: string, list = releases()): Readonly<Record<string, string>> {
-  const image = (name: string, suffix = '') => ({ name, image: `${registry}/conversation-operator${suffix}:${version}` });
+export function annotationsOf(
+  registry: string,
+  version: string,
+  list = releases(),
+): Readonly<Record<string, string>> {
+  const image = (name: string, suffix = '') => ({
+    name,
+    image: `${registry}/conversation-operator${suffix}:${version}`,
+  });
   const changes = list.find((release) => release.version === version)?.changes ?? [];
   return {
-    'artifacthub.io/images': asYaml([image('operator'), image('agent', '-agent'), image('openhands', '-openhands')]),
-    'artifacthub.io/changes': asYaml(changes.map(({ kind, text }) => ({ kind: kind.toLowerCase(), description: text }))),
+    'artifacthub.io/images': asYaml([
+      image('operator'),
+      image('agent', '-agent'),
+      image('openhands', '-openhands'),
+    ]),
+    'artifacthub.io/changes': asYaml(
+      changes.map(({ kind, text }) => ({ kind: kind.toLowerCase(), description: text })),
+    ),
     'artifacthub.io/crds': asYaml(
       definitions.map((definition) => ({
         kind: definition.kind,
@@ -71,16 +102,26 @@ export function annotationsOf(registry: string, version: string, list = releases
   };
 }
 
-/** Copies the chart into a folder, with the images of a registry as its defaults, and with the annotations of its release. */
+/**
+ * Copies the chart into a folder, with the images of a registry as its defaults, and with the
+ * annotations of its release.
+ */
 export function writeChart(folder: string, registry: string, source?: string): void {
   cpSync(join(root, chart), folder, { recursive: true });
-  const values = read(`${chart}/values.yaml`).replace(/^( +repository: )(?=conversation-operator)/gm, `$1${registry}/`);
+  const values = read(`${chart}/values.yaml`).replace(
+    /^( +repository: )(?=conversation-operator)/gm,
+    `$1${registry}/`,
+  );
   writeFileSync(join(folder, 'values.yaml'), values);
   const { annotations, ...rest } = chartYaml();
   const origin = source === undefined ? {} : { home: source, sources: [source] };
   writeFileSync(
     join(folder, 'Chart.yaml'),
-    asYaml({ ...rest, ...origin, annotations: { ...annotations, ...annotationsOf(registry, rest.version) } }),
+    asYaml({
+      ...rest,
+      ...origin,
+      annotations: { ...annotations, ...annotationsOf(registry, rest.version) },
+    }),
   );
 }
 
@@ -93,7 +134,8 @@ function main([command, first = '', second = '', third]: readonly string[]): voi
   switch (command) {
     case 'check': {
       const faults = faultsOf(first);
-      if (faults.length > 0) throw new Error(`The tag ${first} does not fit:\n${faults.join('\n')}`);
+      if (faults.length > 0)
+        throw new Error(`The tag ${first} does not fit:\n${faults.join('\n')}`);
       return;
     }
     case 'notes':

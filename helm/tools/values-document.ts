@@ -5,7 +5,10 @@ import { isMap, isScalar, parseDocument, type Node, type Pair, type YAMLMap } fr
 import { z } from 'zod';
 import { chartFolder } from './render.ts';
 
-/** The part of the JSON schema that the document needs: named properties, and whether others are allowed. */
+/**
+ * The part of the JSON schema that the document needs: named properties, and whether others are
+ * allowed.
+ */
 interface Schema {
   readonly $ref?: string | undefined;
   readonly properties?: Readonly<Record<string, Schema>> | undefined;
@@ -21,7 +24,8 @@ const schemaSchema: z.ZodType<Schema> = z.lazy(() =>
 
 const readChart = (name: string): string => readFileSync(join(chartFolder, name), 'utf8');
 
-export const valuesSchema = (): Schema => schemaSchema.parse(JSON.parse(readChart('values.schema.json')));
+export const valuesSchema = (): Schema =>
+  schemaSchema.parse(JSON.parse(readChart('values.schema.json')));
 
 export interface Value {
   readonly path: readonly string[];
@@ -39,10 +43,15 @@ const text = (comment: string | null | undefined): string =>
     .trim() ?? '';
 
 /** Every value of values.yaml in its order; what the schema leaves open is one value as a whole. */
-export function chartValues(): { readonly values: readonly Value[]; readonly groups: ReadonlyMap<string, string> } {
+export function chartValues(): {
+  readonly values: readonly Value[];
+  readonly groups: ReadonlyMap<string, string>;
+} {
   const root = valuesSchema();
   const resolve = (schema: Schema | undefined): Schema | undefined =>
-    schema?.$ref === undefined ? schema : root.definitions?.[schema.$ref.replace('#/definitions/', '')];
+    schema?.$ref === undefined
+      ? schema
+      : root.definitions?.[schema.$ref.replace('#/definitions/', '')];
   const values: Value[] = [];
   const groups = new Map<string, string>();
   const walk = (map: YAMLMap, schema: Schema, path: readonly string[]): void => {
@@ -50,7 +59,9 @@ export function chartValues(): { readonly values: readonly Value[]; readonly gro
       const { key, value } = pair as Pair<Node, Node | null>;
       const name = String(isScalar(key) ? key.value : key);
       // The comment before the first entry belongs to the map, in the eyes of the parser.
-      const description = text(key.commentBefore ?? (index === 0 && path.length > 0 ? map.commentBefore : undefined));
+      const description = text(
+        key.commentBefore ?? (index === 0 && path.length > 0 ? map.commentBefore : undefined),
+      );
       const inner = resolve(schema.properties?.[name]);
       const here = [...path, name];
       if (isMap(value) && inner?.properties !== undefined && !isLeaf(name)) {
@@ -86,17 +97,26 @@ export async function valuesDocument(): Promise<string> {
     const group = path.length === 1 ? 'General' : top;
     if (group !== section) {
       section = group;
-      lines.push('', `## ${group}`, '', ...(groups.get(group) ? [groups.get(group) ?? '', ''] : []));
+      lines.push(
+        '',
+        `## ${group}`,
+        '',
+        ...(groups.get(group) ? [groups.get(group) ?? '', ''] : []),
+      );
       lines.push('| value | default | |', '| --- | --- | --- |');
     }
     const parents = path
       .slice(0, -1)
       .map((_, index) => path.slice(0, index + 1).join('.'))
       .filter((parent) => parent !== top);
-    const about = [...parents.map((parent) => groups.get(parent) ?? ''), description].filter((each) => each !== '').join(' ');
+    const about = [...parents.map((parent) => groups.get(parent) ?? ''), description]
+      .filter((each) => each !== '')
+      .join(' ');
     const shown = fallback === '""' ? '' : `\`${fallback}\``;
-    lines.push(`| \`${path.join('.')}\` | ${shown.replaceAll('|', '\\|')} | ${about.replaceAll('|', '\\|')} |`);
+    lines.push(
+      `| \`${path.join('.')}\` | ${shown.replaceAll('|', '\\|')} | ${about.replaceAll('|', '\\|')} |`,
+    );
   }
-  const style = await resolveConfig(join(chartFolder, '../../package.json'));
+  const style = await resolveConfig(join(chartFolder, '../../docs/values.md'));
   return format(`${lines.join('\n')}\n`, { ...style, parser: 'markdown' });
 }

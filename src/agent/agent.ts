@@ -17,7 +17,10 @@ export interface AgentEndpoint {
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
-/** Receiver of an agent's webhooks: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with the agent's session key. */
+/**
+ * Receiver of an agent's webhooks: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with
+ * the agent's session key.
+ */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -29,7 +32,10 @@ export interface AgentWebhook {
   readonly retries?: number;
   /** Delay before each retry; whole seconds. */
   readonly retryDelaySeconds?: number;
-  /** Maximum events and bytes that the agent keeps while the receiver is away; the agent drops the oldest events beyond them. */
+  /**
+   * Maximum events and bytes that the agent keeps while the receiver is away; the agent drops the
+   * oldest events beyond them.
+   */
   readonly maxQueuedEvents?: number;
   readonly maxQueuedBytes?: number;
   /** Maximum bytes of one request, unless a single event is larger. */
@@ -49,7 +55,10 @@ export interface AgentInit {
 }
 
 export interface AgentCommand {
-  /** Program for /bin/sh, which may be dash. The agent stores the text in clear, so the text never contains a secret. */
+  /**
+   * Program for /bin/sh, which may be dash. The agent stores the text in clear, so the text never
+   * contains a secret.
+   */
   readonly command: string;
   /** Absent: the agent's own working directory. */
   readonly cwd?: string;
@@ -88,14 +97,23 @@ export interface AgentLlm {
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
-  /** UID of the resource. The client rejects a conversation that the agent knows under the same id and another UID. */
+  /**
+   * UID of the resource. The client rejects a conversation that the agent knows under the same id
+   * and another UID.
+   */
   readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;
-  /** Absent: the default model of the agent. The call fails with `unconfigured` when the agent has none. */
+  /**
+   * Absent: the default model of the agent. The call fails with `unconfigured` when the agent has
+   * none.
+   */
   readonly llm?: AgentLlm | undefined;
   readonly systemMessageSuffix?: string | undefined;
-  /** Names of the tools. Absent: the agent's choice. The client rejects a tool that the agent does not have. */
+  /**
+   * Names of the tools. Absent: the agent's choice. The client rejects a tool that the agent does
+   * not have.
+   */
   readonly tools?: readonly string[] | undefined;
   /** Absent: the agent's choice. */
   readonly confirmationPolicy?: ConfirmationPolicy | undefined;
@@ -105,7 +123,10 @@ export interface NewAgentConversation {
   readonly loadProjectSkills?: boolean | undefined;
   /** Result of `hookConfig`. */
   readonly hookConfig?: Readonly<Record<string, unknown>> | undefined;
-  /** The client omits keys with other characters than lower-case letters and digits, because the agent rejects them. */
+  /**
+   * The client omits keys with other characters than lower-case letters and digits, because the
+   * agent rejects them.
+   */
   readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly secrets?: Readonly<Record<string, string>> | undefined;
 }
@@ -117,7 +138,10 @@ export interface AgentMetrics {
   readonly completionTokens: number;
 }
 
-/** A conversation as the agent last stored it. The copy lags up to one step behind: ignore a terminal status within 1 s of `run` or a message. */
+/**
+ * A conversation as the agent last stored it. The copy lags up to one step behind: ignore a
+ * terminal status within 1 s of `run` or a message.
+ */
 export interface AgentConversation {
   /** 32 hex digits. */
   readonly id: string;
@@ -144,7 +168,10 @@ export interface AgentFailure {
 }
 
 export interface AgentServerInfo {
-  /** Time since the last event. The value also grows during long tool calls: an agent is idle when in addition no run is `running`. */
+  /**
+   * Time since the last event. The value also grows during long tool calls: an agent is idle when
+   * in addition no run is `running`.
+   */
   readonly idleSeconds: number;
   readonly uptimeSeconds: number;
   readonly version: string;
@@ -154,7 +181,10 @@ export interface AgentServerInfo {
 
 export interface AgentUserMessage {
   readonly id: string;
-  /** The agent's local time, without a zone. Only comparisons with other events of the same agent are valid. */
+  /**
+   * The agent's local time, without a zone. Only comparisons with other events of the same agent
+   * are valid.
+   */
   readonly timestamp: string;
   readonly text: string;
 }
@@ -164,18 +194,29 @@ export interface AgentCallOptions {
 }
 
 /**
- * The calls of the operator to an agent of any kind. Every method throws `AgentError` and has a deadline of its own. No method retries
- * a request that the agent could execute twice.
+ * The calls of the operator to an agent of any kind. Every method throws `AgentError` and has a
+ * deadline of its own. No method retries a request that the agent could execute twice.
  */
 export interface AgentClient {
   /** Never throws for an agent that does not answer. No key needed. */
   probe(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentState>;
-  /** Succeeds also when the agent has this session key already, or has keys from its environment. */
+  /**
+   * Succeeds also when the agent has this session key already, or has keys from its environment.
+   */
   initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions): Promise<void>;
   /** A failing command is a result. Aborting does not stop the command. */
-  execute(endpoint: AgentEndpoint, command: AgentCommand, options?: AgentCallOptions): Promise<AgentCommandResult>;
+  execute(
+    endpoint: AgentEndpoint,
+    command: AgentCommand,
+    options?: AgentCallOptions,
+  ): Promise<AgentCommandResult>;
   /** Writes a small file whole, and the folders above it. `path` is absolute, in the sandbox. */
-  writeFile(endpoint: AgentEndpoint, path: string, text: string, options?: AgentCallOptions): Promise<void>;
+  writeFile(
+    endpoint: AgentEndpoint,
+    path: string,
+    text: string,
+    options?: AgentCallOptions,
+  ): Promise<void>;
   /** The hooks of a repository; undefined when it has none. */
   hookConfig(
     endpoint: AgentEndpoint,
@@ -183,8 +224,9 @@ export interface AgentClient {
     options?: AgentCallOptions,
   ): Promise<Readonly<Record<string, unknown>> | undefined>;
   /**
-   * Creates the conversation with its first message, or returns the existing one with this id. A caller that retries until success
-   * creates both exactly once. `busy` means that an earlier call may still be under way: retry after some seconds.
+   * Creates the conversation with its first message, or returns the existing one with this id. A
+   * caller that retries until success creates both exactly once. `busy` means that an earlier call
+   * may still be under way: retry after some seconds.
    */
   createConversation(
     endpoint: AgentEndpoint,
@@ -192,22 +234,30 @@ export interface AgentClient {
     options?: AgentCallOptions,
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }>;
   /** Undefined when the agent does not know the conversation. */
-  conversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentConversation | undefined>;
+  conversation(
+    endpoint: AgentEndpoint,
+    id: string,
+    options?: AgentCallOptions,
+  ): Promise<AgentConversation | undefined>;
   /** Up to 50 conversations by one request, in the order of the ids. */
   conversations(
     endpoint: AgentEndpoint,
     ids: readonly string[],
     options?: AgentCallOptions,
   ): Promise<readonly (AgentConversation | undefined)[]>;
-  /** Starts or continues a run; does nothing when one is running or finished. `busy` means too many runs: retry later. */
+  /**
+   * Starts or continues a run; does nothing when one is running or finished. `busy` means too many
+   * runs: retry later.
+   */
   run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /** Waits for the running tool call to end: up to 5 min. */
   pause(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /** Kills the running tool call and pauses; nothing happens when nothing runs. */
   interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /**
-   * Waits for the running tool call to end: up to 5 min. Not idempotent: when the outcome is unknown, read `userMessages` before a
-   * retry. `started: false` means that the agent stored the message and has too many runs: call `run` later, do not send again.
+   * Waits for the running tool call to end: up to 5 min. Not idempotent: when the outcome is
+   * unknown, read `userMessages` before a retry. `started: false` means that the agent stored the
+   * message and has too many runs: call `run` later, do not send again.
    */
   sendMessage(
     endpoint: AgentEndpoint,
@@ -216,7 +266,12 @@ export interface AgentClient {
     options?: AgentCallOptions,
   ): Promise<{ readonly started: boolean }>;
   /** The user's messages, newest first; at most `limit` (up to 100). */
-  userMessages(endpoint: AgentEndpoint, id: string, limit: number, options?: AgentCallOptions): Promise<readonly AgentUserMessage[]>;
+  userMessages(
+    endpoint: AgentEndpoint,
+    id: string,
+    limit: number,
+    options?: AgentCallOptions,
+  ): Promise<readonly AgentUserMessage[]>;
   /** The user's messages that came after this one, or all of them, oldest first; at most 200. */
   userMessagesAfter(
     endpoint: AgentEndpoint,
@@ -225,20 +280,53 @@ export interface AgentClient {
     options?: AgentCallOptions,
   ): Promise<readonly AgentUserMessage[]>;
   /**
-   * Reason of the last run's failure. Undefined for a conversation in status `error` means that the agent was killed during the run,
-   * which `run` continues.
+   * Reason of the last run's failure. Undefined for a conversation in status `error` means that the
+   * agent was killed during the run, which `run` continues.
    */
-  lastError(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentFailure | undefined>;
-  /** The conversation uses this model and key from its next model call on. A run under way continues. */
-  useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions): Promise<void>;
-  /** Succeeds also when the conversation does not exist. Keeps the working directory. Waits for the running tool call: up to 5 min. */
-  deleteConversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
+  lastError(
+    endpoint: AgentEndpoint,
+    id: string,
+    options?: AgentCallOptions,
+  ): Promise<AgentFailure | undefined>;
+  /**
+   * The conversation uses this model and key from its next model call on. A run under way
+   * continues.
+   */
+  useLlm(
+    endpoint: AgentEndpoint,
+    id: string,
+    llm: AgentLlm,
+    options?: AgentCallOptions,
+  ): Promise<void>;
+  /**
+   * Succeeds also when the conversation does not exist. Keeps the working directory. Waits for the
+   * running tool call: up to 5 min.
+   */
+  deleteConversation(
+    endpoint: AgentEndpoint,
+    id: string,
+    options?: AgentCallOptions,
+  ): Promise<void>;
   serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentServerInfo>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
-  runningConversations(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<readonly string[]>;
+  runningConversations(
+    endpoint: AgentEndpoint,
+    options?: AgentCallOptions,
+  ): Promise<readonly string[]>;
   /** Ids (32 hex digits) of the conversations in status `waiting_for_confirmation`. */
-  waitingConversations(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<readonly string[]>;
-  /** Rejects the actions that wait for a confirmation: then the conversation is `idle`, and the model learns the reason when it runs. */
-  rejectPending(endpoint: AgentEndpoint, id: string, reason: string, options?: AgentCallOptions): Promise<void>;
+  waitingConversations(
+    endpoint: AgentEndpoint,
+    options?: AgentCallOptions,
+  ): Promise<readonly string[]>;
+  /**
+   * Rejects the actions that wait for a confirmation: then the conversation is `idle`, and the
+   * model learns the reason when it runs.
+   */
+  rejectPending(
+    endpoint: AgentEndpoint,
+    id: string,
+    reason: string,
+    options?: AgentCallOptions,
+  ): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /**
- * How long a call may take, and whether its caller has given it up: one signal for both. Lighter than `AbortSignal.any`, whose
- * bookkeeping costs as much as the rest of a call. Has to be ended when the call is over.
+ * How long a call may take, and whether its caller has given it up: one signal for both. Lighter
+ * than `AbortSignal.any`, whose bookkeeping costs as much as the rest of a call. Has to be ended
+ * when the call is over.
  */
 export class Deadline {
   readonly #controller = new AbortController();

@@ -5,8 +5,14 @@ import type { SandboxKeys } from './keys.ts';
 
 export const defaultAgentPort = 8000;
 
-/** How to reach the agent of a sandbox; undefined while it has no pod with an address. The address comes from the resource alone. */
-export function agentEndpointOf(sandbox: Sandbox, keys: Pick<SandboxKeys, 'sessionKey'>): AgentEndpoint | undefined {
+/**
+ * How to reach the agent of a sandbox; undefined while it has no pod with an address. The address
+ * comes from the resource alone.
+ */
+export function agentEndpointOf(
+  sandbox: Sandbox,
+  keys: Pick<SandboxKeys, 'sessionKey'>,
+): AgentEndpoint | undefined {
   const { podIP, agentPort, agentKind, masterKeyId } = sandbox.status ?? {};
   if (podIP === undefined || isIP(podIP) === 0) return undefined;
   const host = podIP.includes(':') ? `[${podIP}]` : podIP;

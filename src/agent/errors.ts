@@ -16,7 +16,9 @@ export const agentErrorCodes = [
   'refused',
   /** The agent needs a model for the conversation, and none is configured. */
   'unconfigured',
-  /** Not now: too many runs, or a create call for the same conversation that may still be under way. */
+  /**
+   * Not now: too many runs, or a create call for the same conversation that may still be under way.
+   */
   'busy',
   /** 5xx: the agent may have executed the request. */
   'failed',
@@ -26,16 +28,29 @@ export const agentErrorCodes = [
 export type AgentErrorCode = (typeof agentErrorCodes)[number];
 
 /** Codes that leave open whether the agent has executed the request. */
-const unknownOutcomes: ReadonlySet<AgentErrorCode> = new Set(['timeout', 'connection-lost', 'aborted', 'failed', 'malformed']);
+const unknownOutcomes: ReadonlySet<AgentErrorCode> = new Set([
+  'timeout',
+  'connection-lost',
+  'aborted',
+  'failed',
+  'malformed',
+]);
 
-/** A call to an agent that did not succeed. The message is safe to show to the sandbox's owner; the cause is for logs. */
+/**
+ * A call to an agent that did not succeed. The message is safe to show to the sandbox's owner; the
+ * cause is for logs.
+ */
 export class AgentError extends Error {
   override readonly name = 'AgentError';
   readonly code: AgentErrorCode;
   /** The HTTP status, where there was an answer. */
   readonly status: number | undefined;
 
-  constructor(code: AgentErrorCode, message: string, options?: ErrorOptions & { readonly status?: number | undefined }) {
+  constructor(
+    code: AgentErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly status?: number | undefined },
+  ) {
     super(message, options);
     this.code = code;
     this.status = options?.status;

@@ -24,16 +24,42 @@ export class AgentEvents {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** A page of events: the JSON of the agent, not validated. The caller reads or destroys the stream. */
-  search({ baseUrl, sessionKey }: AgentEndpoint, id: string, query: EventQuery, signal: AbortSignal): Promise<Readable> {
+  /**
+   * A page of events: the JSON of the agent, not validated. The caller reads or destroys the
+   * stream.
+   */
+  search(
+    { baseUrl, sessionKey }: AgentEndpoint,
+    id: string,
+    query: EventQuery,
+    signal: AbortSignal,
+  ): Promise<Readable> {
     const headers = { 'x-session-api-key': sessionKey };
-    return this.#http.open(baseUrl, { path: pathOf(id, 'search'), query, headers, timeoutMs: this.#timeoutMs, signal });
+    return this.#http.open(baseUrl, {
+      path: pathOf(id, 'search'),
+      query,
+      headers,
+      timeoutMs: this.#timeoutMs,
+      signal,
+    });
   }
 
-  async count({ baseUrl, sessionKey }: AgentEndpoint, id: string, query: EventQuery, signal: AbortSignal): Promise<number> {
+  async count(
+    { baseUrl, sessionKey }: AgentEndpoint,
+    id: string,
+    query: EventQuery,
+    signal: AbortSignal,
+  ): Promise<number> {
     const headers = { 'x-session-api-key': sessionKey };
     const { body } = await this.#http.call(baseUrl, {
-      ...{ method: 'GET', path: pathOf(id, 'count'), query, headers, timeoutMs: this.#timeoutMs, signal },
+      ...{
+        method: 'GET',
+        path: pathOf(id, 'count'),
+        query,
+        headers,
+        timeoutMs: this.#timeoutMs,
+        signal,
+      },
       answer: countSchema,
     });
     return body;

@@ -59,11 +59,14 @@ const notConnected: ReadonlySet<string> = new Set([
 const agentKeepsMs = 5000;
 
 /**
- * Maximum idle times of connections, in milliseconds. A request on a connection that the agent closes in the same moment is lost. The
- * client retries a read; the agent may have executed a write, so that writes use only connections far from that moment.
+ * Maximum idle times of connections, in milliseconds. A request on a connection that the agent
+ * closes in the same moment is lost. The client retries a read; the agent may have executed a
+ * write, so that writes use only connections far from that moment.
  */
 export interface KeepAlive {
-  /** Longer than the 4 s between two polls of a run, because a connection costs more than a poll. */
+  /**
+   * Longer than the 4 s between two polls of a run, because a connection costs more than a poll.
+   */
   readonly readsMs: number;
   readonly writesMs: number;
 }
@@ -76,7 +79,10 @@ export interface AgentHttpOptions {
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/** Calls to agents over pooled connections. The client follows no redirect, because an agent could redirect the operator anywhere. */
+/**
+ * Calls to agents over pooled connections. The client follows no redirect, because an agent could
+ * redirect the operator anywhere.
+ */
 export class AgentHttp {
   readonly #reads: Dispatcher;
   readonly #writes: Dispatcher;
@@ -91,8 +97,10 @@ export class AgentHttp {
     try {
       return await this.#callOnce(baseUrl, options);
     } catch (error) {
-      // The agent closed the pooled connection in the same moment. A second attempt of a read is safe.
-      const again = options.method === 'GET' && error instanceof AgentError && error.code === 'connection-lost';
+      // The agent closed the pooled connection in the same moment. A second attempt of a read is
+      // safe.
+      const again =
+        options.method === 'GET' && error instanceof AgentError && error.code === 'connection-lost';
       if (!again) throw error;
       return await this.#callOnce(baseUrl, options);
     }
@@ -102,17 +110,27 @@ export class AgentHttp {
     await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
   }
 
-  /** Returns the body of a 2xx answer with JSON as a stream; the deadline includes all of it. The caller reads or destroys the stream. */
+  /**
+   * Returns the body of a 2xx answer with JSON as a stream; the deadline includes all of it. The
+   * caller reads or destroys the stream.
+   */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
     const deadline = new Deadline(options.timeoutMs, options.signal);
     try {
-      const { statusCode: status, headers, body } = await this.#send(baseUrl, { ...options, method: 'GET' }, deadline);
+      const {
+        statusCode: status,
+        headers,
+        body,
+      } = await this.#send(baseUrl, { ...options, method: 'GET' }, deadline);
       body.once('close', () => deadline.end());
-      if (status < 200 || status > 299) throw errorOf(status, await readBounded(body, defaultMaxBodyBytes));
+      if (status < 200 || status > 299)
+        throw errorOf(status, await readBounded(body, defaultMaxBodyBytes));
       if (!String(headers['content-type']).startsWith('application/json')) {
         // The abort makes the stream emit an error that no caller awaits.
         body.on('error', () => undefined).destroy();
-        throw new AgentError('malformed', 'The agent answered with something unexpected.', { status });
+        throw new AgentError('malformed', 'The agent answered with something unexpected.', {
+          status,
+        });
       }
       return body;
     } catch (error) {
@@ -123,7 +141,8 @@ export class AgentHttp {
 
   #send(baseUrl: string, options: Sending, { signal }: Deadline): Promise<Dispatcher.ResponseData> {
     const url = new URL(options.path, baseUrl);
-    for (const [name, value] of Object.entries(options.query ?? {})) url.searchParams.set(name, String(value));
+    for (const [name, value] of Object.entries(options.query ?? {}))
+      url.searchParams.set(name, String(value));
     return request(url, {
       dispatcher: options.method === 'GET' ? this.#reads : this.#writes,
       method: options.method,
@@ -148,8 +167,16 @@ export class AgentHttp {
       if (!parsed.success) {
         // Only the first issue: all issues may be longer than the answer.
         const [issue] = parsed.error.issues;
-        const cause = new Error(`${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`.slice(0, maxDetailLength));
-        throw new AgentError('malformed', 'The agent answered with something unexpected.', { status, cause });
+        const cause = new Error(
+          `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`.slice(
+            0,
+            maxDetailLength,
+          ),
+        );
+        throw new AgentError('malformed', 'The agent answered with something unexpected.', {
+          status,
+          cause,
+        });
       }
       return { status, body: parsed.data, dateMs: dateOf(response.headers['date']) };
     } catch (error) {
@@ -183,21 +210,35 @@ function bodyOf({ body, file }: Sending): FormData | string | null {
   return form;
 }
 
-function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>, deadline: Deadline): AgentError {
+function failureOf(
+  error: unknown,
+  { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>,
+  deadline: Deadline,
+): AgentError {
   if (error instanceof AgentError) return error;
-  if (signal?.aborted === true) return new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
-  if (deadline.hasPassed) return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, { cause: error });
-  if (notConnected.has(systemCodeOf(error) ?? '')) return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
+  if (signal?.aborted === true)
+    return new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
+  if (deadline.hasPassed)
+    return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, {
+      cause: error,
+    });
+  if (notConnected.has(systemCodeOf(error) ?? ''))
+    return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
   return new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
 }
 
-async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
+async function readBounded(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Leaving the loop destroys the body and the connection; the client does not read the remaining bytes.
+  // Leaving the loop destroys the body and the connection; the client does not read the remaining
+  // bytes.
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > maxBytes) throw new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`);
+    if (size > maxBytes)
+      throw new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -212,7 +253,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-const codesByStatus: Readonly<Record<number, AgentErrorCode>> = { 401: 'unauthorized', 403: 'unauthorized', 404: 'not-found', 429: 'busy' };
+const codesByStatus: Readonly<Record<number, AgentErrorCode>> = {
+  401: 'unauthorized',
+  403: 'unauthorized',
+  404: 'not-found',
+  429: 'busy',
+};
 
 const fallbackTexts: Readonly<Partial<Record<AgentErrorCode, string>>> = {
   unauthorized: 'The agent does not accept the session key.',
@@ -226,21 +272,32 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
     typeof body?.detail === 'string'
       ? body.detail
       : // The text omits `input`, which echoes the request with its secrets.
-        body?.detail?.map(({ loc, msg }) => `${(loc ?? []).join('.')}: ${msg ?? 'invalid'}`).join('; ');
+        body?.detail
+          ?.map(({ loc, msg }) => `${(loc ?? []).join('.')}: ${msg ?? 'invalid'}`)
+          .join('; ');
   // For 5xx `detail` is a constant text, and `exception` has the cause.
   const reported = status >= 500 ? (body?.exception ?? detail) : detail;
-  const said = reported == null ? undefined : plainText(withoutSecrets(withoutInput(reported), secrets), maxDetailLength);
+  const said =
+    reported == null
+      ? undefined
+      : plainText(withoutSecrets(withoutInput(reported), secrets), maxDetailLength);
   const code = codeOf(status, said ?? '');
   return new AgentError(
     code,
-    fallbackTexts[code] ?? (said === undefined ? `The agent answered ${status}.` : `The agent answered ${status}: ${said}`),
+    fallbackTexts[code] ??
+      (said === undefined
+        ? `The agent answered ${status}.`
+        : `The agent answered ${status}: ${said}`),
     {
       status,
     },
   );
 }
 
-/** pydantic's messages end with the rejected value in clear: `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`. */
+/**
+ * pydantic's messages end with the rejected value in clear: `… [type=value_error,
+ * input_value={'api_key': 'sk-…'}, …]`.
+ */
 const withoutInput = (text: string): string =>
   text
     .slice(0, maxSearchedLength)

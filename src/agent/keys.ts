@@ -1,4 +1,10 @@
-import { createHash, createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
+import {
+  createHash,
+  createHmac,
+  createSecretKey,
+  timingSafeEqual,
+  type KeyObject,
+} from 'node:crypto';
 import { uuidOfBytes } from '../resources/ids.ts';
 
 type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone';
@@ -18,7 +24,10 @@ export interface ClientGrant {
   readonly generation: number;
 }
 
-/** Minimum length of a master key: the length of a random 256 bit key in base64, which cannot be guessed. */
+/**
+ * Minimum length of a master key: the length of a random 256 bit key in base64, which cannot be
+ * guessed.
+ */
 const minMasterKeyBytes = 32;
 /** Maximum cached keys, some 200 bytes each: every answer about a running sandbox contains one. */
 const maxRemembered = 20_000;
@@ -30,16 +39,20 @@ interface ClientKey {
 }
 
 /**
- * Derives the keys of a sandbox's agent from a master key and the sandbox's UID. No process stores them, and every replica derives the
- * same ones.
+ * Derives the keys of a sandbox's agent from a master key and the sandbox's UID. No process stores
+ * them, and every replica derives the same ones.
  *
- * The keys are constant for the life of the sandbox: with another secret key the agent cannot read its own files, and clients keep the
- * session key. Therefore a sandbox stores the id of its master key (the `currentKeyId` of its creation, which is no secret). A new
- * master key in the first place changes the keys of new sandboxes only.
+ * The keys are constant for the life of the sandbox: with another secret key the agent cannot read
+ * its own files, and clients keep the session key. Therefore a sandbox stores the id of its master
+ * key (the `currentKeyId` of its creation, which is no secret). A new master key in the first place
+ * changes the keys of new sandboxes only.
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /** Keys by the id of the master key and the UID of the sandbox. Nested maps are faster than a concatenated key. */
+  /**
+   * Keys by the id of the master key and the UID of the sandbox. Nested maps are faster than a
+   * concatenated key.
+   */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
   /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
@@ -56,7 +69,10 @@ export class SandboxKeys {
     return this.#currentKeyId;
   }
 
-  /** Replaces the master keys, under the rules of the constructor. Throws, and keeps the present ones, when the new ones are invalid. */
+  /**
+   * Replaces the master keys, under the rules of the constructor. Throws, and keeps the present
+   * ones, when the new ones are invalid.
+   */
   replace(masterKeys: readonly Buffer[]): void {
     const [current] = masterKeys;
     if (current === undefined) throw new Error('at least one master key is needed');
@@ -69,8 +85,9 @@ export class SandboxKeys {
   }
 
   /**
-   * The key that the agent itself demands in `X-Session-API-Key`, constant for the life of the sandbox. Clients have a key of their own,
-   * which the gateway replaces by this one. Throws when `keyId` names no known master key.
+   * The key that the agent itself demands in `X-Session-API-Key`, constant for the life of the
+   * sandbox. Clients have a key of their own, which the gateway replaces by this one. Throws when
+   * `keyId` names no known master key.
    */
   sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
     const known = this.#sessionKeys.get(keyId)?.get(sandboxUid);
@@ -86,12 +103,18 @@ export class SandboxKeys {
   }
 
   /**
-   * The session key that a client shows to the gateway: a reference to the API key that it was read with, then a MAC. The gateway accepts
-   * the session key only while that API key is valid, and a rotation changes it. Throws when `keyId` names no known master key.
+   * The session key that a client shows to the gateway: a reference to the API key that it was read
+   * with, then a MAC. The gateway accepts the session key only while that API key is valid, and a
+   * rotation changes it. Throws when `keyId` names no known master key.
    */
-  clientKey(sandboxUid: string, { apiKeyUid, generation }: ClientGrant, keyId = this.currentKeyId): string {
+  clientKey(
+    sandboxUid: string,
+    { apiKeyUid, generation }: ClientGrant,
+    keyId = this.currentKeyId,
+  ): string {
     const known = this.#clientKeys.get(apiKeyUid)?.get(sandboxUid);
-    if (known !== undefined && known.generation === generation && known.keyId === keyId) return known.key;
+    if (known !== undefined && known.generation === generation && known.keyId === keyId)
+      return known.key;
     if (apiKeyUid === '') throw new Error('the uid of an API key is needed');
     const mac = createHmac('sha256', this.#derive(sandboxUid, 'client', keyId))
       .update(`${generation}/${apiKeyUid}`)
@@ -102,8 +125,9 @@ export class SandboxKeys {
   }
 
   /**
-   * Returns UUIDv8s for a text, the same on every replica, which cannot be computed without a master key: one for each master key, the
-   * current one first. During a rotation the later ones find an object that was named under an earlier master key.
+   * Returns UUIDv8s for a text, the same on every replica, which cannot be computed without a
+   * master key: one for each master key, the current one first. During a rotation the later ones
+   * find an object that was named under an earlier master key.
    */
   derivedIds(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -117,12 +141,18 @@ export class SandboxKeys {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /** Key for the `initialise` call to a dormant agent, and for no other call: the pod's environment contains it, so the agent's shell can read it. */
+  /**
+   * Key for the `initialise` call to a dormant agent, and for no other call: the pod's environment
+   * contains it, so the agent's shell can read it.
+   */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
 
-  /** Whether the candidate is the sandbox's session key under any master key. The comparison takes constant time. */
+  /**
+   * Whether the candidate is the sandbox's session key under any master key. The comparison takes
+   * constant time.
+   */
   acceptsSessionKey(sandboxUid: string, candidate: string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -132,12 +162,18 @@ export class SandboxKeys {
     return accepted;
   }
 
-  /** Key with which gateways send agent notifications to operators, and no other request: the same for all gateways. */
+  /**
+   * Key with which gateways send agent notifications to operators, and no other request: the same
+   * for all gateways.
+   */
   notificationKey(): string {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /** Whether the candidate is the notification key under any master key. The comparison takes constant time. */
+  /**
+   * Whether the candidate is the notification key under any master key. The comparison takes
+   * constant time.
+   */
   acceptsNotificationKey(candidate: string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -149,21 +185,35 @@ export class SandboxKeys {
 
   #masterKey(keyId: string): KeyObject {
     const masterKey = this.#masterKeys.get(keyId);
-    if (masterKey === undefined) throw new Error(`the master key ${keyId} is not among those given`);
+    if (masterKey === undefined)
+      throw new Error(`the master key ${keyId} is not among those given`);
     return masterKey;
   }
 
   /**
-   * Token with which a sandbox clones one repository through the gateway, which adds the owner's credential: `<expiry in seconds since
-   * 1970>.<MAC>`.
+   * Token with which a sandbox clones one repository through the gateway, which adds the owner's
+   * credential: `<expiry in seconds since 1970>.<MAC>`.
    */
-  cloneTicket(sandboxUid: string, grant: CloneGrant, endMs: number, keyId = this.currentKeyId): string {
+  cloneTicket(
+    sandboxUid: string,
+    grant: CloneGrant,
+    endMs: number,
+    keyId = this.currentKeyId,
+  ): string {
     const end = String(Math.ceil(endMs / 1000));
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), grant, end)}`;
   }
 
-  /** Whether the token belongs to the sandbox and the repository and has not expired. The comparison takes constant time. */
-  acceptsCloneTicket(sandboxUid: string, grant: CloneGrant, ticket: string, nowMs: number): boolean {
+  /**
+   * Whether the token belongs to the sandbox and the repository and has not expired. The comparison
+   * takes constant time.
+   */
+  acceptsCloneTicket(
+    sandboxUid: string,
+    grant: CloneGrant,
+    ticket: string,
+    nowMs: number,
+  ): boolean {
     const end = /^(\d{1,12})\./.exec(ticket)?.[1] ?? '0';
     const given = digest(ticket);
     let accepted = false;
@@ -189,7 +239,10 @@ export class SandboxKeys {
 
   #derive(sandboxUid: string, purpose: Purpose, keyId: string): string {
     const masterKey = this.#masterKeys.get(keyId);
-    if (masterKey === undefined) throw new Error(`the sandbox was made under the master key ${keyId}, which is not among those given`);
+    if (masterKey === undefined)
+      throw new Error(
+        `the sandbox was made under the master key ${keyId}, which is not among those given`,
+      );
     // An empty UID would give all sandboxes the same keys.
     if (sandboxUid === '') throw new Error('a sandbox uid is needed');
     return createHmac('sha256', masterKey).update(`${sandboxUid}/${purpose}`).digest('base64url');
@@ -209,7 +262,12 @@ export const sessionReferenceOf = (apiKeyUid: string): string =>
 /** The reference that a client's session key begins with. */
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
-/** The input has no slash, unlike the inputs of sandboxes' keys: the notification key equals none of them. */
-const notificationKeyOf = (masterKey: KeyObject): string => createHmac('sha256', masterKey).update('notifications').digest('base64url');
+/**
+ * The input has no slash, unlike the inputs of sandboxes' keys: the notification key equals none of
+ * them.
+ */
+const notificationKeyOf = (masterKey: KeyObject): string =>
+  createHmac('sha256', masterKey).update('notifications').digest('base64url');
 
-const keyIdOf = (masterKey: Buffer): string => createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);
+const keyIdOf = (masterKey: Buffer): string =>
+  createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);

@@ -11,7 +11,10 @@ export interface AgentProbe {
 
 /** Fields of the agent's container in addition to the template's. */
 export interface AgentContainer {
-  /** Overrides the template's environment. Readers of the pod and its processes see the values: no secrets. */
+  /**
+   * Overrides the template's environment. Readers of the pod and its processes see the values: no
+   * secrets.
+   */
   readonly env: readonly { readonly name: string; readonly value: string }[];
   /** Probes for a template that has none. */
   readonly startupProbe: AgentProbe;

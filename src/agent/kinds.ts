@@ -9,11 +9,20 @@ export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> =
 
 /** A client for agents of every kind; the endpoint names the kind. */
 export const createAgentClient = (): ClientOfKinds =>
-  new ClientOfKinds(new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])));
+  new ClientOfKinds(
+    new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])),
+  );
 
-/** Kind of a sandbox's agent: the kind of the sandbox's first pod, or before that the template's. */
-export const agentKindOf = ({ status }: Pick<Sandbox, 'status'>, template: Pick<SandboxTemplate, 'spec'>): AgentKind =>
-  status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
+/**
+ * Kind of a sandbox's agent: the kind of the sandbox's first pod, or before that the template's.
+ */
+export const agentKindOf = (
+  { status }: Pick<Sandbox, 'status'>,
+  template: Pick<SandboxTemplate, 'spec'>,
+): AgentKind => status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
 
-export const agentPortOf = (sandbox: Pick<Sandbox, 'status'>, template: Pick<SandboxTemplate, 'spec'>): number =>
+export const agentPortOf = (
+  sandbox: Pick<Sandbox, 'status'>,
+  template: Pick<SandboxTemplate, 'spec'>,
+): number =>
   template.spec.agent.port ?? kindDefinitions[agentKindOf(sandbox, template)].defaultPort;

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 
 /**
- * A notification of a gateway to the operators: an agent has reported a change, of one of its conversations or of any. The leader only
- * polls the agent sooner, so that a notification may be lost, late, repeated or wrong.
+ * A notification of a gateway to the operators: an agent has reported a change, of one of its
+ * conversations or of any. The leader only polls the agent sooner, so that a notification may be
+ * lost, late, repeated or wrong.
  */
 export interface AgentNotification {
   readonly namespace: string;
@@ -21,5 +22,9 @@ export const maxNotificationsBytes = 128 * 1024;
 const name = z.string().min(1).max(253);
 
 export const notificationsSchema = z.object({
-  notifications: z.array(z.object({ namespace: name, sandbox: name, conversationId: z.string().max(64).optional() })).max(maxNotifications),
+  notifications: z
+    .array(
+      z.object({ namespace: name, sandbox: name, conversationId: z.string().max(64).optional() }),
+    )
+    .max(maxNotifications),
 });

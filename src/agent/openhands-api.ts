@@ -5,7 +5,9 @@ import { Deadline } from './deadline.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentRequest, type KeepAlive } from './http.ts';
 
-export type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & { readonly timeoutMs?: number };
+export type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & {
+  readonly timeoutMs?: number;
+};
 
 export interface Page<T> {
   readonly items: readonly T[];
@@ -21,7 +23,10 @@ export interface OpenHandsApiOptions {
 
 /** Maximum pages of one list; a hostile agent may send pages without end. */
 const maxPages = 20;
-/** Maximum bytes of a page of conversations or messages; a hostile agent's page blocks all others for at most a second. */
+/**
+ * Maximum bytes of a page of conversations or messages; a hostile agent's page blocks all others
+ * for at most a second.
+ */
 const maxPageBytes = 4 * 1024 * 1024;
 
 /** Calls with the session key, and lists of pages. Throws `AgentError`. */
@@ -35,22 +40,44 @@ export class OpenHandsApi {
   }
 
   /** A call without a key. */
-  open<T>({ baseUrl }: AgentEndpoint, { signal }: AgentCallOptions, call: Call<T>): Promise<AgentAnswer<T>> {
+  open<T>(
+    { baseUrl }: AgentEndpoint,
+    { signal }: AgentCallOptions,
+    call: Call<T>,
+  ): Promise<AgentAnswer<T>> {
     return this.#http.call(baseUrl, { timeoutMs: this.#timeoutMs, ...call, signal });
   }
 
-  call<T>({ baseUrl, sessionKey }: AgentEndpoint, { signal }: AgentCallOptions, call: Call<T>): Promise<AgentAnswer<T>> {
-    return this.#http.call(baseUrl, { timeoutMs: this.#timeoutMs, ...call, headers: { 'x-session-api-key': sessionKey }, signal });
+  call<T>(
+    { baseUrl, sessionKey }: AgentEndpoint,
+    { signal }: AgentCallOptions,
+    call: Call<T>,
+  ): Promise<AgentAnswer<T>> {
+    return this.#http.call(baseUrl, {
+      timeoutMs: this.#timeoutMs,
+      ...call,
+      headers: { 'x-session-api-key': sessionKey },
+      signal,
+    });
   }
 
   /**
-   * Returns the items of up to 20 pages within one deadline. The list ends with the first page that `isEnough`, and with a page whose
-   * next page was read before: an agent that does not know a page id silently restarts from the first page.
+   * Returns the items of up to 20 pages within one deadline. The list ends with the first page that
+   * `isEnough`, and with a page whose next page was read before: an agent that does not know a page
+   * id silently restarts from the first page.
    */
   async pages<T>(
     endpoint: AgentEndpoint,
     { signal }: AgentCallOptions,
-    { path, query, answer }: { readonly path: string; readonly query: NonNullable<Call<T>['query']>; readonly answer: z.ZodType<Page<T>> },
+    {
+      path,
+      query,
+      answer,
+    }: {
+      readonly path: string;
+      readonly query: NonNullable<Call<T>['query']>;
+      readonly answer: z.ZodType<Page<T>>;
+    },
     isEnough: (items: readonly T[]) => boolean = () => false,
   ): Promise<readonly T[]> {
     const deadline = new Deadline(this.#timeoutMs, signal);
@@ -83,7 +110,12 @@ export class OpenHandsApi {
       query,
       answer,
       pageId,
-    }: { path: string; query: NonNullable<Call<T>['query']>; answer: z.ZodType<Page<T>>; pageId: string | undefined },
+    }: {
+      path: string;
+      query: NonNullable<Call<T>['query']>;
+      answer: z.ZodType<Page<T>>;
+      pageId: string | undefined;
+    },
   ): Promise<Page<T>> {
     try {
       const { body } = await this.call(endpoint, deadline, {
@@ -97,12 +129,21 @@ export class OpenHandsApi {
     } catch (error) {
       // The deadline of all pages has passed; the caller has not aborted.
       const late = error instanceof AgentError && error.code === 'aborted' && deadline.hasPassed;
-      throw late ? new AgentError('timeout', `The agent did not answer within ${this.#timeoutMs / 1000} s.`, { cause: error }) : error;
+      throw late
+        ? new AgentError(
+            'timeout',
+            `The agent did not answer within ${this.#timeoutMs / 1000} s.`,
+            { cause: error },
+          )
+        : error;
     }
   }
 }
 
-/** Throws for a text that is no UUID: users choose names of conversations, and a name must not change the path. */
+/**
+ * Throws for a text that is no UUID: users choose names of conversations, and a name must not
+ * change the path.
+ */
 export function pathOf(id: string): string {
   return `/api/conversations/${dashedUuid(hexOf(id))}`;
 }

@@ -39,7 +39,10 @@ export interface OpenHandsClientOptions {
   readonly timeoutMs?: number;
   /** Deadline of calls that wait for a running tool call, in milliseconds. Default: 300 000. */
   readonly slowTimeoutMs?: number;
-  /** Deadline of a conversation's creation in milliseconds. Default: 30 000; on a busy machine a new agent takes seconds. */
+  /**
+   * Deadline of a conversation's creation in milliseconds. Default: 30 000; on a busy machine a new
+   * agent takes seconds.
+   */
   readonly createTimeoutMs?: number;
   /** Grace beyond a command's own time-out, in milliseconds. Default: 5000. */
   readonly commandSlackMs?: number;
@@ -51,14 +54,19 @@ export interface OpenHandsClientOptions {
   readonly monotonic?: () => number;
 }
 
-/** Maximum time within which the call that created a conversation may still add its first message. */
+/**
+ * Maximum time within which the call that created a conversation may still add its first message.
+ */
 const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
 /** Maximum bytes of a readiness answer; the operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
-/** Maximum bytes of a conversation: 7000 model calls of 265 bytes each. Many agents answer at the same time, so the limit is low. */
+/**
+ * Maximum bytes of a conversation: 7000 model calls of 265 bytes each. Many agents answer at the
+ * same time, so the limit is low.
+ */
 const maxConversationBytes = 2 * 1024 * 1024;
 /** Maximum messages of a page, because each may be large. */
 const messagesPerPage = 10;
@@ -96,7 +104,13 @@ export class OpenHandsClient implements AgentClient {
       await this.#api.open(
         endpoint,
         { signal },
-        { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs, maxBodyBytes: maxProbeBytes },
+        {
+          method: 'GET',
+          path: '/ready',
+          answer: wire.readySchema,
+          timeoutMs,
+          maxBodyBytes: maxProbeBytes,
+        },
       );
       const { body } = await this.#api.open(
         endpoint,
@@ -112,7 +126,11 @@ export class OpenHandsClient implements AgentClient {
     }
   }
 
-  async initialise(endpoint: AgentEndpoint, init: AgentInit, options: AgentCallOptions = {}): Promise<void> {
+  async initialise(
+    endpoint: AgentEndpoint,
+    init: AgentInit,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     try {
       await this.#api.open(endpoint, options, {
         method: 'POST',
@@ -130,14 +148,25 @@ export class OpenHandsClient implements AgentClient {
         answer: wire.initStateSchema,
       });
     } catch (error) {
-      // 400: ready already. 401: ready, and the bootstrap key is replaced, or the key is wrong. 404: no deferred mode.
-      const maybeDone = error instanceof AgentError && ['refused', 'unauthorized', 'not-found'].includes(error.code);
+      // 400: ready already. 401: ready, and the bootstrap key is replaced, or the key is wrong.
+      // 404: no deferred mode.
+      const maybeDone =
+        error instanceof AgentError &&
+        ['refused', 'unauthorized', 'not-found'].includes(error.code);
       if (!maybeDone) throw error;
-      await this.#verifySessionKey({ baseUrl: endpoint.baseUrl, sessionKey: init.sessionKey }, options, error);
+      await this.#verifySessionKey(
+        { baseUrl: endpoint.baseUrl, sessionKey: init.sessionKey },
+        options,
+        error,
+      );
     }
   }
 
-  async execute(endpoint: AgentEndpoint, command: AgentCommand, options: AgentCallOptions = {}): Promise<AgentCommandResult> {
+  async execute(
+    endpoint: AgentEndpoint,
+    command: AgentCommand,
+    options: AgentCallOptions = {},
+  ): Promise<AgentCommandResult> {
     const startedMs = this.#monotonic();
     const { body } = await this.#api.call(endpoint, options, {
       method: 'POST',
@@ -147,10 +176,18 @@ export class OpenHandsClient implements AgentClient {
       timeoutMs: command.timeoutSeconds * 1000 + this.#commandSlackMs,
       maxBodyBytes: maxCommandAnswerBytes,
     });
-    return commandResultOf(body, { tookMs: this.#monotonic() - startedMs, timeoutSeconds: command.timeoutSeconds });
+    return commandResultOf(body, {
+      tookMs: this.#monotonic() - startedMs,
+      timeoutSeconds: command.timeoutSeconds,
+    });
   }
 
-  async writeFile(endpoint: AgentEndpoint, path: string, file: string, options: AgentCallOptions = {}): Promise<void> {
+  async writeFile(
+    endpoint: AgentEndpoint,
+    path: string,
+    file: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     const call = { method: 'POST', path: '/api/file/upload', query: { path }, file } as const;
     await this.#api.call(endpoint, options, { ...call, answer: wire.uploadSchema });
   }
@@ -189,19 +226,34 @@ export class OpenHandsClient implements AgentClient {
     });
     const created = answer.status === 201;
     const known = answer.body.tags?.[uidTag];
-    if (!created && typeof known === 'string' && conversation.uid !== undefined && known !== conversation.uid) {
-      throw new AgentError('refused', 'An earlier conversation of this id has been in this sandbox.', { status: answer.status });
+    if (
+      !created &&
+      typeof known === 'string' &&
+      conversation.uid !== undefined &&
+      known !== conversation.uid
+    ) {
+      throw new AgentError(
+        'refused',
+        'An earlier conversation of this id has been in this sandbox.',
+        { status: answer.status },
+      );
     }
     const status = conversationOf(answer.body, id);
     if (message === undefined || (created && runs)) return { created, status };
-    // 200: the conversation existed before, perhaps by a call whose answer was lost or was a 500. The agent ignores the body and its message.
+    // 200: the conversation existed before, perhaps by a call whose answer was lost or was a 500.
+    // The agent ignores the body and its message.
     if (!created && (await this.#hasMessage(endpoint, status, options))) return { created, status };
-    if (!created && mayBeUnderWay(answer)) throw new AgentError('busy', 'The conversation is just being created.', { status: 200 });
+    if (!created && mayBeUnderWay(answer))
+      throw new AgentError('busy', 'The conversation is just being created.', { status: 200 });
     await this.sendMessage(endpoint, id, message, options);
     return { created, status: (await this.conversation(endpoint, id, options)) ?? status };
   }
 
-  async conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
+  async conversation(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<AgentConversation | undefined> {
     try {
       const { body } = await this.#api.call(endpoint, options, {
         method: 'GET',
@@ -216,7 +268,11 @@ export class OpenHandsClient implements AgentClient {
     }
   }
 
-  async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
+  async conversations(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    options: AgentCallOptions = {},
+  ) {
     const { body } = await this.#api.call(endpoint, options, {
       method: 'GET',
       path: `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`,
@@ -228,7 +284,11 @@ export class OpenHandsClient implements AgentClient {
 
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     try {
-      await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/run`, answer: wire.successSchema });
+      await this.#api.call(endpoint, options, {
+        method: 'POST',
+        path: `${pathOf(id)}/run`,
+        answer: wire.successSchema,
+      });
     } catch (error) {
       // The conversation is running already.
       if (!(error instanceof AgentError && error.status === 409)) throw error;
@@ -237,11 +297,24 @@ export class OpenHandsClient implements AgentClient {
 
   async pause(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     const timeoutMs = this.#slowTimeoutMs;
-    await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/pause`, answer: wire.successSchema, timeoutMs });
+    await this.#api.call(endpoint, options, {
+      method: 'POST',
+      path: `${pathOf(id)}/pause`,
+      answer: wire.successSchema,
+      timeoutMs,
+    });
   }
 
-  async interrupt(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
-    await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/interrupt`, answer: wire.successSchema });
+  async interrupt(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
+    await this.#api.call(endpoint, options, {
+      method: 'POST',
+      path: `${pathOf(id)}/interrupt`,
+      answer: wire.successSchema,
+    });
   }
 
   async sendMessage(
@@ -276,7 +349,12 @@ export class OpenHandsClient implements AgentClient {
     const { body } = await this.#api.call(endpoint, options, {
       method: 'GET',
       path: `${pathOf(id)}/events/search`,
-      query: { kind: 'MessageEvent', source: 'user', sort_order: 'TIMESTAMP_DESC', limit: Math.min(limit, 100) },
+      query: {
+        kind: 'MessageEvent',
+        source: 'user',
+        sort_order: 'TIMESTAMP_DESC',
+        limit: Math.min(limit, 100),
+      },
       answer: wire.messageEventsSchema,
       maxBodyBytes: maxPageBytes,
     });
@@ -306,11 +384,20 @@ export class OpenHandsClient implements AgentClient {
     return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
-  lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
+  lastError(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<AgentFailure | undefined> {
     return lastFailure(this.#api, endpoint, id, options);
   }
 
-  async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
+  async useLlm(
+    endpoint: AgentEndpoint,
+    id: string,
+    llm: AgentLlm,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     await this.#api.call(endpoint, options, {
       method: 'POST',
       path: `${pathOf(id)}/switch_llm`,
@@ -320,41 +407,79 @@ export class OpenHandsClient implements AgentClient {
     });
   }
 
-  async deleteConversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+  async deleteConversation(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     const timeoutMs = this.#slowTimeoutMs;
     try {
-      await this.#api.call(endpoint, options, { method: 'DELETE', path: pathOf(id), answer: wire.successSchema, timeoutMs });
+      await this.#api.call(endpoint, options, {
+        method: 'DELETE',
+        path: pathOf(id),
+        answer: wire.successSchema,
+        timeoutMs,
+      });
     } catch (error) {
       if (!(error instanceof AgentError && error.code === 'not-found')) throw error;
     }
   }
 
-  async serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
-    const { body } = await this.#api.open(endpoint, options, { method: 'GET', path: '/server_info', answer: wire.serverInfoSchema });
+  async serverInfo(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions = {},
+  ): Promise<AgentServerInfo> {
+    const { body } = await this.#api.open(endpoint, options, {
+      method: 'GET',
+      path: '/server_info',
+      answer: wire.serverInfoSchema,
+    });
     return serverInfoOf(body);
   }
 
-  runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+  runningConversations(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions = {},
+  ): Promise<readonly string[]> {
     return this.#conversationsIn('running', endpoint, options);
   }
 
-  waitingConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+  waitingConversations(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions = {},
+  ): Promise<readonly string[]> {
     return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
   }
 
-  async rejectPending(endpoint: AgentEndpoint, id: string, reason: string, options: AgentCallOptions = {}): Promise<void> {
+  async rejectPending(
+    endpoint: AgentEndpoint,
+    id: string,
+    reason: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     const path = `${pathOf(id)}/events/respond_to_confirmation`;
-    await this.#api.call(endpoint, options, { method: 'POST', path, body: { accept: false, reason }, answer: wire.successSchema });
+    await this.#api.call(endpoint, options, {
+      method: 'POST',
+      path,
+      body: { accept: false, reason },
+      answer: wire.successSchema,
+    });
   }
 
-  async #conversationsIn(status: ExecutionStatus, endpoint: AgentEndpoint, options: AgentCallOptions): Promise<readonly string[]> {
+  async #conversationsIn(
+    status: ExecutionStatus,
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions,
+  ): Promise<readonly string[]> {
     const items = await this.#api.pages(endpoint, options, {
       path: '/api/conversations/search',
       query: { status, limit: conversationsPerPage },
       answer: wire.conversationPageSchema,
     });
     // An agent that ignores the filter must not make idle conversations count as running.
-    const ids = items.filter(({ execution_status }) => execution_status === status).map(({ id }) => hexOf(id));
+    const ids = items
+      .filter(({ execution_status }) => execution_status === status)
+      .map(({ id }) => hexOf(id));
     return [...new Set(ids)];
   }
 
@@ -362,9 +487,17 @@ export class OpenHandsClient implements AgentClient {
     return this.#api.close();
   }
 
-  async #verifySessionKey(endpoint: AgentEndpoint, options: AgentCallOptions, cause: AgentError): Promise<void> {
+  async #verifySessionKey(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions,
+    cause: AgentError,
+  ): Promise<void> {
     try {
-      await this.#api.call(endpoint, options, { method: 'GET', path: '/api/conversations/count', answer: wire.countSchema });
+      await this.#api.call(endpoint, options, {
+        method: 'GET',
+        path: '/api/conversations/count',
+        answer: wire.countSchema,
+      });
     } catch (error) {
       // The agent is still dormant: the rejected init call is the cause.
       throw error instanceof AgentError && error.code === 'dormant' ? cause : error;
@@ -372,26 +505,46 @@ export class OpenHandsClient implements AgentClient {
   }
 
   /**
-   * Checks model and tools before the agent does: an agent server without a model takes a default one without a key and retries for two
-   * minutes, and answers an unknown tool by a 500 that leaves a conversation without a message.
+   * Checks model and tools before the agent does: an agent server without a model takes a default
+   * one without a key and retries for two minutes, and answers an unknown tool by a 500 that leaves
+   * a conversation without a message.
    */
-  async #assertAble(endpoint: AgentEndpoint, { llm, tools = [] }: NewAgentConversation, options: AgentCallOptions): Promise<void> {
+  async #assertAble(
+    endpoint: AgentEndpoint,
+    { llm, tools = [] }: NewAgentConversation,
+    options: AgentCallOptions,
+  ): Promise<void> {
     if (llm === undefined && (await this.serverInfo(endpoint, options)).needsModel) {
       throw new AgentError('unconfigured', 'The agent needs a model, and none is configured.');
     }
     if (tools.length === 0) return;
-    const { body: known } = await this.#api.call(endpoint, options, { method: 'GET', path: '/api/tools/', answer: wire.toolNamesSchema });
+    const { body: known } = await this.#api.call(endpoint, options, {
+      method: 'GET',
+      path: '/api/tools/',
+      answer: wire.toolNamesSchema,
+    });
     const missing = tools.filter((name) => !known.includes(name));
-    if (missing.length > 0) throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
+    if (missing.length > 0)
+      throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
   }
 
   /** Reads the events, because the stored snapshot may lag behind them. */
-  async #hasMessage(endpoint: AgentEndpoint, status: AgentConversation, options: AgentCallOptions): Promise<boolean> {
-    return status.lastUserMessageId !== undefined || (await this.userMessages(endpoint, status.id, 1, options)).length > 0;
+  async #hasMessage(
+    endpoint: AgentEndpoint,
+    status: AgentConversation,
+    options: AgentCallOptions,
+  ): Promise<boolean> {
+    return (
+      status.lastUserMessageId !== undefined ||
+      (await this.userMessages(endpoint, status.id, 1, options)).length > 0
+    );
   }
 }
 
-/** Both times are of the agent's clock. An unknown time counts as old, so that no start waits forever. */
+/**
+ * Both times are of the agent's clock. An unknown time counts as old, so that no start waits
+ * forever.
+ */
 function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;

@@ -1,5 +1,9 @@
 import type { z } from 'zod';
-import { executionStatuses, maxTitleLength, type ExecutionStatus } from '../resources/conversation-status.ts';
+import {
+  executionStatuses,
+  maxTitleLength,
+  type ExecutionStatus,
+} from '../resources/conversation-status.ts';
 import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type {
@@ -28,11 +32,14 @@ import type {
 const maxDetailCharacters = 2048;
 const maxKeptOutput = 64 * 1024;
 
-const isExecutionStatus = (status: string): status is ExecutionStatus => executionStatuses.some((known) => known === status);
+const isExecutionStatus = (status: string): status is ExecutionStatus =>
+  executionStatuses.some((known) => known === status);
 
 export const contentOf = (content: readonly AgentContent[]): readonly object[] =>
   content.map((part) =>
-    part.type === 'image' ? { type: 'image', image_urls: part.imageUrls ?? [] } : { type: 'text', text: part.text ?? '' },
+    part.type === 'image'
+      ? { type: 'image', image_urls: part.imageUrls ?? [] }
+      : { type: 'text', text: part.text ?? '' },
   );
 
 /** Tag of an agent's conversation with the UID of its Conversation resource. */
@@ -44,13 +51,19 @@ export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
   ...(apiKey === undefined ? {} : { api_key: apiKey }),
 });
 
-/** Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky asks before every step. */
+/**
+ * Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky
+ * asks before every step.
+ */
 const confirmationOf = (policy: ConfirmationPolicy): object => ({
   confirmation_policy: { kind: policy },
   ...(policy === 'ConfirmRisky' ? { security_analyzer: { kind: 'LLMSecurityAnalyzer' } } : {}),
 });
 
-export function createBodyOf(conversation: NewAgentConversation, { withMessage }: { readonly withMessage: boolean }): object {
+export function createBodyOf(
+  conversation: NewAgentConversation,
+  { withMessage }: { readonly withMessage: boolean },
+): object {
   const { llm, message, systemMessageSuffix, hookConfig } = conversation;
   const id = parseUuid(conversation.id);
   if (id === undefined) throw new AgentError('refused', 'The conversation id is not a UUID.');
@@ -59,23 +72,38 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
     workspace: { working_dir: conversation.workingDir },
     agent_settings: {
       ...(llm === undefined ? {} : { llm: llmOf(llm) }),
-      ...(conversation.tools === undefined ? {} : { tools: conversation.tools.map((name) => ({ name })) }),
+      ...(conversation.tools === undefined
+        ? {}
+        : { tools: conversation.tools.map((name) => ({ name })) }),
       agent_context: {
         load_project_skills: conversation.loadProjectSkills ?? true,
-        ...(systemMessageSuffix === undefined ? {} : { system_message_suffix: systemMessageSuffix }),
+        ...(systemMessageSuffix === undefined
+          ? {}
+          : { system_message_suffix: systemMessageSuffix }),
       },
     },
     ...(withMessage && message !== undefined
       ? { initial_message: { role: message.role ?? 'user', content: contentOf(message.content) } }
       : {}),
-    ...(conversation.maxIterations === undefined ? {} : { max_iterations: conversation.maxIterations }),
-    ...(conversation.confirmationPolicy === undefined ? {} : confirmationOf(conversation.confirmationPolicy)),
+    ...(conversation.maxIterations === undefined
+      ? {}
+      : { max_iterations: conversation.maxIterations }),
+    ...(conversation.confirmationPolicy === undefined
+      ? {}
+      : confirmationOf(conversation.confirmationPolicy)),
     ...(hookConfig === undefined ? {} : { hook_config: hookConfig }),
     tags: {
-      ...Object.fromEntries(Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key))),
+      ...Object.fromEntries(
+        Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key)),
+      ),
       ...(conversation.uid === undefined ? {} : { [uidTag]: conversation.uid }),
     },
-    secrets: Object.fromEntries(Object.entries(conversation.secrets ?? {}).map(([name, value]) => [name, { kind: 'StaticSecret', value }])),
+    secrets: Object.fromEntries(
+      Object.entries(conversation.secrets ?? {}).map(([name, value]) => [
+        name,
+        { kind: 'StaticSecret', value },
+      ]),
+    ),
   };
 }
 
@@ -112,12 +140,16 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
   };
 }
 
-/** Returns the conversations in the order of the requested ids; null marks an unknown one, and has no id of its own. */
+/**
+ * Returns the conversations in the order of the requested ids; null marks an unknown one, and has
+ * no id of its own.
+ */
 export function conversationsOf(
   infos: readonly (ConversationInfo | null)[],
   ids: readonly string[],
 ): readonly (AgentConversation | undefined)[] {
-  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered about other conversations.');
+  if (infos.length !== ids.length)
+    throw new AgentError('malformed', 'The agent answered about other conversations.');
   return ids.map((id, index) => {
     const info = infos[index] ?? undefined;
     return info === undefined ? undefined : conversationOf(info, id);
@@ -132,15 +164,22 @@ function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
 function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
   const usages = Object.values(stats?.usage_to_metrics ?? {});
   if (usages.length === 0) return undefined;
-  const sum = (value: (usage: (typeof usages)[number]) => number | null | undefined, most: number) =>
+  const sum = (
+    value: (usage: (typeof usages)[number]) => number | null | undefined,
+    most: number,
+  ) =>
     Math.min(
       usages.reduce((total, usage) => total + Math.max(value(usage) ?? 0, 0), 0),
       most,
     );
   return {
     accumulatedCost: sum((usage) => usage.accumulated_cost, maxCost),
-    promptTokens: Math.floor(sum((usage) => usage.accumulated_token_usage?.prompt_tokens, Number.MAX_SAFE_INTEGER)),
-    completionTokens: Math.floor(sum((usage) => usage.accumulated_token_usage?.completion_tokens, Number.MAX_SAFE_INTEGER)),
+    promptTokens: Math.floor(
+      sum((usage) => usage.accumulated_token_usage?.prompt_tokens, Number.MAX_SAFE_INTEGER),
+    ),
+    completionTokens: Math.floor(
+      sum((usage) => usage.accumulated_token_usage?.completion_tokens, Number.MAX_SAFE_INTEGER),
+    ),
   };
 }
 
@@ -154,7 +193,12 @@ const timeOf = (text: string | null | undefined): string | undefined =>
 const maxCost = 1e12;
 const maxSeconds = 1e10;
 
-export const serverInfoOf = ({ uptime, idle_time, version, title }: z.output<typeof serverInfoSchema>): AgentServerInfo => ({
+export const serverInfoOf = ({
+  uptime,
+  idle_time,
+  version,
+  title,
+}: z.output<typeof serverInfoSchema>): AgentServerInfo => ({
   idleSeconds: Math.min(idle_time, maxSeconds),
   uptimeSeconds: Math.min(uptime, maxSeconds),
   version: plainText(version, 64),
@@ -162,18 +206,26 @@ export const serverInfoOf = ({ uptime, idle_time, version, title }: z.output<typ
   needsModel: title === 'OpenHands Agent Server',
 });
 
-export const failureOf = ({ code, detail }: z.output<typeof errorEventsSchema>['items'][number]): AgentFailure => ({
+export const failureOf = ({
+  code,
+  detail,
+}: z.output<typeof errorEventsSchema>['items'][number]): AgentFailure => ({
   code: plainText(code ?? '', 64).trim() || 'Unknown',
   detail: plainText(detail ?? '', maxDetailCharacters),
 });
 
 /** Secrets that the client removes from error messages. */
-export const secretsOf = ({ llm, secrets }: Pick<NewAgentConversation, 'llm' | 'secrets'>): readonly string[] => [
+export const secretsOf = ({
+  llm,
+  secrets,
+}: Pick<NewAgentConversation, 'llm' | 'secrets'>): readonly string[] => [
   ...(llm?.apiKey === undefined ? [] : [llm.apiKey]),
   ...Object.values(secrets ?? {}),
 ];
 
-/** A timed-out command has the exit code -1 after its whole time-out; the answer has no other mark. */
+/**
+ * A timed-out command has the exit code -1 after its whole time-out; the answer has no other mark.
+ */
 export function commandResultOf(
   output: z.output<typeof commandOutputSchema>,
   { tookMs, timeoutSeconds }: { readonly tookMs: number; readonly timeoutSeconds: number },
@@ -187,20 +239,32 @@ export function commandResultOf(
   };
 }
 
-const tailOf = (text: string): string => (text.length <= maxKeptOutput ? text : `… ${text.slice(-maxKeptOutput)}`);
+const tailOf = (text: string): string =>
+  text.length <= maxKeptOutput ? text : `… ${text.slice(-maxKeptOutput)}`;
 
-export const userMessageOf = ({ id, timestamp, llm_message }: z.output<typeof messageEventsSchema>['items'][number]): AgentUserMessage => ({
+export const userMessageOf = ({
+  id,
+  timestamp,
+  llm_message,
+}: z.output<typeof messageEventsSchema>['items'][number]): AgentUserMessage => ({
   id,
   timestamp,
   text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
 });
 
-/** Maximum time between the two events of a failed run, its status and its error, which come in either order. */
+/**
+ * Maximum time between the two events of a failed run, its status and its error, which come in
+ * either order.
+ */
 const oneGoMs = 1_000;
 
-/** Whether an update shows a later run, or a later failure of this one. The times have no zone and are of the same clock. */
+/**
+ * Whether an update shows a later run, or a later failure of this one. The times have no zone and
+ * are of the same clock.
+ */
 export const isStartOrFailureAfter =
   (since: string) =>
   ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>
     key === 'execution_status' &&
-    (value === 'running' || (value === 'error' && Date.parse(`${timestamp}Z`) - Date.parse(`${since}Z`) > oneGoMs));
+    (value === 'running' ||
+      (value === 'error' && Date.parse(`${timestamp}Z`) - Date.parse(`${since}Z`) > oneGoMs));

@@ -1,15 +1,22 @@
 import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './kind.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 
-function container({ port, workingDir, stateDir, bootstrapKey }: AgentContainerOptions): AgentContainer {
+function container({
+  port,
+  workingDir,
+  stateDir,
+  bootstrapKey,
+}: AgentContainerOptions): AgentContainer {
   return {
     env: [
-      // The agent starts without keys and gets them by its init call, so that neither the pod nor its environment contains them.
+      // The agent starts without keys and gets them by its init call, so that neither the pod nor
+      // its environment contains them.
       { name: 'OH_DEFERRED_INIT', value: 'true' },
       { name: 'OH_SECRET_KEY', value: bootstrapKey },
       { name: 'OH_CONVERSATIONS_PATH', value: `${stateDir}/conversations` },
       { name: 'OH_BASH_EVENTS_DIR', value: `${stateDir}/bash-events` },
-      // The operator guarantees one pod per volume; the agent's own lease would only delay a resume.
+      // The operator guarantees one pod per volume; the agent's own lease would only delay a
+      // resume.
       { name: 'OH_LEASE_TTL_SECONDS', value: '0' },
       { name: 'OH_ENABLE_VSCODE', value: 'false' },
       { name: 'OH_PRELOAD_TOOLS', value: 'false' },
@@ -17,8 +24,14 @@ function container({ port, workingDir, stateDir, bootstrapKey }: AgentContainerO
       // Event timestamps of the agent have no zone.
       { name: 'TZ', value: 'UTC' },
     ],
-    // On a busy node the agent starts within minutes; an earlier liveness probe would kill it each time. The startDeadline of the template is sooner.
-    startupProbe: { httpGet: { path: '/ready', port }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 900 },
+    // On a busy node the agent starts within minutes; an earlier liveness probe would kill it each
+    // time. The startDeadline of the template is sooner.
+    startupProbe: {
+      httpGet: { path: '/ready', port },
+      periodSeconds: 2,
+      timeoutSeconds: 5,
+      failureThreshold: 900,
+    },
     readinessProbe: { httpGet: { path: '/ready', port }, periodSeconds: 5, timeoutSeconds: 5 },
     // The time-out is long because the agent stalls for seconds while it renders a traceback.
     livenessProbe: {
@@ -31,4 +44,8 @@ function container({ port, workingDir, stateDir, bootstrapKey }: AgentContainerO
 }
 
 /** Definition of openhands-agent-server and of the reference agent. */
-export const openhands: AgentKindDefinition = { defaultPort: 8000, createClient: () => new OpenHandsClient(), container };
+export const openhands: AgentKindDefinition = {
+  defaultPort: 8000,
+  createClient: () => new OpenHandsClient(),
+  container,
+};

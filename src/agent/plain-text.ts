@@ -2,8 +2,9 @@
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Returns an agent's text that is safe to store in a resource and to print on a terminal: bounded, without control characters (except
- * tab and newline) and bidirectional controls, and without unpaired surrogates, which no API server stores.
+ * Returns an agent's text that is safe to store in a resource and to print on a terminal: bounded,
+ * without control characters (except tab and newline) and bidirectional controls, and without
+ * unpaired surrogates, which no API server stores.
  */
 export function plainText(text: string, maxLength: number): string {
   // The text is truncated first, because the input may have ten million characters.

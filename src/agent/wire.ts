@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
-/** The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored. */
+/**
+ * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
+ */
 
 export const readySchema = z.object({ status: z.string() });
 
@@ -14,12 +16,17 @@ export const commandOutputSchema = z.object({
 
 export const uploadSchema = z.object({ file_size: z.int().min(0) });
 
-/** Schema of an optional field: an agent with an invalid value there still has a known execution status. */
+/**
+ * Schema of an optional field: an agent with an invalid value there still has a known execution
+ * status.
+ */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 
 const usageSchema = z.object({
   accumulated_cost: accessory(z.number()),
-  accumulated_token_usage: accessory(z.object({ prompt_tokens: accessory(z.number()), completion_tokens: accessory(z.number()) })),
+  accumulated_token_usage: accessory(
+    z.object({ prompt_tokens: accessory(z.number()), completion_tokens: accessory(z.number()) }),
+  ),
 });
 
 export const conversationInfoSchema = z.object({
@@ -30,7 +37,11 @@ export const conversationInfoSchema = z.object({
   updated_at: accessory(z.string()),
   last_user_message_id: z.string().nullish(),
   tags: accessory(z.record(z.string(), z.unknown())),
-  agent: accessory(z.object({ llm: accessory(z.object({ model: accessory(z.string()), base_url: accessory(z.string()) })) })),
+  agent: accessory(
+    z.object({
+      llm: accessory(z.object({ model: accessory(z.string()), base_url: accessory(z.string()) })),
+    }),
+  ),
   stats: accessory(z.object({ usage_to_metrics: accessory(z.record(z.string(), usageSchema)) })),
 });
 export type ConversationInfo = z.output<typeof conversationInfoSchema>;
@@ -57,27 +68,44 @@ export const toolNamesSchema = z.array(z.string());
 
 export const hooksSchema = z.object({ hook_config: z.record(z.string(), z.unknown()).nullish() });
 
-const pageOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next_page_id: z.string().nullish() });
+const pageOf = <T extends z.ZodType>(item: T) =>
+  z.object({ items: z.array(item), next_page_id: z.string().nullish() });
 
 export const errorEventsSchema = pageOf(
-  z.object({ timestamp: z.string().min(1).max(64), code: z.string().nullish(), detail: z.string().nullish() }),
+  z.object({
+    timestamp: z.string().min(1).max(64),
+    code: z.string().nullish(),
+    detail: z.string().nullish(),
+  }),
 );
 
-export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), value: z.unknown(), timestamp: z.string().optional() }));
+export const stateUpdatesSchema = pageOf(
+  z.object({ key: z.string().nullish(), value: z.unknown(), timestamp: z.string().optional() }),
+);
 
 export const messageEventsSchema = pageOf(
   z.object({
     // `status.messages.inFlight` stores both during a delivery.
     id: z.string().regex(/^[\x21-\x7e]{1,128}$/),
     timestamp: z.string().regex(/^[\x21-\x7e]{1,64}$/),
-    llm_message: z.object({ content: z.array(z.object({ type: z.string(), text: z.string().nullish() })) }),
+    llm_message: z.object({
+      content: z.array(z.object({ type: z.string(), text: z.string().nullish() })),
+    }),
   }),
 );
 
 /** Body of an error answer: `detail` is a text, or a list of invalid fields. */
 export const errorBodySchema = z.object({
   detail: z
-    .union([z.string(), z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])).nullish(), msg: z.string().nullish() }))])
+    .union([
+      z.string(),
+      z.array(
+        z.object({
+          loc: z.array(z.union([z.string(), z.number()])).nullish(),
+          msg: z.string().nullish(),
+        }),
+      ),
+    ])
     .nullish(),
   exception: z.string().nullish(),
 });

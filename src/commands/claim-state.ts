@@ -21,16 +21,20 @@ export interface ClaimFacts {
   readonly pods: readonly Pod[];
 }
 
-const hasEnded = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed';
+const hasEnded = ({ status }: Pod): boolean =>
+  status?.phase === 'Succeeded' || status?.phase === 'Failed';
 const mounts = ({ spec }: Pod, claimName: string): boolean =>
-  spec?.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName) === true;
+  spec?.volumes?.some(
+    ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName,
+  ) === true;
 
 /** State of a claim with regard to the sandboxes and pods of its namespace. Pure. */
 export function claimStateOf({ claim, sandboxes, pods }: ClaimFacts): ClaimState {
   const { name, deletionTimestamp, labels } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'deleting';
   // A sandbox takes a retained claim of its own name.
-  if (sandboxes.some((sandbox) => sandbox.metadata.name === name || isOwnedBy(claim, sandbox))) return 'in-use';
+  if (sandboxes.some((sandbox) => sandbox.metadata.name === name || isOwnedBy(claim, sandbox)))
+    return 'in-use';
   if (pods.some((pod) => !hasEnded(pod) && mounts(pod, name))) return 'mounted';
   return labels?.[retainedLabel] === 'true' ? 'retained' : 'orphaned';
 }
@@ -67,7 +71,10 @@ export interface PruneSelection {
 }
 
 /** Whether a claim is one that may be deleted, and was asked for. Pure. */
-export const isPrunable = ({ claim, state, owner, ageMs }: ListedClaim, selection: PruneSelection): boolean =>
+export const isPrunable = (
+  { claim, state, owner, ageMs }: ListedClaim,
+  selection: PruneSelection,
+): boolean =>
   (state === 'orphaned' || (selection.retained && state === 'retained')) &&
   ageMs >= selection.olderThanMs &&
   (selection.owner === undefined || selection.owner === owner) &&

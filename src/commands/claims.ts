@@ -18,7 +18,14 @@ export interface PruneOptions extends ClusterOptions {
 }
 
 const head = ['CLAIM', 'STATE', 'OWNER', 'CONVERSATION', 'SIZE', 'AGE'];
-const rowOf = ({ claim, state, owner, conversation, size, ageMs }: ListedClaim): readonly string[] => [
+const rowOf = ({
+  claim,
+  state,
+  owner,
+  conversation,
+  size,
+  ageMs,
+}: ListedClaim): readonly string[] => [
   claim.metadata.name,
   state,
   owner,
@@ -32,7 +39,8 @@ async function claimsOf(client: KubeClient, namespace: string): Promise<readonly
   const labelSelector = Object.entries(managedBy)
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
-  // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes later.
+  // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes
+  // later.
   const { items } = await client.list(persistentVolumeClaims, { namespace, labelSelector });
   const facts = {
     sandboxes: (await client.list(sandboxes, { namespace })).items,
@@ -49,17 +57,28 @@ export async function listClaims(options: ClusterOptions): Promise<void> {
   else process.stdout.write(`${textTable([head, ...found.map(rowOf)])}\n`);
 }
 
-const unitsMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const unitsMs: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 function agedMs(text: string): number {
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? [];
   const unitMs = unitsMs[unit];
-  if (unitMs === undefined) throw new CommandError(`--older-than: ${text} is not a time like 12h or 30d`);
+  if (unitMs === undefined)
+    throw new CommandError(`--older-than: ${text} is not a time like 12h or 30d`);
   return Number(count) * unitMs;
 }
 
-/** Deletes a claim, as it was listed, unless it has got a sandbox since. Returns what became of it. */
-async function prune(client: KubeClient, { claim }: ListedClaim): Promise<'deleted' | 'gone' | 'changed'> {
+/**
+ * Deletes a claim, as it was listed, unless it has got a sandbox since. Returns what became of it.
+ */
+async function prune(
+  client: KubeClient,
+  { claim }: ListedClaim,
+): Promise<'deleted' | 'gone' | 'changed'> {
   const { namespace = '', name, uid, resourceVersion } = claim.metadata;
   try {
     await client.get(sandboxes, namespace, name);
@@ -77,13 +96,26 @@ async function prune(client: KubeClient, { claim }: ListedClaim): Promise<'delet
   }
 }
 
-/** Shows the claims that no sandbox uses; with `--delete` the command deletes them, and their files. */
-export async function pruneClaims(names: readonly string[], { olderThan, owner, ...options }: PruneOptions): Promise<void> {
-  const selection = { names, owner, retained: options.retained === true, olderThanMs: agedMs(olderThan) };
+/**
+ * Shows the claims that no sandbox uses; with `--delete` the command deletes them, and their files.
+ */
+export async function pruneClaims(
+  names: readonly string[],
+  { olderThan, owner, ...options }: PruneOptions,
+): Promise<void> {
+  const selection = {
+    names,
+    owner,
+    retained: options.retained === true,
+    olderThanMs: agedMs(olderThan),
+  };
   await withClient(options, async (client, namespace) => {
     const all = await claimsOf(client, namespace);
     const unknown = names.filter((name) => !all.some(({ claim }) => claim.metadata.name === name));
-    if (unknown.length > 0) throw new CommandError(`there is no claim ${unknown.join(', ')} of a sandbox in namespace ${namespace}`);
+    if (unknown.length > 0)
+      throw new CommandError(
+        `there is no claim ${unknown.join(', ')} of a sandbox in namespace ${namespace}`,
+      );
     const chosen = all.filter((each) => isPrunable(each, selection));
     if (chosen.length === 0) {
       process.stderr.write('No claim is to be deleted.\n');

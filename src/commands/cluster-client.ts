@@ -11,8 +11,13 @@ export interface ClusterOptions {
 }
 
 /** Runs a short piece of work with the rights of the user who runs the command. */
-export async function withClient<T>(options: ClusterOptions, work: (client: KubeClient, namespace: string) => Promise<T>): Promise<T> {
-  const { connection, namespace } = await loadConnection(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig });
+export async function withClient<T>(
+  options: ClusterOptions,
+  work: (client: KubeClient, namespace: string) => Promise<T>,
+): Promise<T> {
+  const { connection, namespace } = await loadConnection(
+    options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig },
+  );
   const { client, transport } = connect(connection, createRuntime(silentLogger));
   try {
     return await work(client, options.namespace ?? namespace);

@@ -8,8 +8,9 @@ import { systemCodeOf } from '@conversation-operator/kube/errors';
 const maxLength = 8192;
 
 /**
- * An owner as part of a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.` only, so each other byte, and `_`, is
- * written as `_` and two hex digits: alice@example.com is alice_40example.com.
+ * An owner as part of a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.`
+ * only, so each other byte, and `_`, is written as `_` and two hex digits: alice@example.com is
+ * alice_40example.com.
  */
 export const fileNameOf = (owner: string): string =>
   owner.replaceAll(/[^A-Za-z0-9.-]/gu, (character) =>
@@ -22,7 +23,9 @@ export const isCredentialName = (name: string): boolean => /^[A-Za-z0-9_-]+$/.te
 /** The one line of a file, with which no header can be forged; undefined for anything else. */
 export function secretLineOf(text: string): string | undefined {
   const secret = text.trim();
-  return secret === '' || secret.length > maxLength || /[^\x21-\x7e]/.test(secret) ? undefined : secret;
+  return secret === '' || secret.length > maxLength || /[^\x21-\x7e]/.test(secret)
+    ? undefined
+    : secret;
 }
 
 export interface CredentialFilesOptions {
@@ -37,8 +40,9 @@ export interface CredentialFilesOptions {
 }
 
 /**
- * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. They are read when they
- * are needed, so a change counts at once. The content of a file is never logged.
+ * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner
+ * instead. They are read when they are needed, so a change counts at once. The content of a file is
+ * never logged.
  */
 export class CredentialFiles {
   readonly #options: CredentialFilesOptions;
@@ -48,17 +52,25 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /** Without what a mount keeps for itself. Throws a `CommandError` when the folder can't be read. */
+  /**
+   * Without what a mount keeps for itself. Throws a `CommandError` when the folder can't be read.
+   */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {
       return readdirSync(folder).filter((name) => !name.startsWith('.'));
     } catch (error) {
-      throw new CommandError(`${setting}: ${folder} can't be read (${systemCodeOf(error) ?? String(error)})`, { cause: error });
+      throw new CommandError(
+        `${setting}: ${folder} can't be read (${systemCodeOf(error) ?? String(error)})`,
+        { cause: error },
+      );
     }
   }
 
-  /** An owner's own one, else everybody's; `parse` says undefined to what is of no use. Never rejects. */
+  /**
+   * An owner's own one, else everybody's; `parse` says undefined to what is of no use. Never
+   * rejects.
+   */
   async of<T>(
     name: string,
     owner: string,
@@ -98,6 +110,9 @@ export class CredentialFiles {
   #complain(file: string, problem: string): void {
     if (this.#problems.get(file) === problem) return;
     this.#problems.set(file, problem);
-    this.#options.logger.error(`${this.#options.what} can not be used`, { credential: file, problem });
+    this.#options.logger.error(`${this.#options.what} can not be used`, {
+      credential: file,
+      problem,
+    });
   }
 }

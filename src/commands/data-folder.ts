@@ -1,4 +1,12 @@
-import { accessSync, constants, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { CommandError } from './command-error.ts';
 import { systemCodeOf } from '@conversation-operator/kube/errors';
@@ -12,12 +20,16 @@ export class DataFolder {
     this.path = resolve(path);
     try {
       mkdirSync(this.path, { recursive: true, mode: 0o700 });
-      if (!statSync(this.path).isDirectory()) throw new CommandError(`DATA_DIR: ${this.path} is not a folder`);
+      if (!statSync(this.path).isDirectory())
+        throw new CommandError(`DATA_DIR: ${this.path} is not a folder`);
       accessSync(this.path, constants.R_OK | constants.W_OK | constants.X_OK);
     } catch (error) {
       if (error instanceof CommandError) throw error;
       const code = systemCodeOf(error);
-      const problem = code === 'EEXIST' || code === 'ENOTDIR' ? 'is not a folder' : `can't be used (${code ?? String(error)})`;
+      const problem =
+        code === 'EEXIST' || code === 'ENOTDIR'
+          ? 'is not a folder'
+          : `can't be used (${code ?? String(error)})`;
       throw new CommandError(`DATA_DIR: ${this.path} ${problem}`, { cause: error });
     }
   }
@@ -32,7 +44,10 @@ export class DataFolder {
       return readFileSync(this.file(name), 'utf8').trim();
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return undefined;
-      throw new CommandError(`DATA_DIR: ${this.file(name)} can't be read (${systemCodeOf(error) ?? String(error)})`, { cause: error });
+      throw new CommandError(
+        `DATA_DIR: ${this.file(name)} can't be read (${systemCodeOf(error) ?? String(error)})`,
+        { cause: error },
+      );
     }
   }
 

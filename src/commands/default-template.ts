@@ -1,11 +1,18 @@
 import type { NewObject } from '@conversation-operator/kube/object';
 import { apiVersion } from '../resources/group.ts';
-import { defaultTemplateName, sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
+import {
+  defaultTemplateName,
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../resources/sandbox-template.ts';
 
 /** Image name of the reference agent on the local cluster. */
 export const referenceAgentImage = 'conversation-operator/reference-agent';
 
-/** How long the agents of an embedded installation may be idle before their sandboxes are paused; the chart has the same. */
+/**
+ * How long the agents of an embedded installation may be idle before their sandboxes are paused;
+ * the chart has the same.
+ */
 export const defaultIdleTimeout = '30m';
 
 /** Initial template of a local installation. Later starts keep the changes of users. */
@@ -15,7 +22,8 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   metadata: { name: defaultTemplateName, namespace },
   spec: {
     displayName: 'Reference agent',
-    description: 'Runs the shell code blocks of a message, or works with a model where one is named.',
+    description:
+      'Runs the shell code blocks of a message, or works with a model where one is named.',
     podTemplate: {
       spec: {
         containers: [

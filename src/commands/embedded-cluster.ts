@@ -2,7 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
-import { createCertificate, type Certificate } from '@conversation-operator/local-cluster/http/certificate';
+import {
+  createCertificate,
+  type Certificate,
+} from '@conversation-operator/local-cluster/http/certificate';
 import { writeKubeconfig } from '@conversation-operator/local-cluster/http/kubeconfig';
 import { startApiServer } from '@conversation-operator/local-cluster/http/server';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
@@ -48,10 +51,18 @@ async function choosePort(folder: DataFolder, wanted: number): Promise<number> {
 
 const stateFile = 'state.db';
 
-/** Volumes that no claim in the state knows are removed at the start; without the state that would be all of them. */
+/**
+ * Volumes that no claim in the state knows are removed at the start; without the state that would
+ * be all of them.
+ */
 function refuseVolumesWithoutState(folder: DataFolder): void {
   const volumes = folder.file('node/volumes');
-  if (existsSync(folder.file(stateFile)) || !existsSync(volumes) || readdirSync(volumes).length === 0) return;
+  if (
+    existsSync(folder.file(stateFile)) ||
+    !existsSync(volumes) ||
+    readdirSync(volumes).length === 0
+  )
+    return;
   throw new CommandError(
     `DATA_DIR: ${folder.file(stateFile)} is missing, but ${volumes} holds files of sandboxes; restore it, or move them away`,
   );
@@ -65,7 +76,10 @@ async function openPlane(runtime: Runtime, folder: DataFolder): Promise<ControlP
     return plane;
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    if (error.code === 'Locked') throw new CommandError(`DATA_DIR: ${folder.path} is in use by another process`, { cause: error });
+    if (error.code === 'Locked')
+      throw new CommandError(`DATA_DIR: ${folder.path} is in use by another process`, {
+        cause: error,
+      });
     throw new CommandError(`DATA_DIR: ${error.message}`, { cause: error });
   }
 }
@@ -77,16 +91,26 @@ function certificateOf(folder: DataFolder, clock: Clock): Certificate {
     return `${cert}${key}`;
   });
   const [cert, key] = text.split(/(?=-----BEGIN PRIVATE KEY-----)/);
-  if (cert === undefined || key === undefined) throw new CommandError(`DATA_DIR: ${folder.file('certificate')} is damaged; remove it`);
+  if (cert === undefined || key === undefined)
+    throw new CommandError(`DATA_DIR: ${folder.file('certificate')} is damaged; remove it`);
   return { cert, key };
 }
 
-/** A control plane and one node on this machine. The stack ends them in reverse order of their start. */
-export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stack: AsyncDisposableStack): Promise<EmbeddedCluster> {
+/**
+ * A control plane and one node on this machine. The stack ends them in reverse order of their
+ * start.
+ */
+export async function startEmbeddedCluster(
+  options: EmbeddedClusterOptions,
+  stack: AsyncDisposableStack,
+): Promise<EmbeddedCluster> {
   const { folder, images, clock, random, logger, metrics } = options;
   const runtime: Runtime = { clock, random, logger, metrics };
   // First, because it locks the folder: nothing of another process may be touched before.
-  const plane = await openPlane({ ...runtime, logger: logger.child({ component: 'api-server' }) }, folder);
+  const plane = await openPlane(
+    { ...runtime, logger: logger.child({ component: 'api-server' }) },
+    folder,
+  );
   stack.defer(() => plane.close());
   await plane.applyCrds(definitions.map(crdOf));
   const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
@@ -99,7 +123,8 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stac
     certificate: certificateOf(folder, clock),
     logger: logger.child({ component: 'api-server' }),
   }).catch((error: unknown) => {
-    if (systemCodeOf(error) === 'EADDRINUSE') throw new CommandError(`API_PORT: port ${port} on ${loopback} is in use`, { cause: error });
+    if (systemCodeOf(error) === 'EADDRINUSE')
+      throw new CommandError(`API_PORT: port ${port} on ${loopback} is in use`, { cause: error });
     throw error;
   });
   stack.defer(() => server.close());

@@ -19,7 +19,9 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
       writesPerSecond: config.RATE_LIMIT_WRITES,
       failedKeysPerMinute: config.RATE_LIMIT_FAILED_KEYS,
     },
-    ...(config.API_KEY_MAX_LIFETIME_DAYS === 0 ? {} : { maxKeyLifetimeMs: config.API_KEY_MAX_LIFETIME_DAYS * dayMs }),
+    ...(config.API_KEY_MAX_LIFETIME_DAYS === 0
+      ? {}
+      : { maxKeyLifetimeMs: config.API_KEY_MAX_LIFETIME_DAYS * dayMs }),
     load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
     maxConnections: config.MAX_CONNECTIONS,
     maxConnectionsPerAddress: config.MAX_CONNECTIONS_PER_ADDRESS,

@@ -53,11 +53,17 @@ export async function gateway(version: string): Promise<void> {
       firstByteMs: config.PROXY_FIRST_BYTE_SECONDS * 1000,
       idleMs: config.PROXY_IDLE_SECONDS * 1000,
     },
-    ...(config.SANDBOX_URL_TEMPLATE === undefined ? {} : { sandboxUrlTemplate: config.SANDBOX_URL_TEMPLATE }),
+    ...(config.SANDBOX_URL_TEMPLATE === undefined
+      ? {}
+      : { sandboxUrlTemplate: config.SANDBOX_URL_TEMPLATE }),
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();
-  const notifications = new NotificationSender({ urls: config.OPERATOR_NOTIFICATION_URLS, key: () => keys.notificationKey(), ...runtime });
+  const notifications = new NotificationSender({
+    urls: config.OPERATOR_NOTIFICATION_URLS,
+    key: () => keys.notificationKey(),
+    ...runtime,
+  });
   stack.defer(() => notifications.close());
   await notifications.open();
   let agentSidePort: number | undefined;
@@ -72,7 +78,14 @@ export async function gateway(version: string): Promise<void> {
       }),
     ];
     const agentSide = createCallbackServer({
-      ...{ handlers, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
+      ...{
+        handlers,
+        sandboxes: caches.sandboxes,
+        namespace,
+        host: config.HOST,
+        port: config.AGENT_SIDE_PORT,
+        ...runtime,
+      },
       // More than a sandbox that works needs, and few enough that one alone can't take them all.
       maxConnectionsPerAddress: 128,
     });

@@ -3,7 +3,11 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import { CredentialFiles, isCredentialName, secretLineOf } from './credential-files.ts';
 
 /** Whom hosts expect where a token is the password; any name will do for the others. */
-const tokenUsers: Readonly<Record<string, string>> = { github: 'x-access-token', gitlab: 'oauth2', bitbucket: 'x-token-auth' };
+const tokenUsers: Readonly<Record<string, string>> = {
+  github: 'x-access-token',
+  gitlab: 'oauth2',
+  bitbucket: 'x-token-auth',
+};
 
 /** From `user:password`, or a token alone; undefined for what is neither. */
 export function authorizationOf(text: string, provider: string): string | undefined {
@@ -21,8 +25,15 @@ export interface MountedGitCredentialsOptions {
   readonly logger: Logger;
 }
 
-/** Credentials for git hosts from files: PROVIDER is for everybody, PROVIDER.OWNER for one owner instead. */
-export function mountedGitCredentials({ folder, providers, logger }: MountedGitCredentialsOptions): GitCredentials {
+/**
+ * Credentials for git hosts from files: PROVIDER is for everybody, PROVIDER.OWNER for one owner
+ * instead.
+ */
+export function mountedGitCredentials({
+  folder,
+  providers,
+  logger,
+}: MountedGitCredentialsOptions): GitCredentials {
   const known = new Set(providers.filter(isCredentialName));
   const files = new CredentialFiles({
     folder,
@@ -32,7 +43,8 @@ export function mountedGitCredentials({ folder, providers, logger }: MountedGitC
     expected: 'it has to be one line, user:password or a token',
   });
   for (const name of files.list()) {
-    if (!known.has(name.split('.', 1)[0] ?? '')) logger.warn('a git credential is for none of the git hosts', { credential: name });
+    if (!known.has(name.split('.', 1)[0] ?? ''))
+      logger.warn('a git credential is for none of the git hosts', { credential: name });
   }
   return {
     of: async (owner, provider) => {

@@ -16,9 +16,14 @@ const noCredentials: GitCredentials = { of: () => Promise.resolve(undefined) };
 const cloneConnections = 128;
 
 /** Credentials for private repositories, from the settings. Only the gateway has them. */
-export function gitCredentials(config: GatewayConfig | UpConfig, { logger }: Runtime): GitCredentials {
+export function gitCredentials(
+  config: GatewayConfig | UpConfig,
+  { logger }: Runtime,
+): GitCredentials {
   const { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder } = config;
-  return folder === undefined ? noCredentials : mountedGitCredentials({ folder, providers: Object.keys(hosts), logger });
+  return folder === undefined
+    ? noCredentials
+    : mountedGitCredentials({ folder, providers: Object.keys(hosts), logger });
 }
 
 /** The git hosts of a gateway's settings; closed with the stack. */
@@ -48,14 +53,32 @@ export function clonePart(
     credentials,
     keys,
     caches,
-  }: { readonly credentials: GitCredentials; readonly keys: SandboxKeys; readonly caches: Pick<Caches, 'conversations'> },
+  }: {
+    readonly credentials: GitCredentials;
+    readonly keys: SandboxKeys;
+    readonly caches: Pick<Caches, 'conversations'>;
+  },
   runtime: Runtime,
   stack: AsyncDisposableStack,
 ): CloneHandler {
   const { clock, metrics } = runtime;
   const logger = runtime.logger.child({ component: 'git' });
-  const host = new PrivateHost({ hosts, credentials, connections: cloneConnections, clock, logger });
+  const host = new PrivateHost({
+    hosts,
+    credentials,
+    connections: cloneConnections,
+    clock,
+    logger,
+  });
   stack.defer(() => host.close());
   const [defaultProvider] = Object.keys(hosts);
-  return new CloneHandler({ host, keys, conversations: caches.conversations, defaultProvider, clock, logger, metrics });
+  return new CloneHandler({
+    host,
+    keys,
+    conversations: caches.conversations,
+    defaultProvider,
+    clock,
+    logger,
+    metrics,
+  });
 }

@@ -13,9 +13,16 @@ export interface CreateKeyOptions extends ClusterOptions {
 }
 
 /** Prints the new key, and nothing else, on standard output: it can't be shown again. */
-export async function createKey({ owner, role: wanted, description, expiresAt, ...options }: CreateKeyOptions): Promise<void> {
+export async function createKey({
+  owner,
+  role: wanted,
+  description,
+  expiresAt,
+  ...options
+}: CreateKeyOptions): Promise<void> {
   const role = apiKeyRoles.find((known) => known === wanted);
-  if (role === undefined) throw new CommandError(`--role: ${wanted} is none of ${apiKeyRoles.join(', ')}`);
+  if (role === undefined)
+    throw new CommandError(`--role: ${wanted} is none of ${apiKeyRoles.join(', ')}`);
   if (expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt))) {
     throw new CommandError(`--expires-at: ${expiresAt} is not a time like 2027-01-31T00:00:00Z`);
   }
@@ -28,13 +35,17 @@ export async function createKey({ owner, role: wanted, description, expiresAt, .
       ...(description === undefined ? {} : { description }),
       ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
     });
-    process.stderr.write(`Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now:\n`);
+    process.stderr.write(
+      `Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now:\n`,
+    );
     process.stdout.write(`${key}\n`);
   });
 }
 
 export async function listKeys(options: ClusterOptions): Promise<void> {
-  const { items } = await withClient(options, (client, namespace) => client.list(apiKeys, { namespace }));
+  const { items } = await withClient(options, (client, namespace) =>
+    client.list(apiKeys, { namespace }),
+  );
   if (items.length === 0) {
     process.stderr.write('There are no keys.\n');
     return;
@@ -48,7 +59,9 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
     spec.issuedBy?.name ?? '',
     spec.description ?? '',
   ]);
-  process.stdout.write(`${textTable([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`);
+  process.stdout.write(
+    `${textTable([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`,
+  );
 }
 
 /** Deletes the key; gateways refuse it as soon as their caches have seen that. */
@@ -57,7 +70,10 @@ export async function revokeKey(name: string, options: ClusterOptions): Promise<
     try {
       await client.delete(apiKeys, namespace, name);
     } catch (error) {
-      if (isNotFound(error)) throw new CommandError(`there is no key ${name} in namespace ${namespace}`, { cause: error });
+      if (isNotFound(error))
+        throw new CommandError(`there is no key ${name} in namespace ${namespace}`, {
+          cause: error,
+        });
       throw error;
     }
     process.stderr.write(`Key ${name} is revoked.\n`);

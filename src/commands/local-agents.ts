@@ -44,7 +44,11 @@ function fileOf(programFolder: string, paths: readonly string[], what: string): 
 }
 
 function referenceAgent(programFolder: string): Readonly<Record<string, ImageProgram>> {
-  const program = fileOf(programFolder, ['reference-agent.js', '../packages/reference-agent/src/main.ts'], 'the reference agent');
+  const program = fileOf(
+    programFolder,
+    ['reference-agent.js', '../packages/reference-agent/src/main.ts'],
+    'the reference agent',
+  );
   return { [referenceAgentImage]: { command: [process.execPath, program] } };
 }
 
@@ -64,7 +68,10 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
   };
 }
 
-async function openHands(options: LocalAgentsOptions, reference: LocalAgents['images']): Promise<LocalAgents> {
+async function openHands(
+  options: LocalAgentsOptions,
+  reference: LocalAgents['images'],
+): Promise<LocalAgents> {
   const { config, folder, programFolder, environment, signal } = options;
   const constraints = fileOf(
     programFolder,

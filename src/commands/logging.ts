@@ -2,5 +2,11 @@ import { createLogger } from '../observability/logger.ts';
 import type { Logger, LogLevel } from '@conversation-operator/kube/logger';
 
 /** Pretty on a terminal, JSON elsewhere, unless the settings say. */
-export const loggerOf = (config: { readonly LOG_LEVEL: LogLevel; readonly LOG_FORMAT?: 'json' | 'pretty' | undefined }): Logger =>
-  createLogger({ level: config.LOG_LEVEL, format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json') });
+export const loggerOf = (config: {
+  readonly LOG_LEVEL: LogLevel;
+  readonly LOG_FORMAT?: 'json' | 'pretty' | undefined;
+}): Logger =>
+  createLogger({
+    level: config.LOG_LEVEL,
+    format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json'),
+  });

@@ -8,16 +8,23 @@ import type { DataFolder } from './data-folder.ts';
 
 const keyBytes = 32;
 
-/** The master key of an embedded installation: made once, kept in the data folder for this user alone. */
+/**
+ * The master key of an embedded installation: made once, kept in the data folder for this user
+ * alone.
+ */
 export function localMasterKey(folder: DataFolder): SandboxKeys {
   const text = folder.remember('master-key', () => randomBytes(keyBytes).toString('hex'));
   const key = Buffer.from(text, 'hex');
   if (key.length !== keyBytes)
-    throw new CommandError(`DATA_DIR: ${folder.file('master-key')} is damaged; it has to hold ${keyBytes} bytes in hex`);
+    throw new CommandError(
+      `DATA_DIR: ${folder.file('master-key')} is damaged; it has to hold ${keyBytes} bytes in hex`,
+    );
   return new SandboxKeys([key]);
 }
 
-/** A Secret reaches its mounts about a minute after a change, so that this interval loses no time. */
+/**
+ * A Secret reaches its mounts about a minute after a change, so that this interval loses no time.
+ */
 const reloadIntervalMs = 10_000;
 
 export interface MountedMasterKeysOptions {
@@ -27,8 +34,15 @@ export interface MountedMasterKeysOptions {
   readonly intervalMs?: number;
 }
 
-/** Master keys from mounted files, which are read again when they change. Files that can't be used later leave the keys as they are. */
-export function mountedMasterKeys({ files, logger, intervalMs = reloadIntervalMs }: MountedMasterKeysOptions) {
+/**
+ * Master keys from mounted files, which are read again when they change. Files that can't be used
+ * later leave the keys as they are.
+ */
+export function mountedMasterKeys({
+  files,
+  logger,
+  intervalMs = reloadIntervalMs,
+}: MountedMasterKeysOptions) {
   let known = readAll(files);
   const keys = keysOf(known);
   let problem: string | undefined;
@@ -43,7 +57,10 @@ export function mountedMasterKeys({ files, logger, intervalMs = reloadIntervalMs
       problem = undefined;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (message !== problem) logger.error('master keys can not be read again; the old ones stay in use', { error: message });
+      if (message !== problem)
+        logger.error('master keys can not be read again; the old ones stay in use', {
+          error: message,
+        });
       problem = message;
     }
   }, intervalMs);
@@ -56,7 +73,10 @@ const readAll = (files: readonly string[]): readonly Buffer[] =>
     try {
       return readFileSync(file);
     } catch (error) {
-      throw new CommandError(`MASTER_KEY_FILES: ${file} can't be read (${systemCodeOf(error) ?? String(error)})`, { cause: error });
+      throw new CommandError(
+        `MASTER_KEY_FILES: ${file} can't be read (${systemCodeOf(error) ?? String(error)})`,
+        { cause: error },
+      );
     }
   });
 
@@ -64,6 +84,9 @@ function keysOf(masterKeys: readonly Buffer[]): SandboxKeys {
   try {
     return new SandboxKeys(masterKeys);
   } catch (error) {
-    throw new CommandError(`MASTER_KEY_FILES: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new CommandError(
+      `MASTER_KEY_FILES: ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    );
   }
 }

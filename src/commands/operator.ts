@@ -20,7 +20,10 @@ import { connect, connectForLease, createRuntime } from './runtime.ts';
 const maxPollWithoutNotificationsMs = 4_000;
 const leaseName = 'conversation-operator';
 
-/** The controllers against a cluster. One of several such processes leads; the others wait for its lease. */
+/**
+ * The controllers against a cluster. One of several such processes leads; the others wait for its
+ * lease.
+ */
 export async function operator(): Promise<void> {
   const config = readOperatorConfig(process.env);
   const stopped = interrupted();
@@ -45,8 +48,18 @@ export async function operator(): Promise<void> {
   }
   const synced = () => reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
   const telemetry = [
-    await startTelemetryServer({ host: '0.0.0.0', port: config.METRICS_PORT, metrics: runtime.metrics, ready: synced }),
-    await startTelemetryServer({ host: '0.0.0.0', port: config.HEALTH_PORT, metrics: runtime.metrics, ready: synced }),
+    await startTelemetryServer({
+      host: '0.0.0.0',
+      port: config.METRICS_PORT,
+      metrics: runtime.metrics,
+      ready: synced,
+    }),
+    await startTelemetryServer({
+      host: '0.0.0.0',
+      port: config.HEALTH_PORT,
+      metrics: runtime.metrics,
+      ready: synced,
+    }),
   ];
   for (const server of telemetry) stack.defer(() => server.close());
 
@@ -91,7 +104,9 @@ export async function operator(): Promise<void> {
       });
       await work.start(signal);
       leading = work;
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      await new Promise<void>((resolve) =>
+        signal.addEventListener('abort', () => resolve(), { once: true }),
+      );
       leading = undefined;
       await work.stop();
     },
@@ -100,7 +115,11 @@ export async function operator(): Promise<void> {
   const elections = (async () => {
     while (!stop.signal.aborted) await election.run(stop.signal);
   })();
-  logger.info('operator started', { notificationPort, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
+  logger.info('operator started', {
+    notificationPort,
+    namespace: config.ALL_NAMESPACES ? '*' : namespace,
+    server: connection.server,
+  });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));

@@ -33,25 +33,44 @@ import { createRuntime } from './runtime.ts';
 
 const namespace = 'default';
 const loopback = '127.0.0.1';
-/** The first key, kept in the data folder: the key of the last start, unless a user has revoked it. */
-async function ensureFirstKey(client: KubeClient, folder: DataFolder, owner: string): Promise<string> {
+/**
+ * The first key, kept in the data folder: the key of the last start, unless a user has revoked it.
+ */
+async function ensureFirstKey(
+  client: KubeClient,
+  folder: DataFolder,
+  owner: string,
+): Promise<string> {
   const known = folder.read('api-key');
   if (known !== undefined) {
     const sha256 = hashKey(known);
     const { items } = await client.list(apiKeys, { namespace });
     if (items.some(({ spec }) => spec.sha256 === sha256 && spec.disabled !== true)) return known;
   }
-  const { key } = await issueKey({ client, namespace, owner, role: 'admin', description: 'Made at the first start.' });
+  const { key } = await issueKey({
+    client,
+    namespace,
+    owner,
+    role: 'admin',
+    description: 'Made at the first start.',
+  });
   folder.write('api-key', key);
   return key;
 }
 
-/** An origin for each sandbox: as set, else an address of this machine where clients are on it too. */
-function sandboxOrigins({ SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig, folder: DataFolder): Partial<GatewayOptions> {
+/**
+ * An origin for each sandbox: as set, else an address of this machine where clients are on it too.
+ */
+function sandboxOrigins(
+  { SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig,
+  folder: DataFolder,
+): Partial<GatewayOptions> {
   if (SANDBOX_URL_TEMPLATE !== undefined) return { sandboxUrlTemplate: SANDBOX_URL_TEMPLATE };
   if (PUBLIC_URL !== undefined) return {};
   const file = 'sandbox-addresses';
-  return { loopbackOrigins: { read: () => folder.read(file), write: (text) => folder.write(file, text) } };
+  return {
+    loopbackOrigins: { read: () => folder.read(file), write: (text) => folder.write(file, text) },
+  };
 }
 
 interface Facts {
@@ -66,7 +85,9 @@ interface Facts {
 }
 
 function banner({ url, key, kubeconfig, metricsUrl, dataDir, notes, example }: Facts): string {
-  const message = JSON.stringify({ initial_message: { content: [{ type: 'text', text: example }] } });
+  const message = JSON.stringify({
+    initial_message: { content: [{ type: 'text', text: example }] },
+  });
   return [
     '',
     `  REST service   ${url}`,
@@ -97,7 +118,10 @@ export interface UpOptions {
   readonly programFolder: string;
 }
 
-/** Everything in one process: embedded control plane, node, operator and gateway, on loopback. Runs until it is interrupted. */
+/**
+ * Everything in one process: embedded control plane, node, operator and gateway, on loopback. Runs
+ * until it is interrupted.
+ */
 export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const config = readUpConfig(process.env);
   const stopped = interrupted();
@@ -106,26 +130,44 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
-  const agentCredentials = localAgentCredentials(config, mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger));
+  const agentCredentials = localAgentCredentials(
+    config,
+    mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger),
+  );
   await using stack = new AsyncDisposableStack();
 
   const ended = new AbortController();
   const stopping = stopped.then(() => ended.abort());
-  const agents = await localAgents({ config, folder, programFolder, environment: process.env, signal: ended.signal }).catch(
-    async (error: unknown) => {
-      if (!ended.signal.aborted) throw error;
-      await stopping;
-      throw new CommandError('stopped before the agent was installed; the next start does it', { cause: error });
-    },
-  );
+  const agents = await localAgents({
+    config,
+    folder,
+    programFolder,
+    environment: process.env,
+    signal: ended.signal,
+  }).catch(async (error: unknown) => {
+    if (!ended.signal.aborted) throw error;
+    await stopping;
+    throw new CommandError('stopped before the agent was installed; the next start does it', {
+      cause: error,
+    });
+  });
 
-  const { client, kubeconfig } = await startEmbeddedCluster({ ...runtime, folder, port: config.API_PORT, images: agents.images }, stack);
+  const { client, kubeconfig } = await startEmbeddedCluster(
+    { ...runtime, folder, port: config.API_PORT, images: agents.images },
+    stack,
+  );
   await agents.ensureTemplates(client, namespace);
   await ensure(client, conversationQuotas, defaultQuota(namespace));
   const key = await ensureFirstKey(client, folder, config.OWNER);
 
   const caches = createCaches({ client, namespace, ...runtime, indexers: gatewayIndexers });
-  const keyCache = new Reflector<ApiKey>({ client, namespace, resource: apiKeys, indexers: gatewayIndexers.apiKeys, ...runtime });
+  const keyCache = new Reflector<ApiKey>({
+    client,
+    namespace,
+    resource: apiKeys,
+    indexers: gatewayIndexers.apiKeys,
+    ...runtime,
+  });
   const reflectors = [...reflectorsOf(caches), keyCache];
   for (const reflector of reflectors) {
     reflector.start();
@@ -137,9 +179,21 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
   // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;
-  const hooks = webhooks({ keys, notify: (notification) => notify(notification), clock: runtime.clock, metrics });
+  const hooks = webhooks({
+    keys,
+    notify: (notification) => notify(notification),
+    clock: runtime.clock,
+    metrics,
+  });
   const handlers = [clones, hooks];
-  const agentSide = createCallbackServer({ handlers, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  const agentSide = createCallbackServer({
+    handlers,
+    sandboxes: caches.sandboxes,
+    namespace,
+    host: loopback,
+    port: 0,
+    ...runtime,
+  });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -148,7 +202,16 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
     ...runtime,
-    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, agentCredentials, namespace, pauseBoundMs },
+    ...{
+      client,
+      caches,
+      agent,
+      keys,
+      gitHosts: config.GIT_HOSTS,
+      agentCredentials,
+      namespace,
+      pauseBoundMs,
+    },
     agentSide: { url: agentSideUrl, namespace },
     preparation: preparationLimits(config),
   });
@@ -175,13 +238,18 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   stack.defer(() => gateway.close());
   const { port } = await gateway.listen();
 
-  const telemetry = await startTelemetryServer({ host: loopback, port: config.METRICS_PORT, metrics, ready: () => true }).catch(
-    (error: unknown) => {
-      if (systemCodeOf(error) === 'EADDRINUSE')
-        throw new CommandError(`METRICS_PORT: port ${config.METRICS_PORT} is in use`, { cause: error });
-      throw error;
-    },
-  );
+  const telemetry = await startTelemetryServer({
+    host: loopback,
+    port: config.METRICS_PORT,
+    metrics,
+    ready: () => true,
+  }).catch((error: unknown) => {
+    if (systemCodeOf(error) === 'EADDRINUSE')
+      throw new CommandError(`METRICS_PORT: port ${config.METRICS_PORT} is in use`, {
+        cause: error,
+      });
+    throw error;
+  });
   stack.defer(() => telemetry.close());
 
   process.stdout.write(

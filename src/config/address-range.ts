@@ -20,6 +20,9 @@ export function addressRanges(text: string): readonly AddressRange[] | undefined
   const [address = '', prefix, ...rest] = text.split('/');
   const bits = { 0: undefined, 4: 32, 6: 128 }[isIP(address)];
   if (bits === undefined || rest.length > 0) return undefined;
-  const length = prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN;
-  return length <= bits ? [{ address, prefix: length, family: bits === 32 ? 'ipv4' : 'ipv6' }] : undefined;
+  const length =
+    prefix === undefined ? bits : /^\d{1,3}$/.test(prefix) ? Number(prefix) : Number.NaN;
+  return length <= bits
+    ? [{ address, prefix: length, family: bits === 32 ? 'ipv4' : 'ipv6' }]
+    : undefined;
 }

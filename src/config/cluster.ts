@@ -1,12 +1,26 @@
 import { z } from 'zod';
-import { count, flag, httpUrl, listOf, numberFrom, operating, port, readEnvironment, seconds, shared } from './environment.ts';
+import {
+  count,
+  flag,
+  httpUrl,
+  listOf,
+  numberFrom,
+  operating,
+  port,
+  readEnvironment,
+  seconds,
+  shared,
+} from './environment.ts';
 import { serving } from './serving.ts';
 
 const cluster = {
   ...shared,
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
-  /** Files with master keys, the current one first, separated by commas. Each holds at least 32 bytes. */
+  /**
+   * Files with master keys, the current one first, separated by commas. Each holds at least 32
+   * bytes.
+   */
   MASTER_KEY_FILES: z.string('must name at least one file').transform((text) => text.split(',')),
   METRICS_PORT: port().default(9464),
 };
@@ -19,26 +33,50 @@ const operatorSchema = z
     ALL_NAMESPACES: flag(false),
     /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
-    /** Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents are polled only. */
+    /**
+     * Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents
+     * are polled only.
+     */
     AGENT_SIDE_URL: httpUrl.optional(),
-    /** Address and port at which gateways report notifications of agents. Without a port, the operator only polls agents. */
+    /**
+     * Address and port at which gateways report notifications of agents. Without a port, the
+     * operator only polls agents.
+     */
     NOTIFICATION_HOST: z.string().default('0.0.0.0'),
     NOTIFICATION_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
-    /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
+    /**
+     * How long the others leave a leader alone that does not renew its lease. The same for all of
+     * them.
+     */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /** Maximum time that a leader works without a renewal. The remaining time of the lease is the deadline of each write. */
+    /**
+     * Maximum time that a leader works without a renewal. The remaining time of the lease is the
+     * deadline of each write.
+     */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Between renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),
   })
   .superRefine((config, context) => {
-    const { LEASE_DURATION_SECONDS: duration, LEASE_RENEW_DEADLINE_SECONDS: deadline, LEASE_RETRY_PERIOD_SECONDS: retry } = config;
-    const refuse = (name: keyof typeof config, message: string) => context.addIssue({ code: 'custom', path: [name], message });
-    if (duration <= deadline) refuse('LEASE_DURATION_SECONDS', `must be more than LEASE_RENEW_DEADLINE_SECONDS (${deadline})`);
+    const {
+      LEASE_DURATION_SECONDS: duration,
+      LEASE_RENEW_DEADLINE_SECONDS: deadline,
+      LEASE_RETRY_PERIOD_SECONDS: retry,
+    } = config;
+    const refuse = (name: keyof typeof config, message: string) =>
+      context.addIssue({ code: 'custom', path: [name], message });
+    if (duration <= deadline)
+      refuse(
+        'LEASE_DURATION_SECONDS',
+        `must be more than LEASE_RENEW_DEADLINE_SECONDS (${deadline})`,
+      );
     if (deadline <= 1.2 * retry)
-      refuse('LEASE_RETRY_PERIOD_SECONDS', `must be less than LEASE_RENEW_DEADLINE_SECONDS (${deadline}) divided by 1.2`);
+      refuse(
+        'LEASE_RETRY_PERIOD_SECONDS',
+        `must be less than LEASE_RENEW_DEADLINE_SECONDS (${deadline}) divided by 1.2`,
+      );
   });
 
 const gatewaySchema = z.object({
@@ -46,19 +84,39 @@ const gatewaySchema = z.object({
   ...serving,
   HOST: z.string().default('0.0.0.0'),
   PORT: port().default(3000),
-  /** Port of the callback server, which only sandboxes need: webhooks and clones of private repositories. Absent: no such server. */
+  /**
+   * Port of the callback server, which only sandboxes need: webhooks and clones of private
+   * repositories. Absent: no such server.
+   */
   AGENT_SIDE_PORT: port().optional(),
-  /** URLs of the operators' notification ports: one name for all of them, or several URLs. Default: none, and operators only poll. */
-  OPERATOR_NOTIFICATION_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
+  /**
+   * URLs of the operators' notification ports: one name for all of them, or several URLs. Default:
+   * none, and operators only poll.
+   */
+  OPERATOR_NOTIFICATION_URLS: listOf(
+    (text) => httpUrl.safeParse(text).success,
+    'must be an http or https URL',
+  ),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
   PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
   PROXY_CONNECTIONS: count().default(10_000),
   /** How long an agent may take to begin an answer; some of its calls last as long as a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
-  /** How long nothing may come from an agent in the middle of an answer, or in either direction of a WebSocket. */
+  /**
+   * How long nothing may come from an agent in the middle of an answer, or in either direction of a
+   * WebSocket.
+   */
   PROXY_IDLE_SECONDS: seconds().default(600),
-  /** Time that a terminating gateway still serves requests after /ready fails, so that no client sends one to a closed port. */
-  DRAIN_SECONDS: numberFrom({ from: 0, to: 15, unit: 'a number of seconds', fractions: true }).default(0),
+  /**
+   * Time that a terminating gateway still serves requests after /ready fails, so that no client
+   * sends one to a closed port.
+   */
+  DRAIN_SECONDS: numberFrom({
+    from: 0,
+    to: 15,
+    unit: 'a number of seconds',
+    fractions: true,
+  }).default(0),
 });
 
 /** The settings of `conversation-operator operator`. */
@@ -66,5 +124,7 @@ export type OperatorConfig = z.output<typeof operatorSchema>;
 /** The settings of `conversation-operator gateway`. */
 export type GatewayConfig = z.output<typeof gatewaySchema>;
 
-export const readOperatorConfig = (environment: NodeJS.ProcessEnv): OperatorConfig => readEnvironment(operatorSchema, environment);
-export const readGatewayConfig = (environment: NodeJS.ProcessEnv): GatewayConfig => readEnvironment(gatewaySchema, environment);
+export const readOperatorConfig = (environment: NodeJS.ProcessEnv): OperatorConfig =>
+  readEnvironment(operatorSchema, environment);
+export const readGatewayConfig = (environment: NodeJS.ProcessEnv): GatewayConfig =>
+  readEnvironment(gatewaySchema, environment);

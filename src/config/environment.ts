@@ -16,11 +16,22 @@ interface Range {
 }
 
 /** A number within bounds, which its error names. */
-export const numberFrom = ({ from, to, unit = 'a whole number', fractions = false, zeroIsNoLimit = false }: Range) =>
+export const numberFrom = ({
+  from,
+  to,
+  unit = 'a whole number',
+  fractions = false,
+  zeroIsNoLimit = false,
+}: Range) =>
   z.string().transform((text, context) => {
     const value = text.trim() === '' ? Number.NaN : Number(text);
-    const isWithin = (value >= from && value <= to && (fractions || Number.isInteger(value))) || (zeroIsNoLimit && value === 0);
-    if (!isWithin) context.addIssue(`must be ${unit} from ${from} to ${to}${zeroIsNoLimit ? ', or 0 for no limit' : ''}`);
+    const isWithin =
+      (value >= from && value <= to && (fractions || Number.isInteger(value))) ||
+      (zeroIsNoLimit && value === 0);
+    if (!isWithin)
+      context.addIssue(
+        `must be ${unit} from ${from} to ${to}${zeroIsNoLimit ? ', or 0 for no limit' : ''}`,
+      );
     return value;
   });
 
@@ -29,10 +40,12 @@ export const port = () => numberFrom({ from: 0, to: 65_535 });
 
 const daySeconds = 86_400;
 /** A period without fractions of a millisecond, as timers have it. */
-export const seconds = (to = daySeconds) => numberFrom({ from: 0.001, to, unit: 'a number of seconds', fractions: true });
+export const seconds = (to = daySeconds) =>
+  numberFrom({ from: 0.001, to, unit: 'a number of seconds', fractions: true });
 
 /** For `timeout` of a shell. */
-const wholeSeconds = () => numberFrom({ from: 1, to: daySeconds, unit: 'a whole number of seconds' });
+const wholeSeconds = () =>
+  numberFrom({ from: 1, to: daySeconds, unit: 'a whole number of seconds' });
 
 const maxCount = 1_000_000_000;
 /** A number of things that there may be at most. */
@@ -70,7 +83,10 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/** An origin for each port of each sandbox. Both are in the first label, so that one wildcard covers them all. */
+/**
+ * An origin for each port of each sandbox. Both are in the first label, so that one wildcard covers
+ * them all.
+ */
 const sandboxUrl = z
   .string()
   .regex(
@@ -78,7 +94,8 @@ const sandboxUrl = z
     'must have the form https://{sandbox}-{port}.agents.example.com',
   );
 
-const gitHostsForm = 'must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}';
+const gitHostsForm =
+  'must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}';
 
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
@@ -87,7 +104,9 @@ export const shared = {
   SANDBOX_URL_TEMPLATE: sandboxUrl.optional(),
   GIT_HOSTS: z
     .string()
-    .default('{"github":"https://github.com","gitlab":"https://gitlab.com","bitbucket":"https://bitbucket.org"}')
+    .default(
+      '{"github":"https://github.com","gitlab":"https://gitlab.com","bitbucket":"https://bitbucket.org"}',
+    )
     .transform((text, context): unknown => {
       try {
         return JSON.parse(text) as unknown;
@@ -96,13 +115,21 @@ export const shared = {
         return z.NEVER;
       }
     })
-    .pipe(z.record(z.string(), z.url({ protocol: /^(https?|file)$/, error: 'must be an http, https or file URL' }), gitHostsForm)),
+    .pipe(
+      z.record(
+        z.string(),
+        z.url({ protocol: /^(https?|file)$/, error: 'must be an http, https or file URL' }),
+        gitHostsForm,
+      ),
+    ),
   LEGACY_API: flag(true),
 };
 
 /** Settings of every process with the controllers. */
 export const operating = {
-  /** How long a pause waits for the agent to stop its runs before its pod is deleted all the same. */
+  /**
+   * How long a pause waits for the agent to stop its runs before its pod is deleted all the same.
+   */
   PAUSE_TIMEOUT_SECONDS: seconds().default(15),
   /** How long the clone of a repository may take. */
   CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600),
@@ -110,27 +137,38 @@ export const operating = {
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
-  /** A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one owner. By default there are none. */
+  /**
+   * A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one
+   * owner. By default there are none.
+   */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/** Settings whose values errors never repeat: those with a key, and with URLs in which one may be. */
+/**
+ * Settings whose values errors never repeat: those with a key, and with URLs in which one may be.
+ */
 const secrets: ReadonlySet<string> = new Set(['LLM_API_KEY', 'LLM_BASE_URL', 'GIT_HOSTS']);
 const maxShownCharacters = 80;
 
 /** The end of an error: what was given, where that can't be a secret. */
 function notThis(name: string, given: unknown): string {
   if (typeof given !== 'string' || secrets.has(name) || given.includes('@')) return '';
-  const shown = given.length > maxShownCharacters ? `${given.slice(0, maxShownCharacters)}…` : given;
+  const shown =
+    given.length > maxShownCharacters ? `${given.slice(0, maxShownCharacters)}…` : given;
   return `, not ${JSON.stringify(shown)}`;
 }
 
 /**
- * Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong, with what
- * is allowed and what was given.
+ * Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names
+ * every variable that is wrong, with what is allowed and what was given.
  */
-export function readEnvironment<S extends z.ZodType>(schema: S, environment: NodeJS.ProcessEnv): z.output<S> {
-  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+export function readEnvironment<S extends z.ZodType>(
+  schema: S,
+  environment: NodeJS.ProcessEnv,
+): z.output<S> {
+  const present = Object.fromEntries(
+    Object.entries(environment).filter(([, value]) => value !== ''),
+  );
   const result = schema.safeParse(present, { reportInput: true });
   if (result.success) return result.data;
   const lines = result.error.issues.map(({ path: [variable, ...inside], message, input }) => {

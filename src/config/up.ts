@@ -21,12 +21,24 @@ const schema = z.object({
   AGENT: oneOf('reference', 'openhands').default('reference'),
   /** Where agents that have to be installed are kept; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
-  /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */
+  /**
+   * The Python for those that need one: a path, or a name on the PATH. By default the first that
+   * will do.
+   */
   PYTHON: z.string().optional(),
   /** URL of any OpenAI-compatible service, for the agents of the default template. */
-  LLM_MODEL: z.string().refine(isModelName, 'must be the name of a model like openai/gpt-5, without a URL and white space').optional(),
+  LLM_MODEL: z
+    .string()
+    .refine(
+      isModelName,
+      'must be the name of a model like openai/gpt-5, without a URL and white space',
+    )
+    .optional(),
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /** The operator passes the key to an agent with each conversation; no environment of an agent contains it. */
+  /**
+   * The operator passes the key to an agent with each conversation; no environment of an agent
+   * contains it.
+   */
   LLM_API_KEY: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),
@@ -35,4 +47,5 @@ const schema = z.object({
 /** The settings of `conversation-operator up`. */
 export type UpConfig = z.output<typeof schema>;
 
-export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig => readEnvironment(schema, environment);
+export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig =>
+  readEnvironment(schema, environment);

@@ -1,13 +1,18 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 
-/** A signal that is aborted with the given one, or after `delayMs`. The caller calls `cancel` when the signal is not needed any more. */
+/**
+ * A signal that is aborted with the given one, or after `delayMs`. The caller calls `cancel` when
+ * the signal is not needed any more.
+ */
 export function abortedAfter(
   clock: Clock,
   delayMs: number,
   signal: AbortSignal,
 ): { readonly signal: AbortSignal; readonly cancel: () => void } {
   const controller = new AbortController();
-  const timer = clock.after(delayMs, () => controller.abort(new Error(`no answer within ${delayMs} ms`)));
+  const timer = clock.after(delayMs, () =>
+    controller.abort(new Error(`no answer within ${delayMs} ms`)),
+  );
   const passOn = () => controller.abort(signal.reason);
   signal.addEventListener('abort', passOn, { once: true });
   if (signal.aborted) passOn();

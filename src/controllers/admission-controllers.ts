@@ -8,7 +8,12 @@ import { workers } from './workers.ts';
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 
 /** Decides which sandboxes have a slot. Its requests name a namespace. */
-export function admissionController({ caches, channels, admission: cache, ...context }: OperatorContext): ControllerSpec {
+export function admissionController({
+  caches,
+  channels,
+  admission: cache,
+  ...context
+}: OperatorContext): ControllerSpec {
   const reconciler = new AdmissionReconciler({ ...context, cache });
   return {
     name: 'admission',
@@ -50,7 +55,10 @@ export function admissionController({ caches, channels, admission: cache, ...con
 }
 
 /** Reads from the API server on which the admission cache depends, and which no watch reports. */
-export const lookupController = ({ channels, admission: cache }: OperatorContext): ControllerSpec => ({
+export const lookupController = ({
+  channels,
+  admission: cache,
+}: OperatorContext): ControllerSpec => ({
   name: 'lookup',
   workers: workers.lookup,
   backoff: lookupBackoff,
@@ -59,13 +67,29 @@ export const lookupController = ({ channels, admission: cache }: OperatorContext
 });
 
 /** Writes the status of quotas. */
-export function quotaController({ client, stores, clock, caches, channels, admission: cache }: OperatorContext): ControllerSpec {
+export function quotaController({
+  client,
+  stores,
+  clock,
+  caches,
+  channels,
+  admission: cache,
+}: OperatorContext): ControllerSpec {
   const queue = (namespace: string) => cache.queue(namespace);
-  const reconciler = new QuotaStatusReconciler({ client, stores, clock, queue, limits: cache.limits });
+  const reconciler = new QuotaStatusReconciler({
+    client,
+    stores,
+    clock,
+    queue,
+    limits: cache.limits,
+  });
   return {
     name: 'quota',
     workers: workers.quota,
-    sources: [watch(caches.quotas, (quota) => [requestOf(quota)], { delayMs: quotaStatusDelayMs }), channels.quota.source],
+    sources: [
+      watch(caches.quotas, (quota) => [requestOf(quota)], { delayMs: quotaStatusDelayMs }),
+      channels.quota.source,
+    ],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),
   };
 }

@@ -5,13 +5,22 @@ import type { Indexers } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../observability/metrics.ts';
 import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
-import { cachedConversation, maxCachedTextBytes, type CachedConversation } from '../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  maxCachedTextBytes,
+  type CachedConversation,
+} from '../resources/cached-conversation.ts';
 import { cachedObject } from '../resources/cached-object.ts';
 import { cachedPod, type CachedPod } from '../resources/cached-pod.ts';
 import { cachedSandbox } from '../resources/cached-sandbox.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
-import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '@conversation-operator/kube/core';
+import {
+  persistentVolumeClaims,
+  pods,
+  type PersistentVolumeClaim,
+  type Pod,
+} from '@conversation-operator/kube/core';
 import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
 import { managedBy, sandboxes, type Sandbox } from '../resources/sandbox.ts';
@@ -27,7 +36,10 @@ export interface CachesOptions {
   readonly logger: Logger;
   readonly metrics?: Metrics;
   /** Further indexes, for readers that share the caches. */
-  readonly indexers?: { readonly conversations?: Indexers<CachedConversation>; readonly sandboxes?: Indexers<Sandbox> };
+  readonly indexers?: {
+    readonly conversations?: Indexers<CachedConversation>;
+    readonly sandboxes?: Indexers<Sandbox>;
+  };
 }
 
 /** The caches of a process that reads the kinds of the project. */
@@ -45,14 +57,20 @@ export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 
 /** Conversations by `namespace/name` of the sandbox they are in. */
 export const bySandbox = 'sandbox';
-/** Conversations by `namespace/name/id`: the name of their sandbox, and the id under which its agent knows them. */
+/**
+ * Conversations by `namespace/name/id`: the name of their sandbox, and the id under which its agent
+ * knows them.
+ */
 export const byAgentId = 'agentId';
 export const conversationIndexers: Indexers<CachedConversation> = {
-  [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
+  [bySandbox]: ({ metadata, status }) =>
+    status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`],
   [byAgentId]: (conversation) =>
     conversation.status?.sandboxName === undefined
       ? []
-      : [`${conversation.metadata.namespace}/${conversation.status.sandboxName}/${conversationIdOf(conversation)}`],
+      : [
+          `${conversation.metadata.namespace}/${conversation.status.sandboxName}/${conversationIdOf(conversation)}`,
+        ],
 };
 /** Sandboxes by `namespace/name` of their template. */
 export const byTemplate = 'template';
@@ -69,20 +87,38 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
   return {
     conversations: new Reflector({
       ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
-      transform: (object: Conversation, removedBytes) => cachedConversation(object, interner, removedBytes),
+      transform: (object: Conversation, removedBytes) =>
+        cachedConversation(object, interner, removedBytes),
       indexers: { ...conversationIndexers, ...more?.conversations },
     }),
     sandboxes: new Reflector({
-      ...{ ...options, resource: sandboxes, transform: (object: Sandbox) => cachedSandbox(object, interner) },
+      ...{
+        ...options,
+        resource: sandboxes,
+        transform: (object: Sandbox) => cachedSandbox(object, interner),
+      },
       indexers: { ...sandboxIndexers, ...more?.sandboxes },
     }),
     templates: new Reflector({
-      ...{ ...options, resource: sandboxTemplates, transform: (object: SandboxTemplate) => cachedObject(object, interner) },
+      ...{
+        ...options,
+        resource: sandboxTemplates,
+        transform: (object: SandboxTemplate) => cachedObject(object, interner),
+      },
     }),
     quotas: new Reflector({
-      ...{ ...options, resource: conversationQuotas, transform: (object: ConversationQuota) => cachedObject(object, interner) },
+      ...{
+        ...options,
+        resource: conversationQuotas,
+        transform: (object: ConversationQuota) => cachedObject(object, interner),
+      },
     }),
-    pods: new Reflector({ ...options, labelSelector, resource: pods, transform: (object: Pod) => cachedPod(object, interner) }),
+    pods: new Reflector({
+      ...options,
+      labelSelector,
+      resource: pods,
+      transform: (object: Pod) => cachedPod(object, interner),
+    }),
     claims: new Reflector({
       ...{ ...options, labelSelector, resource: persistentVolumeClaims },
       transform: (object: PersistentVolumeClaim) => cachedClaim(object, interner),

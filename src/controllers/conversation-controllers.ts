@@ -11,8 +11,9 @@ import { maxPerOwner, ownerShare, workers } from './workers.ts';
 const busyDelayMs = 100;
 
 /**
- * Whether an update of a conversation is an event. After the start, the operator alone writes the status, and the poll of the agent is due
- * by its own schedule. The status of the sandbox is an event all the same: a stale cache may have been its source.
+ * Whether an update of a conversation is an event. After the start, the operator alone writes the
+ * status, and the poll of the agent is due by its own schedule. The status of the sandbox is an
+ * event all the same: a stale cache may have been its source.
  */
 const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
@@ -25,10 +26,15 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
   conversation.status?.executionStatus !== old.status?.executionStatus;
 
 /**
- * One of two controllers with the same reconcile. A conversation belongs to `start` until its start is over, and to `status` after that, so
- * that long starts delay no status. The event that ends the start reaches both, and each drops the requests of the other.
+ * One of two controllers with the same reconcile. A conversation belongs to `start` until its start
+ * is over, and to `status` after that, so that long starts delay no status. The event that ends the
+ * start reaches both, and each drops the requests of the other.
  */
-function conversationController(name: 'conversation' | 'status', context: OperatorContext, ...more: EventSource[]): ControllerSpec {
+function conversationController(
+  name: 'conversation' | 'status',
+  context: OperatorContext,
+  ...more: EventSource[]
+): ControllerSpec {
   const { caches, stores, conversations, conversationsInWork: inWork } = context;
   const cachedOf = ({ namespace, name: own }: Request) => stores.conversations.get(namespace, own);
   const isMine = (request: Request): boolean => {
@@ -36,14 +42,19 @@ function conversationController(name: 'conversation' | 'status', context: Operat
     return (cached !== undefined && isStartOver(startStatusOf(cached))) === (name === 'status');
   };
   const usersOf = ({ metadata }: Sandbox): readonly Request[] =>
-    stores.conversations.byIndex(bySandbox, `${metadata.namespace}/${metadata.name}`).map(requestOf).filter(isMine);
+    stores.conversations
+      .byIndex(bySandbox, `${metadata.namespace}/${metadata.name}`)
+      .map(requestOf)
+      .filter(isMine);
   return {
     name,
     workers: workers[name],
     shareOf: (request) => ownerShare(cachedOf(request)),
     maxPerShare: maxPerOwner(name),
     sources: [
-      watch(caches.conversations, (conversation) => [requestOf(conversation)].filter(isMine), { isRelevant }),
+      watch(caches.conversations, (conversation) => [requestOf(conversation)].filter(isMine), {
+        isRelevant,
+      }),
       watch(caches.sandboxes, usersOf),
       ...more,
     ],
@@ -65,7 +76,8 @@ function conversationController(name: 'conversation' | 'status', context: Operat
 }
 
 /** Starts conversations. */
-export const startController = (context: OperatorContext): ControllerSpec => conversationController('conversation', context);
+export const startController = (context: OperatorContext): ControllerSpec =>
+  conversationController('conversation', context);
 
 /** Follows conversations that have started: their agent, their messages and their sandbox. */
 export const statusController = (context: OperatorContext): ControllerSpec =>

@@ -10,9 +10,10 @@ interface Beginning {
 const maxRemembered = 20_000;
 
 /**
- * ElapsedTimes measures periods whose beginning is stored as a wall clock time. A deadline must not pass because a clock jumps, or because
- * the next leader's clock is ahead. Therefore only time counts that has passed both by the wall clock and by the monotonic clock of this
- * process. Another process counts anew, so a deadline may come late, never early.
+ * ElapsedTimes measures periods whose beginning is stored as a wall clock time. A deadline must not
+ * pass because a clock jumps, or because the next leader's clock is ahead. Therefore only time
+ * counts that has passed both by the wall clock and by the monotonic clock of this process. Another
+ * process counts anew, so a deadline may come late, never early.
  */
 export class ElapsedTimes {
   readonly #clock: Clock;
@@ -22,16 +23,23 @@ export class ElapsedTimes {
     this.#clock = clock;
   }
 
-  /** Whole milliseconds since `since` for a deadline: never too many. Each key has one beginning, which another one replaces. */
+  /**
+   * Whole milliseconds since `since` for a deadline: never too many. Each key has one beginning,
+   * which another one replaces.
+   */
   elapsedMs(key: string, since: string): number {
     const observedMs = this.#observedMs(key, since);
     const wallMs = this.#clock.now() - Date.parse(since);
-    // A negative `wallMs` comes from a clock that was ahead, so the wall clock does not count. The result is rounded down, because a timer
-    // for the remaining fraction of a millisecond would fire at once, over and over.
+    // A negative `wallMs` comes from a clock that was ahead, so the wall clock does not count. The
+    // result is rounded down, because a timer for the remaining fraction of a millisecond would
+    // fire at once, over and over.
     return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);
   }
 
-  /** Milliseconds since `since` for the pace of repetitions: never too few, so that the pace slows down also where a clock is behind. */
+  /**
+   * Milliseconds since `since` for the pace of repetitions: never too few, so that the pace slows
+   * down also where a clock is behind.
+   */
   paceMs(key: string, since: string): number {
     return Math.max(this.#observedMs(key, since), this.#clock.now() - Date.parse(since));
   }

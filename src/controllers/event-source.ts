@@ -1,15 +1,25 @@
-import type { Controller, ControllerOptions, Request } from '@conversation-operator/kube/controller';
+import type {
+  Controller,
+  ControllerOptions,
+  Request,
+} from '@conversation-operator/kube/controller';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Handler } from '@conversation-operator/kube/reflector';
 
 /** The queue of a controller, for the sources that fill it. */
 export type RequestQueue = Pick<Controller, 'enqueueAfter'>;
 
-/** Connects a source of requests with the queue of a controller; returns the function that disconnects it. */
+/**
+ * Connects a source of requests with the queue of a controller; returns the function that
+ * disconnects it.
+ */
 export type EventSource = (queue: RequestQueue) => () => void;
 
 /** A controller: the name of its queue, the sources of its requests, and its reconcile. */
-export interface ControllerSpec extends Pick<ControllerOptions, 'reconcile' | 'refresh' | 'shareOf' | 'maxPerShare' | 'backoff'> {
+export interface ControllerSpec extends Pick<
+  ControllerOptions,
+  'reconcile' | 'refresh' | 'shareOf' | 'maxPerShare' | 'backoff'
+> {
   readonly name: string;
   readonly workers: number;
   /** The sources in the order in which they are connected. */
@@ -27,17 +37,25 @@ export interface WatchOptions<T> {
   readonly delayMs?: number;
 }
 
-export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): Request => ({ namespace, name });
+export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): Request => ({
+  namespace,
+  name,
+});
 
 /** A source that enqueues requests for each event of an object. */
 export const watch =
-  <T>(watched: Watched<T>, requestsOf: (object: T) => readonly Request[], options: WatchOptions<T> = {}): EventSource =>
+  <T>(
+    watched: Watched<T>,
+    requestsOf: (object: T) => readonly Request[],
+    options: WatchOptions<T> = {},
+  ): EventSource =>
   (queue) => {
     const { isRelevant = () => true, delayMs = 0 } = options;
     const enqueue = (object: T): void => {
       for (const request of requestsOf(object)) queue.enqueueAfter(request, delayMs);
     };
-    const update = (object: T, old: T): void => (isRelevant(object, old) ? enqueue(object) : undefined);
+    const update = (object: T, old: T): void =>
+      isRelevant(object, old) ? enqueue(object) : undefined;
     return watched.addHandler({ added: enqueue, updated: update, deleted: enqueue });
   };
 
@@ -48,7 +66,10 @@ export const handle =
     watched.addHandler(handler);
 
 /** A handler with one function for objects that exist, and one for deleted objects. */
-export const observing = <T>(observe: (object: T) => void, forget?: (object: T) => void): Handler<T> => ({
+export const observing = <T>(
+  observe: (object: T) => void,
+  forget?: (object: T) => void,
+): Handler<T> => ({
   added: observe,
   updated: observe,
   ...(forget === undefined ? {} : { deleted: forget }),

@@ -1,5 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { notificationsPath, notificationsSchema, maxNotificationsBytes, type AgentNotification } from '../agent/notifications.ts';
+import {
+  notificationsPath,
+  notificationsSchema,
+  maxNotificationsBytes,
+  type AgentNotification,
+} from '../agent/notifications.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
 
@@ -47,7 +52,12 @@ export async function startNotificationListener({
     response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
   };
   const server: Server = createServer(
-    { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: requestMs, maxHeaderSize: 8 * 1024 },
+    {
+      headersTimeout: requestMs,
+      requestTimeout: requestMs,
+      connectionsCheckingInterval: requestMs,
+      maxHeaderSize: 8 * 1024,
+    },
     (request, response) => {
       answer(request, response).catch((error: unknown) => {
         logger.debug('notifications could not be read', { error });

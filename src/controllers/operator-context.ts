@@ -31,11 +31,17 @@ export interface OperatorOptions {
   readonly namespace?: string;
   /** The address at which sandboxes reach the gateway, for webhooks and clones. Absent: neither. */
   readonly agentSide?: AgentSide;
-  /** Maximum time between two polls of an agent, in milliseconds. Default: as long as webhooks allow. */
+  /**
+   * Maximum time between two polls of an agent, in milliseconds. Default: as long as webhooks
+   * allow.
+   */
   readonly maxPollMs?: number;
   /** Limits of the steps of a start and of repositories, where they differ from the defaults. */
   readonly preparation?: Partial<PreparationLimits>;
-  /** Maximum time for which a pause waits until the agent has stopped its runs, in milliseconds. Default 15,000. */
+  /**
+   * Maximum time for which a pause waits until the agent has stopped its runs, in milliseconds.
+   * Default 15,000.
+   */
   readonly pauseBoundMs?: number;
   /** Times of retention, where they differ from the defaults. */
   readonly retention?: Partial<RetentionTimes>;
@@ -46,16 +52,35 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
 }
 
-/** Delay before the status of a quota is written after a change, in which further changes are merged. */
+/**
+ * Delay before the status of a quota is written after a change, in which further changes are
+ * merged.
+ */
 export const quotaStatusDelayMs = 500;
-/** Delay after a change of the size of stored conversations alone: each status of an agent is such a change. */
+/**
+ * Delay after a change of the size of stored conversations alone: each status of an agent is such a
+ * change.
+ */
 const storedBytesDelayMs = 30_000;
 
 /** The parts that several controllers share. */
 export type OperatorContext = ReturnType<typeof createContext>;
 
 export function createContext(options: OperatorOptions) {
-  const { client, caches, clock, random, logger, agent, keys, gitHosts, metrics, agentSide, preparation, maxPollMs } = options;
+  const {
+    client,
+    caches,
+    clock,
+    random,
+    logger,
+    agent,
+    keys,
+    gitHosts,
+    metrics,
+    agentSide,
+    preparation,
+    maxPollMs,
+  } = options;
   const stores = {
     conversations: caches.conversations.store,
     sandboxes: caches.sandboxes.store,
@@ -74,17 +99,37 @@ export function createContext(options: OperatorOptions) {
     unresponsive: new Channel(),
     retention: new Channel(),
   };
-  const events = new EventRecorder({ client, component: 'conversation-operator', clock, random, logger, shareOf: objectShare });
+  const events = new EventRecorder({
+    client,
+    component: 'conversation-operator',
+    clock,
+    random,
+    logger,
+    shareOf: objectShare,
+  });
   const podCreations = new PodCreations(clock);
   const unresponsiveAgents = new UnresponsiveAgents({ clock });
   const admission = new AdmissionCache({
     ...{ client, stores, podCreations, clock, logger, metrics, namespace: options.namespace },
     enqueue: (request) => channels.admission.enqueue(request),
     enqueueRead: (request) => channels.lookup.enqueue(request),
-    enqueueQuota: (request, isSmall) => channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
+    enqueueQuota: (request, isSmall) =>
+      channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
   });
   const conversations = new ConversationReconciler({
-    ...{ client, stores, agent, keys, gitHosts, events, unresponsiveAgents, clock, random, logger, metrics },
+    ...{
+      client,
+      stores,
+      agent,
+      keys,
+      gitHosts,
+      events,
+      unresponsiveAgents,
+      clock,
+      random,
+      logger,
+      metrics,
+    },
     ...{ agentSide, preparation, maxPollMs },
     credentials: options.agentCredentials ?? noAgentCredentials,
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
@@ -92,5 +137,15 @@ export function createContext(options: OperatorOptions) {
   });
   /** Uids of the conversations that one of the two conversation controllers works on. */
   const conversationsInWork = new Set<string>();
-  return { ...options, stores, channels, events, podCreations, unresponsiveAgents, admission, conversations, conversationsInWork };
+  return {
+    ...options,
+    stores,
+    channels,
+    events,
+    podCreations,
+    unresponsiveAgents,
+    admission,
+    conversations,
+    conversationsInWork,
+  };
 }

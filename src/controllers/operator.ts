@@ -11,7 +11,10 @@ import { sandboxController } from './sandbox-controller.ts';
 import { countPhases } from './sandbox/phase-count.ts';
 import { templateController } from './template-controller.ts';
 
-/** All controllers. Admission is the first: an event has to count in its cache before another controller acts on it. */
+/**
+ * All controllers. Admission is the first: an event has to count in its cache before another
+ * controller acts on it.
+ */
 const controllersOf = (context: OperatorContext): readonly ControllerSpec[] => [
   admissionController(context),
   lookupController(context),
@@ -36,7 +39,16 @@ export class Operator {
     this.#context = context;
     this.#controllers = controllersOf(context).map((spec) => {
       const { sources: _sources, ...more } = spec;
-      return [spec, new Controller({ ...more, clock, random, metrics, logger: logger.child({ controller: spec.name }) })] as const;
+      return [
+        spec,
+        new Controller({
+          ...more,
+          clock,
+          random,
+          metrics,
+          logger: logger.child({ controller: spec.name }),
+        }),
+      ] as const;
     });
     this.#notifications = new AgentNotifications({
       ...{ stores, clock },
@@ -47,19 +59,23 @@ export class Operator {
     });
   }
 
-  /** Starts the controllers once every cache is filled: a decision on a part of the objects would create objects that exist already. */
+  /**
+   * Starts the controllers once every cache is filled: a decision on a part of the objects would
+   * create objects that exist already.
+   */
   async start(signal?: AbortSignal): Promise<void> {
     const { caches, admission, metrics } = this.#context;
     await Promise.all(reflectorsOf(caches).map((reflector) => reflector.synced(signal)));
     await admission.seed(signal);
-    for (const [{ sources }, controller] of this.#controllers) this.#disconnects.push(...sources.map((connect) => connect(controller)));
+    for (const [{ sources }, controller] of this.#controllers)
+      this.#disconnects.push(...sources.map((connect) => connect(controller)));
     this.#disconnects.push(countPhases(caches.sandboxes, metrics));
     for (const [, controller] of this.#controllers) controller.start();
   }
 
   /**
-   * Takes a notification about one conversation of an agent, or about all. A notification only brings polls forward, within a budget, so it
-   * may be lost, late, repeated or wrong.
+   * Takes a notification about one conversation of an agent, or about all. A notification only
+   * brings polls forward, within a budget, so it may be lost, late, repeated or wrong.
    */
   notify(notification: AgentNotification): void {
     this.#notifications.take(notification);

@@ -52,7 +52,10 @@ const quickTimeoutMs = 3_000;
 const slowTimeoutMs = 10_000;
 /** Delay after a poll that found no place. */
 const fullRetryMs = 1_000;
-/** Maximum wait for a quick place: longer than a thousand agents that have just become unresponsive hold the quick places. */
+/**
+ * Maximum wait for a quick place: longer than a thousand agents that have just become unresponsive
+ * hold the quick places.
+ */
 const maxWaitMs = 30_000;
 /** Maximum waiting polls: more than the workers that could wait. */
 const maxWaiting = 4_096;
@@ -65,12 +68,14 @@ class BulkheadFull extends Error {
 }
 
 /** Whether an error means that the agent did not answer at all. */
-export const isUnanswered = ({ status, code }: AgentError): boolean => status === undefined && code !== 'malformed';
+export const isUnanswered = ({ status, code }: AgentError): boolean =>
+  status === undefined && code !== 'malformed';
 
 /**
- * Bounds the polls of agents, so that many unresponsive agents do not delay the polls of others. A poll holds a quick place for half a
- * second at most, then a slow place or none. An agent that did not answer the last call is polled in a slow place, one poll at a time, and
- * with a growing delay. An owner holds a quarter of the places of each kind at most, and owners that wait take turns.
+ * Bounds the polls of agents, so that many unresponsive agents do not delay the polls of others. A
+ * poll holds a quick place for half a second at most, then a slow place or none. An agent that did
+ * not answer the last call is polled in a slow place, one poll at a time, and with a growing delay.
+ * An owner holds a quarter of the places of each kind at most, and owners that wait take turns.
  */
 export class PollBulkhead {
   readonly #clock: Clock;
@@ -80,7 +85,14 @@ export class PollBulkhead {
   readonly #backoff: { readonly baseMs: number; readonly capMs: number; readonly jitter: number };
   readonly #failures = new LruMap<string, Failures>(maxRemembered);
 
-  constructor({ clock, random, quick = 64, slow = 64, waits = true, maxDelayMs = 15_000 }: PollBulkheadOptions) {
+  constructor({
+    clock,
+    random,
+    quick = 64,
+    slow = 64,
+    waits = true,
+    maxDelayMs = 15_000,
+  }: PollBulkheadOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#backoff = { baseMs: 1_000, capMs: maxDelayMs, jitter: 0.1 };
@@ -97,7 +109,11 @@ export class PollBulkhead {
   }
 
   /** Calls the agent. Throws errors other than `AgentError`, and when the signal is aborted. */
-  async poll<T>({ agent, owner }: PollTarget, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<PollResult<T>> {
+  async poll<T>(
+    { agent, owner }: PollTarget,
+    call: (signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<PollResult<T>> {
     const known = this.#failures.get(agent);
     if (known !== undefined) {
       const waitMs = known.nextAt - this.#clock.monotonic();
@@ -177,7 +193,10 @@ export class PollBulkhead {
     return this.#failures.get(agent)?.isUnresponsive === true;
   }
 
-  /** Records a failure of a poll, or of a call that followed a poll. Returns the milliseconds until the next poll. */
+  /**
+   * Records a failure of a poll, or of a call that followed a poll. Returns the milliseconds until
+   * the next poll.
+   */
   recordFailure(agent: string, error: AgentError): number {
     const failures = (this.#failures.get(agent)?.failures ?? 0) + 1;
     const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);
@@ -193,6 +212,7 @@ export class PollBulkhead {
   /** Makes the next poll due now, because the agent has just sent a notification. */
   retryNow(agent: string): void {
     const known = this.#failures.get(agent);
-    if (known !== undefined) this.#failures.set(agent, { ...known, nextAt: this.#clock.monotonic() });
+    if (known !== undefined)
+      this.#failures.set(agent, { ...known, nextAt: this.#clock.monotonic() });
   }
 }

@@ -8,10 +8,14 @@ const secrets: readonly (readonly [RegExp, string])[] = [
 /** Control sequences of terminals: colours, titles, cursors. */
 // eslint-disable-next-line no-control-regex -- the pattern removes control characters
 const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
-// eslint-disable-next-line no-control-regex -- the pattern removes control characters
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+const controls =
+  // eslint-disable-next-line no-control-regex -- the pattern removes control characters
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-/** The output as text for people: without control sequences and credentials, and with the last version of a line that was overwritten. */
+/**
+ * The output as text for people: without control sequences and credentials, and with the last
+ * version of a line that was overwritten.
+ */
 export function readable(output: string): string {
   const lines = output.replaceAll('\r\n', '\n').replace(escapes, '').split('\n');
   const last = lines.map((line) => line.split('\r').findLast((part) => part.trim() !== '') ?? '');
@@ -28,6 +32,11 @@ export function tailOf(text: string, maxLength: number): string {
   return (line < 0 || line > maxLength / 2 ? end : end.slice(line + 1)).toWellFormed();
 }
 
-/** The last lines of an output, for a message. Terminal clients print messages as markup, in which square brackets vanish or do harm. */
+/**
+ * The last lines of an output, for a message. Terminal clients print messages as markup, in which
+ * square brackets vanish or do harm.
+ */
 export const lastWords = (output: string): string =>
-  tailOf(readable(output).split('\n').slice(-5).join('\n'), 1000).replaceAll('[', '(').replaceAll(']', ')');
+  tailOf(readable(output).split('\n').slice(-5).join('\n'), 1000)
+    .replaceAll('[', '(')
+    .replaceAll(']', ')');

@@ -4,8 +4,17 @@ import { RetentionReconciler } from './retention/reconcile.ts';
 import { workers } from './workers.ts';
 
 /** Deletes conversations and sandboxes after the times that their templates set. */
-export function retentionController({ caches, channels, retention: times, ...context }: OperatorContext): ControllerSpec {
-  const reconciler = new RetentionReconciler({ ...context, times, enqueue: (request) => channels.retention.enqueue(request) });
+export function retentionController({
+  caches,
+  channels,
+  retention: times,
+  ...context
+}: OperatorContext): ControllerSpec {
+  const reconciler = new RetentionReconciler({
+    ...context,
+    times,
+    enqueue: (request) => channels.retention.enqueue(request),
+  });
   return {
     name: 'retention',
     workers: workers.retention,

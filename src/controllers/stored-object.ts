@@ -8,8 +8,8 @@ export interface ObjectIdentity {
 }
 
 /**
- * Returns the object as the API server has it now; undefined when it is gone or another object has its name. A cache can lag behind by
- * minutes.
+ * Returns the object as the API server has it now; undefined when it is gone or another object has
+ * its name. A cache can lag behind by minutes.
  */
 export async function storedObject<T extends KubeObject>(
   client: Pick<KubeClient, 'get'>,
@@ -26,7 +26,10 @@ export async function storedObject<T extends KubeObject>(
   }
 }
 
-/** Deletes exactly this object. An object that is gone, or whose name another object has, counts as deleted. */
+/**
+ * Deletes exactly this object. An object that is gone, or whose name another object has, counts as
+ * deleted.
+ */
 export async function deleteObject<T extends KubeObject>(
   client: KubeClient,
   resource: ResourceDefinition<T>,

@@ -4,7 +4,12 @@ import { TemplateReconciler } from './template/reconcile.ts';
 import { workers } from './workers.ts';
 
 /** Writes whether the API server accepts a pod and a volume of a template. */
-export function templateController({ client, stores, clock, caches }: OperatorContext): ControllerSpec {
+export function templateController({
+  client,
+  stores,
+  clock,
+  caches,
+}: OperatorContext): ControllerSpec {
   const reconciler = new TemplateReconciler({ client, stores, clock });
   return {
     name: 'template',

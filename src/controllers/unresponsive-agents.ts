@@ -2,7 +2,10 @@ import type { Clock } from '@conversation-operator/kube/clock';
 
 export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
-  /** Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000: a busy agent stalls for seconds. */
+  /**
+   * Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000: a
+   * busy agent stalls for seconds.
+   */
   readonly boundMs?: number;
 }
 
@@ -13,8 +16,9 @@ interface Failing {
 }
 
 /**
- * Records which agents do not answer, by the UID of their sandbox; or which conversations are reported in a form that the operator can not
- * read. The record is in memory only; a new process counts anew.
+ * Records which agents do not answer, by the UID of their sandbox; or which conversations are
+ * reported in a form that the operator can not read. The record is in memory only; a new process
+ * counts anew.
  */
 export class UnresponsiveAgents {
   readonly #clock: Clock;

@@ -26,11 +26,20 @@ export interface GatewayOptions {
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;
-  /** URL of the gateway for clients, which URLs in answers begin with; `http://<host>:<port>` by default. */
+  /**
+   * URL of the gateway for clients, which URLs in answers begin with; `http://<host>:<port>` by
+   * default.
+   */
   readonly publicUrl?: string;
-  /** An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents are behind paths of `publicUrl`. */
+  /**
+   * An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents
+   * are behind paths of `publicUrl`.
+   */
   readonly sandboxUrlTemplate?: string;
-  /** Storage of the loopback addresses of sandboxes on one machine; absent where sandboxes have none. */
+  /**
+   * Storage of the loopback addresses of sandboxes on one machine; absent where sandboxes have
+   * none.
+   */
   readonly loopbackOrigins?: Memory;
   /** Values that differ from the defaults. */
   readonly proxyLimits?: Partial<ProxyLimits>;
@@ -42,15 +51,24 @@ export interface GatewayOptions {
   readonly legacyApi: boolean;
   /** Origins whose pages may use the service; none by default. */
   readonly corsOrigins?: CorsOrigins;
-  /** Limits of the requests of each owner, and of the failed keys of each address; by default without limit. */
+  /**
+   * Limits of the requests of each owner, and of the failed keys of each address; by default
+   * without limit.
+   */
   readonly rateLimits?: RateLimitOptions;
   /** Maximum lifetime of a key that is made over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
   /** Limits of the load above which requests are refused with 503; by default without limit. */
   readonly load?: LoadOptions;
-  /** Maximum concurrent connections of all kinds; by default without limit. One owner may have a quarter of them. */
+  /**
+   * Maximum concurrent connections of all kinds; by default without limit. One owner may have a
+   * quarter of them.
+   */
   readonly maxConnections?: number;
-  /** Maximum concurrent connections of each client address (of IPv6 its /64); by default without limit. */
+  /**
+   * Maximum concurrent connections of each client address (of IPv6 its /64); by default without
+   * limit.
+   */
   readonly maxConnectionsPerAddress?: number;
   /** Timeouts for clients that replace the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
@@ -60,9 +78,15 @@ export interface GatewayOptions {
   readonly gitHosts?: GitHosts;
   /** Template of sandboxes where a request names none; `default` by default. */
   readonly defaultTemplateName?: string;
-  /** Reads repositories and branches; by default every valid name is taken to exist. The caller closes it. */
+  /**
+   * Reads repositories and branches; by default every valid name is taken to exist. The caller
+   * closes it.
+   */
   readonly gitDirectory?: GitDirectory;
-  /** Delay between the failure of /ready and the end of listening, so that load balancers notice; 0 by default. */
+  /**
+   * Delay between the failure of /ready and the end of listening, so that load balancers notice; 0
+   * by default.
+   */
   readonly drainMs?: number;
   /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;

@@ -23,28 +23,36 @@ export interface Gateway {
 const lastCallMs = 500;
 
 /**
- * The REST service. The gateway holds no state: each request becomes reads of cached resources and writes of resources.
- * `request-stages.ts` lists the stages of a request.
+ * The REST service. The gateway holds no state: each request becomes reads of cached resources and
+ * writes of resources. `request-stages.ts` lists the stages of a request.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const { clock, metrics, version, drainMs = 0, graceMs = 5000 } = options;
   let port = options.port;
   let closing: Promise<void> | undefined;
-  const services = createServices(options, { port: () => port, accept: (socket) => void server.emit('connection', socket) });
-  const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } = services;
+  const services = createServices(options, {
+    port: () => port,
+    accept: (socket) => void server.emit('connection', socket),
+  });
+  const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } =
+    services;
   const beganMs = clock.monotonic();
   const routes = routesOf(services, {
     isReady: () => closing === undefined && services.isSynced(),
     uptimeSeconds: () => (clock.monotonic() - beganMs) / 1000,
     version,
   });
-  const stages = requestStages(services, createApp(services, { routes, legacyApi: options.legacyApi }));
+  const stages = requestStages(
+    services,
+    createApp(services, { routes, legacyApi: options.legacyApi }),
+  );
   const stagesOfUpgrade = upgradeStages(services);
   const server: Server = createHttpServer(
     {
       request: (request, response) => void stages.some((stage) => stage(request, response)),
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
-      upgrade: (request, socket, head) => void stagesOfUpgrade.some((stage) => stage(request, socket, head)),
+      upgrade: (request, socket, head) =>
+        void stagesOfUpgrade.some((stage) => stage(request, socket, head)),
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),
@@ -63,7 +71,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     services.lastResponses.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
-    // A client of a stream takes its connection for a good one, and may send a request that gets the announcement as its response.
+    // A client of a stream takes its connection for a good one, and may send a request that gets
+    // the announcement as its response.
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();

@@ -21,8 +21,9 @@ import type { Stage, UpgradeStage } from './stages/stage.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 
 /**
- * The way of a request through the gateway, stage by stage. `http/server.ts` has limited the connections, read the head of the request
- * and refused an ambiguous one. Requests for agents leave at `proxyToSandbox`; the stages of these are in `proxy/proxy-http.ts`.
+ * The way of a request through the gateway, stage by stage. `http/server.ts` has limited the
+ * connections, read the head of the request and refused an ambiguous one. Requests for agents leave
+ * at `proxyToSandbox`; the stages of these are in `proxy/proxy-http.ts`.
  */
 export const requestStages = (services: Services, app: Express): readonly Stage[] => [
   announceShutdown(services),
@@ -36,13 +37,25 @@ export const requestStages = (services: Services, app: Express): readonly Stage[
   },
 ];
 
-/** The way of a WebSocket handshake; the stages behind `joinWithSandbox` are in `proxy/proxy-websocket.ts`. */
-export const upgradeStages = (services: Services): readonly UpgradeStage[] => [limitAddressOfUpgrade(services), joinWithSandbox(services)];
+/**
+ * The way of a WebSocket handshake; the stages behind `joinWithSandbox` are in
+ * `proxy/proxy-websocket.ts`.
+ */
+export const upgradeStages = (services: Services): readonly UpgradeStage[] => [
+  limitAddressOfUpgrade(services),
+  joinWithSandbox(services),
+];
 
 /** The stages of a request for the service itself, up to its route. */
-const serviceStages = (services: Services): readonly RequestHandler[] => [accessLog(services), answerPreflight(services)];
+const serviceStages = (services: Services): readonly RequestHandler[] => [
+  accessLog(services),
+  answerPreflight(services),
+];
 
-/** The stages of a request that has a route. Each stage passes what it has found to the next ones in `response.locals`. */
+/**
+ * The stages of a request that has a route. Each stage passes what it has found to the next ones in
+ * `response.locals`.
+ */
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
   ...(route.access === 'open'
@@ -61,19 +74,30 @@ const routeStages = (services: Services, route: Route): readonly RequestHandler[
 
 export interface AppOptions {
   readonly routes: readonly Route[];
-  /** Whether the deprecated interface under /api/conversations responds; else its responses are 410. */
+  /**
+   * Whether the deprecated interface under /api/conversations responds; else its responses are 410.
+   */
   readonly legacyApi: boolean;
 }
 
-/** The service itself: its stages, and those of each route. A problem that one of them throws becomes the response. */
+/**
+ * The service itself: its stages, and those of each route. A problem that one of them throws
+ * becomes the response.
+ */
 export function createApp(services: Services, { routes, legacyApi }: AppOptions): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(...serviceStages(services));
-  app.use('/api/conversations', legacyInterface({ enabled: legacyApi, publicUrl: services.publicUrl }));
-  // Paths without parameters come first, so that /search is never taken for an id, not even to refuse its method.
+  app.use(
+    '/api/conversations',
+    legacyInterface({ enabled: legacyApi, publicUrl: services.publicUrl }),
+  );
+  // Paths without parameters come first, so that /search is never taken for an id, not even to
+  // refuse its method.
   const byPath = Map.groupBy(
-    routes.toSorted((left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{'))),
+    routes.toSorted(
+      (left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{')),
+    ),
     ({ path }) => path,
   );
   for (const [path, group] of byPath) {

@@ -38,5 +38,8 @@ export function routesOf(services: Services, health: HealthOptions): readonly Ro
     conversationPage(),
     ...healthRoutes(health),
   ];
-  return [...documented, ...openApiRoutes(documented, { version: health.version, publicUrl: services.publicUrl })];
+  return [
+    ...documented,
+    ...openApiRoutes(documented, { version: health.version, publicUrl: services.publicUrl }),
+  ];
 }

@@ -38,14 +38,18 @@ export interface Listener {
   readonly accept: (socket: Socket) => void;
 }
 
-/** Everything that the stages and the routes of one gateway share, for as long as the gateway exists. */
+/**
+ * Everything that the stages and the routes of one gateway share, for as long as the gateway
+ * exists.
+ */
 export type Services = ReturnType<typeof createServices>;
 
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;
   const logger = options.logger.child({ component: 'gateway' });
   const audit = options.audit ?? logger;
-  const publicUrl = () => (options.publicUrl ?? `http://${options.host}:${port()}`).replace(/\/+$/, '');
+  const publicUrl = () =>
+    (options.publicUrl ?? `http://${options.host}:${port()}`).replace(/\/+$/, '');
   const proxies = trustedProxies(options.trustedProxies ?? []);
   const feeds = {
     conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
@@ -63,7 +67,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     client: options.client,
     owner: () => currentOwner.getStore(),
     onCall: (owner, { isWrite, plural, name, textLength }) => {
-      const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
+      const bytes =
+        plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
       // A created object has come in a body, which counts already.
       if (!isWrite) rateLimits.read(owner, bytes);
       else if (name !== undefined) rateLimits.written(owner, bytes);
@@ -73,7 +78,16 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     clock,
   });
   const agents = new AgentAccess({
-    ...{ sandboxes: caches.sandboxes, feed: feeds.sandboxes, namespace, keys, ring, publicUrl, port, accept },
+    ...{
+      sandboxes: caches.sandboxes,
+      feed: feeds.sandboxes,
+      namespace,
+      keys,
+      ring,
+      publicUrl,
+      port,
+      accept,
+    },
     ...{ ownerConnections, slowReaders, scheduler, clock, logger, metrics },
     clientAddress: proxies.clientAddress,
     failedKey: (address) => rateLimits.failedKey(address),
@@ -83,15 +97,39 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
   return {
-    ...{ client, namespace, clock, logger, audit, metrics, keys, ring, totals, feeds, publicUrl, proxies },
-    ...{ lookup, agents, exposure: agents.exposure, currentOwner, scheduler, slowReaders, rateLimits, ownerConnections },
+    ...{
+      client,
+      namespace,
+      clock,
+      logger,
+      audit,
+      metrics,
+      keys,
+      ring,
+      totals,
+      feeds,
+      publicUrl,
+      proxies,
+    },
+    ...{
+      lookup,
+      agents,
+      exposure: agents.exposure,
+      currentOwner,
+      scheduler,
+      slowReaders,
+      rateLimits,
+      ownerConnections,
+    },
     random: options.random ?? randomBytes,
-    isSynced: () => Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
+    isSynced: () =>
+      Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs: options.maxKeyLifetimeMs,
     caps: new StorageCaps({ lookup, totals }),
-    // The fair client would bound these reads twice, and streams have no request whose owner it could know.
+    // The fair client would bound these reads twice, and streams have no request whose owner it
+    // could know.
     startTexts: new StartTextReader({ client: options.client, clock }),
     streams: new OpenStreams(options.streams),
     events: new AgentEvents(),
@@ -102,7 +140,12 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     allowOrigins: cors(options.corsOrigins ?? []),
     loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),
     bodyShares: bodyShares(clock),
-    addressConnections: new AddressConnections({ max: options.maxConnectionsPerAddress ?? 0, proxies, metrics, logger }),
+    addressConnections: new AddressConnections({
+      max: options.maxConnectionsPerAddress ?? 0,
+      proxies,
+      metrics,
+      logger,
+    }),
     lastResponses: new LastResponses(),
     timeouts: { ...defaultTimeouts, ...options.timeouts },
   };

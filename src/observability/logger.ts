@@ -22,14 +22,17 @@ const plainError = (error: unknown): unknown =>
 const pretty = format.printf(({ timestamp, level, message, ...fields }) => {
   const present = Object.entries(fields).filter(([, value]) => value !== undefined);
   const rest = present.map(([key, value]) => {
-    const text = key === 'error' ? ((value as { stack?: string }).stack ?? JSON.stringify(value)) : value;
+    const text =
+      key === 'error' ? ((value as { stack?: string }).stack ?? JSON.stringify(value)) : value;
     return `${key}=${typeof text === 'string' ? text : JSON.stringify(text)}`;
   });
   return `${String(timestamp).slice(11, 23)} ${level.padEnd(5)} ${String(message)}${rest.length > 0 ? `  ${rest.join(' ')}` : ''}`;
 });
 
 /** The fields that a reader needs first come first. */
-const json = format.printf(({ timestamp, level, message, ...fields }) => JSON.stringify({ timestamp, level, message, ...fields }));
+const json = format.printf(({ timestamp, level, message, ...fields }) =>
+  JSON.stringify({ timestamp, level, message, ...fields }),
+);
 
 class WinstonLogger implements Logger {
   readonly #winston: Winston;
@@ -77,7 +80,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const winston = createWinston({
     level: options.level,
     format: format.combine(format.timestamp(), options.format === 'json' ? json : pretty),
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- winston declares its transports as an interface of classes
+    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
     transports: [new transports.Stream({ stream: options.stream ?? process.stderr })],
   });
   return new WinstonLogger(winston, {});

@@ -162,4 +162,5 @@ export function createMetrics(registry: Registry = new Registry()) {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** Memory, CPU, event loop and garbage collection of this process, in the same registry. */
-export const collectProcessMetrics = (metrics: Metrics): void => collectDefaultMetrics({ register: metrics.registry });
+export const collectProcessMetrics = (metrics: Metrics): void =>
+  collectDefaultMetrics({ register: metrics.registry });

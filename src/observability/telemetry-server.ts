@@ -16,8 +16,15 @@ export interface TelemetryServer {
   close(): Promise<void>;
 }
 
-/** Serves /metrics, /alive and /ready on a port of its own, away from the clients of the service. */
-export async function startTelemetryServer({ host, port, metrics, ready }: TelemetryServerOptions): Promise<TelemetryServer> {
+/**
+ * Serves /metrics, /alive and /ready on a port of its own, away from the clients of the service.
+ */
+export async function startTelemetryServer({
+  host,
+  port,
+  metrics,
+  ready,
+}: TelemetryServerOptions): Promise<TelemetryServer> {
   const server = createServer((request, response) => {
     const answer = (status: number, body: string, type = 'text/plain; charset=utf-8') =>
       response.writeHead(status, { 'Content-Type': type }).end(body);

@@ -6,16 +6,28 @@ interface Deleted {
   readonly until: number;
 }
 
-/** Grace of a deleted quota: `kubectl replace --force`, and other tools that delete and create, take less. */
+/**
+ * Grace of a deleted quota: `kubectl replace --force`, and other tools that delete and create, take
+ * less.
+ */
 const replacementMs = 5_000;
 
 const hasSameScope = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
   spec.scope === other.spec.scope && spec.owner === other.spec.owner;
 
-/** Under a deleted quota newcomers wait until the grace is over; none of them is rejected, and nothing is evicted for them. */
-const withQueue = (quota: ConversationQuota): ConversationQuota => ({ ...quota, spec: { ...quota.spec, onExceeded: 'Queue' } });
+/**
+ * Under a deleted quota newcomers wait until the grace is over; none of them is rejected, and
+ * nothing is evicted for them.
+ */
+const withQueue = (quota: ConversationQuota): ConversationQuota => ({
+  ...quota,
+  spec: { ...quota.spec, onExceeded: 'Queue' },
+});
 
-/** The quotas of one namespace, those that were just deleted included: another one may replace them in a moment. Pure. */
+/**
+ * The quotas of one namespace, those that were just deleted included: another one may replace them
+ * in a moment. Pure.
+ */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
   /** Deleted quotas in their grace, by name. */
@@ -26,7 +38,10 @@ export class ActiveQuotas {
     return this.#quotas.values();
   }
 
-  /** Returns whether the spec of the quota has changed. An older version than the known one changes nothing. */
+  /**
+   * Returns whether the spec of the quota has changed. An older version than the known one changes
+   * nothing.
+   */
   observe(quota: ConversationQuota): boolean {
     const { uid, generation } = quota.metadata;
     const known = this.#quotas.get(uid);
@@ -63,6 +78,11 @@ export class ActiveQuotas {
     this.#hasChanged = false;
     const quotas = [...this.#quotas.values()];
     const deleted = [...this.#deleted.values()].map(({ quota }) => quota);
-    return [...quotas, ...deleted.filter((gone) => !quotas.some((quota) => hasSameScope(quota, gone))).map(withQueue)];
+    return [
+      ...quotas,
+      ...deleted
+        .filter((gone) => !quotas.some((quota) => hasSameScope(quota, gone)))
+        .map(withQueue),
+    ];
   }
 }

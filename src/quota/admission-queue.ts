@@ -17,14 +17,17 @@ export interface AdmissionQueueOptions {
 }
 
 /**
- * The sandboxes of one namespace under its quotas. `put` and `remove` report every change, and `next` returns the next decision; each takes
- * time logarithmic in the number of sandboxes. The queue is pure: no I/O, and no clock but the `now` of the caller.
+ * The sandboxes of one namespace under its quotas. `put` and `remove` report every change, and
+ * `next` returns the next decision; each takes time logarithmic in the number of sandboxes. The
+ * queue is pure: no I/O, and no clock but the `now` of the caller.
  *
  * `next` guarantees:
- * - A sandbox is admitted only where every limit has room: newcomers in the order of their requests, those with work to do before bare
- *   resumes, and all newcomers before automatic resumes.
- * - A sandbox is evicted only if it runs and no start is under way in it, or if it is stalled; and no more of them than newcomers wait
- *   beyond the slots that are being freed. While the namespace keeps newcomers waiting and makes no room, only a lowered limit evicts.
+ * - A sandbox is admitted only where every limit has room: newcomers in the order of their
+ *   requests, those with work to do before bare resumes, and all newcomers before automatic
+ *   resumes.
+ * - A sandbox is evicted only if it runs and no start is under way in it, or if it is stalled; and
+ *   no more of them than newcomers wait beyond the slots that are being freed. While the namespace
+ *   keeps newcomers waiting and makes no room, only a lowered limit evicts.
  * - A bare resume evicts only idle sandboxes. An automatic resume evicts none.
  * - Automatic resumes have a bounded rate.
  */
@@ -60,7 +63,9 @@ export class AdmissionQueue {
     this.#owners.setRules(rules, caps);
   }
 
-  /** Delays automatic resumes after the deletion of a quota, because another quota may replace it. */
+  /**
+   * Delays automatic resumes after the deletion of a quota, because another quota may replace it.
+   */
   quotaDeleted(now: number): void {
     this.#resumes.quotaDeleted(now);
   }
@@ -88,7 +93,10 @@ export class AdmissionQueue {
   /** Adds a slot, or replaces the slot of the same uid. A newcomer that waits keeps its place. */
   put(given: Slot): void {
     const old = this.#slots.get(given.uid);
-    const slot = old?.state === 'waiting' && given.state === 'waiting' ? { ...given, requestedAt: old.requestedAt } : given;
+    const slot =
+      old?.state === 'waiting' && given.state === 'waiting'
+        ? { ...given, requestedAt: old.requestedAt }
+        : given;
     if (old !== undefined) this.#drop(old);
     this.#slots.set(slot.uid, slot);
     if (old?.state === 'resumable' && slot.taken) this.#resumes.resumed(slot.owner, this.#now);
@@ -110,7 +118,10 @@ export class AdmissionQueue {
     return old;
   }
 
-  /** The group of the owner is refreshed by the caller. An owner is immutable, so that a replaced slot stays in its group. */
+  /**
+   * The group of the owner is refreshed by the caller. An owner is immutable, so that a replaced
+   * slot stays in its group.
+   */
   #drop(slot: Slot): void {
     this.#owners.of(slot).remove(slot);
     this.all.remove(slot);
@@ -135,7 +146,9 @@ export class AdmissionQueue {
     );
   }
 
-  /** Time when `next` may change without any report, in milliseconds since 1970; Infinity: never. */
+  /**
+   * Time when `next` may change without any report, in milliseconds since 1970; Infinity: never.
+   */
   get wakeAt(): number {
     const { demand, bareDemand } = this.#owners.totals;
     return Math.min(
@@ -146,10 +159,17 @@ export class AdmissionQueue {
     );
   }
 
-  /** Forecast of one more start in a group: of an owner, or, with `all`, of any owner that has room itself. */
+  /**
+   * Forecast of one more start in a group: of an owner, or, with `all`, of any owner that has room
+   * itself.
+   */
   forecast(group: LimitGroup): AdmissionForecast {
     const { demand, bareDemand, readyDemanding } = this.#owners.totals;
-    const namespace = forecastIn(this.all, { demanding: demand, ready: readyDemanding, bare: bareDemand });
+    const namespace = forecastIn(this.all, {
+      demanding: demand,
+      ready: readyDemanding,
+      bare: bareDemand,
+    });
     if (group === this.all) return namespace;
     // `next` advances an owner within its limit only when it has newcomers.
     group.advance(this.#now);
@@ -163,7 +183,10 @@ export class AdmissionQueue {
     return slot === undefined ? undefined : { kind: 'admit', slot, resumed: false };
   }
 
-  /** Newcomers with room have been admitted before; the others wait for slots that an automatic resume can't take either. */
+  /**
+   * Newcomers with room have been admitted before; the others wait for slots that an automatic
+   * resume can't take either.
+   */
   #resume(now: number): Decision | undefined {
     const slot = this.all.hasRoom ? this.#resumes.next(now) : undefined;
     return slot === undefined ? undefined : { kind: 'admit', slot, resumed: true };
@@ -172,7 +195,8 @@ export class AdmissionQueue {
   #explain(): Decision | undefined {
     for (const slot of this.#due.unexplained) {
       const group = this.#owners.of(slot);
-      const rule = group.ready === slot ? (this.all.rule ?? group.rule) : (group.rule ?? this.all.rule);
+      const rule =
+        group.ready === slot ? (this.all.rule ?? group.rule) : (group.rule ?? this.all.rule);
       if (rule !== undefined) return { kind: 'wait', slot, rule };
     }
     return undefined;

@@ -1,6 +1,11 @@
 import { findCondition } from '../resources/conditions.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
-import { SandboxCondition, resumeRequestOf, type Sandbox, type SandboxState } from '../resources/sandbox.ts';
+import {
+  SandboxCondition,
+  resumeRequestOf,
+  type Sandbox,
+  type SandboxState,
+} from '../resources/sandbox.ts';
 import { hasUndelivered } from './agent-work.ts';
 
 /** The record of the automatic resumes of a sandbox since a person last asked for it. */
@@ -12,30 +17,64 @@ const maxDelayMs = 3_600_000;
 const maxCount = 1_000;
 
 /** The record after one more automatic resume. */
-export const resumedAgain = (before: AutomaticResumes | undefined, now: string): AutomaticResumes => ({
+export const resumedAgain = (
+  before: AutomaticResumes | undefined,
+  now: string,
+): AutomaticResumes => ({
   count: Math.min(maxCount, (before?.count ?? 0) + 1),
   lastTime: now,
 });
 
 /** Delay between two automatic resumes: 1 min after the first, doubled with each, at most 1 h. */
-export const resumeDelayMs = ({ count }: AutomaticResumes): number => Math.min(maxDelayMs, minDelayMs * 2 ** Math.max(0, count - 1));
+export const resumeDelayMs = ({ count }: AutomaticResumes): number =>
+  Math.min(maxDelayMs, minDelayMs * 2 ** Math.max(0, count - 1));
 
-/** Whether a person asked for the sandbox since its last pause or admission: by the annotation, or by `spec.replicas` 0 and 1 again. */
+/**
+ * Whether a person asked for the sandbox since its last pause or admission: by the annotation, or
+ * by `spec.replicas` 0 and 1 again.
+ */
 export function isRequested({ metadata, status }: Sandbox): boolean {
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
-  return resumeRequestOf({ metadata }) !== status?.observedResumeRequest || metadata.generation > (admitted?.observedGeneration ?? 0);
+  return (
+    resumeRequestOf({ metadata }) !== status?.observedResumeRequest ||
+    metadata.generation > (admitted?.observedGeneration ?? 0)
+  );
 }
 
-/** Whether a person used a conversation after a time: by a message, by its start, or by a run that no automatic resume continued. */
+/**
+ * Whether a person used a conversation after a time: by a message, by its start, or by a run that
+ * no automatic resume continued.
+ */
 function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: number): boolean {
-  const { messages, start, executionStatus, interruption, agentEpoch = 0 } = conversation.status ?? {};
-  const isLater = (timestamp: string | undefined): boolean => timestamp !== undefined && Date.parse(timestamp) > time;
-  if (hasUndelivered(conversation) || isLater(messages?.lastDeliveredTime) || isLater(start?.transitions.at(-1)?.time)) return true;
-  return executionStatus === 'running' && interruption === undefined && agentEpoch === (sandbox.status?.agentEpoch ?? 0);
+  const {
+    messages,
+    start,
+    executionStatus,
+    interruption,
+    agentEpoch = 0,
+  } = conversation.status ?? {};
+  const isLater = (timestamp: string | undefined): boolean =>
+    timestamp !== undefined && Date.parse(timestamp) > time;
+  if (
+    hasUndelivered(conversation) ||
+    isLater(messages?.lastDeliveredTime) ||
+    isLater(start?.transitions.at(-1)?.time)
+  )
+    return true;
+  return (
+    executionStatus === 'running' &&
+    interruption === undefined &&
+    agentEpoch === (sandbox.status?.agentEpoch ?? 0)
+  );
 }
 
-/** Whether an admitted sandbox came back by itself, and no person asked for anything in it since. */
-export function isAutomatic(sandbox: Sandbox, conversations: readonly CachedConversation[]): boolean {
+/**
+ * Whether an admitted sandbox came back by itself, and no person asked for anything in it since.
+ */
+export function isAutomatic(
+  sandbox: Sandbox,
+  conversations: readonly CachedConversation[],
+): boolean {
   const { automaticResumes } = sandbox.status ?? {};
   if (automaticResumes === undefined || isRequested(sandbox)) return false;
   const time = Date.parse(automaticResumes.lastTime);

@@ -1,21 +1,36 @@
 import { isCapExceeded } from '../resources/cap-exceeded.ts';
 import { findCondition, isTrue, type Condition } from '../resources/conditions.ts';
-import { conversations as conversationKind, isStartOver, startStatusOf } from '../resources/conversation.ts';
-import { SandboxCondition, SandboxReason, isPausingReason, resumeRequestOf, slotTaken, type Sandbox } from '../resources/sandbox.ts';
+import {
+  conversations as conversationKind,
+  isStartOver,
+  startStatusOf,
+} from '../resources/conversation.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  isPausingReason,
+  resumeRequestOf,
+  slotTaken,
+  type Sandbox,
+} from '../resources/sandbox.ts';
 import { hasUndelivered, isRunWanted, isUnderWay, isUnfinished, isWorking } from './agent-work.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
 import { time, unchanged, type SlotFacts } from './slot-facts.ts';
 import { timingOf } from './slot-timing.ts';
 import type { Slot, SlotState } from './slot.ts';
 
-const admittedOf = ({ status }: Sandbox): Condition | undefined => findCondition(status?.conditions, SandboxCondition.admitted);
+const admittedOf = ({ status }: Sandbox): Condition | undefined =>
+  findCondition(status?.conditions, SandboxCondition.admitted);
 
 type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart' | 'orphaned'>;
 
 const isMadeForConversation = ({ metadata: { ownerReferences } }: Sandbox): boolean =>
   ownerReferences?.some(({ kind }) => kind === conversationKind.kind) === true;
 
-/** Whether the start of every conversation in a sandbox that was created for one has failed, so that nothing can ever run in it. */
+/**
+ * Whether the start of every conversation in a sandbox that was created for one has failed, so that
+ * nothing can ever run in it.
+ */
 const isFailedStart = ({ sandbox, conversations, unknownStart }: Inside): boolean =>
   unknownStart !== true &&
   conversations.length > 0 &&
@@ -27,7 +42,10 @@ function stateOf(inside: Inside): SlotState {
   const { metadata, spec, status } = sandbox;
   const admitted = admittedOf(sandbox);
   const taken = slotTaken(sandbox);
-  const wanted = metadata.deletionTimestamp === undefined && spec.replicas === 1 && !isTrue(status?.conditions, SandboxCondition.failed);
+  const wanted =
+    metadata.deletionTimestamp === undefined &&
+    spec.replicas === 1 &&
+    !isTrue(status?.conditions, SandboxCondition.failed);
   if (!wanted) return taken ? 'freeing' : 'none';
   if (admitted?.status === 'True') {
     const isStarted =
@@ -39,21 +57,36 @@ function stateOf(inside: Inside): SlotState {
   }
   if (taken) return 'freeing';
   if (isFailedStart(inside)) return 'none';
-  if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox)) return 'waiting';
-  // A message may reach an agent at the moment of its pause for idleness, before the operator observes the message.
-  const mayResume = admitted.reason === SandboxReason.quota || (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
-  return mayResume && (status?.automaticResumes === undefined || isUnfinishedIn(inside)) ? 'resumable' : 'suspended';
+  if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox))
+    return 'waiting';
+  // A message may reach an agent at the moment of its pause for idleness, before the operator
+  // observes the message.
+  const mayResume =
+    admitted.reason === SandboxReason.quota ||
+    (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
+  return mayResume && (status?.automaticResumes === undefined || isUnfinishedIn(inside))
+    ? 'resumable'
+    : 'suspended';
 }
 
 const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
 /** Whether a sandbox has a slot or waits for one, and no decision has asked the slot back. */
-export const usesSlot = (sandbox: Sandbox): boolean => usingStates.has(stateOf({ sandbox, conversations: [] }));
+export const usesSlot = (sandbox: Sandbox): boolean =>
+  usingStates.has(stateOf({ sandbox, conversations: [] }));
 
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
   (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
-/** Whether a resume brings no work: a person only wants the sandbox to run, or the conversation that asked for it is deleted. */
-function isBare({ sandbox, conversations, unknownStart = false, orphaned = false }: Inside): boolean {
+/**
+ * Whether a resume brings no work: a person only wants the sandbox to run, or the conversation that
+ * asked for it is deleted.
+ */
+function isBare({
+  sandbox,
+  conversations,
+  unknownStart = false,
+  orphaned = false,
+}: Inside): boolean {
   const present = conversations.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   return (
     (orphaned || sandbox.status?.lastContainerID !== undefined) &&
@@ -63,35 +96,51 @@ function isBare({ sandbox, conversations, unknownStart = false, orphaned = false
   );
 }
 
-const waitingReasons: ReadonlySet<string> = new Set([SandboxReason.waitingForQuota, SandboxReason.waitingForIdleSandbox]);
+const waitingReasons: ReadonlySet<string> = new Set([
+  SandboxReason.waitingForQuota,
+  SandboxReason.waitingForIdleSandbox,
+]);
 /** The reason that the condition Admitted of a waiting sandbox gives. */
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 
-/** Whether the owner of a sandbox turned `spec.replicas` off and on again since the last decision on it. */
+/**
+ * Whether the owner of a sandbox turned `spec.replicas` off and on again since the last decision on
+ * it.
+ */
 function isScaledSince(sandbox: Sandbox): boolean {
   const { generation } = sandbox.metadata;
   return generation > (admittedOf(sandbox)?.observedGeneration ?? generation);
 }
 
 /**
- * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the last pause: the annotation of an earlier
- * resume is never removed, and would keep its place in the queue for ever.
+ * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the
+ * last pause: the annotation of an earlier resume is never removed, and would keep its place in the
+ * queue for ever.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
   const admitted = admittedOf(sandbox);
   if (admitted === undefined) return Math.min(now, time(metadata.creationTimestamp, now));
-  const waitingSince = waitingReasons.has(admitted.reason) ? time(status?.waitingSinceTime, now) : undefined;
+  const waitingSince = waitingReasons.has(admitted.reason)
+    ? time(status?.waitingSinceTime, now)
+    : undefined;
   if (waitingSince !== undefined && !isScaledSince(sandbox)) return waitingSince;
   const request = resumeRequestOf(sandbox);
   const asked = request === status?.observedResumeRequest ? now : time(request, now);
-  return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0)) ? Math.min(now, asked) : now;
+  return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0))
+    ? Math.min(now, asked)
+    : now;
 }
 
-/** Whether the condition Admitted says why a sandbox waits. Garbage collection removes an orphaned sandbox before anyone reads it. */
+/**
+ * Whether the condition Admitted says why a sandbox waits. Garbage collection removes an orphaned
+ * sandbox before anyone reads it.
+ */
 function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
-  const isCurrent = admittedOf(sandbox)?.reason === waitingReasonOf({ bare }) && sandbox.status?.waitingSinceTime !== undefined;
+  const isCurrent =
+    admittedOf(sandbox)?.reason === waitingReasonOf({ bare }) &&
+    sandbox.status?.waitingSinceTime !== undefined;
   return orphaned || (isCurrent && !isScaledSince(sandbox));
 }
 
@@ -114,7 +163,9 @@ export function classify(facts: SlotFacts): Slot {
     bare,
     explained: isExplained(facts, bare),
     ...timingOf(facts, state === 'running' || state === 'starting' ? state : undefined),
-    confirming: conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation'),
+    confirming: conversations.some(
+      (conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation',
+    ),
     automatic: (state === 'starting' || state === 'running') && isAutomatic(sandbox, conversations),
     pausedSince: time(admitted?.lastTransitionTime, now),
     unfinished: isUnfinishedIn(facts),
@@ -122,8 +173,14 @@ export function classify(facts: SlotFacts): Slot {
       state === 'resumable' && automaticResumes !== undefined
         ? steady(time(automaticResumes.lastTime, now)) + resumeDelayMs(automaticResumes)
         : 0,
-    releasable: state === 'freeing' && admitted?.status === 'True' && status?.replicas !== 1 && metadata.deletionTimestamp === undefined,
-    stored: metadata.deletionTimestamp === undefined && !isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason),
+    releasable:
+      state === 'freeing' &&
+      admitted?.status === 'True' &&
+      status?.replicas !== 1 &&
+      metadata.deletionTimestamp === undefined,
+    stored:
+      metadata.deletionTimestamp === undefined &&
+      !isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason),
     undecided: state === 'waiting' && admitted === undefined && !isMadeForConversation(sandbox),
   };
 }

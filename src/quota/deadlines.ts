@@ -8,7 +8,9 @@ interface Deadline {
 const byTime = (one: Deadline, other: Deadline): number =>
   one.at - other.at || (one.name === other.name ? 0 : one.name < other.name ? -1 : 1);
 
-/** A queue of names, each with one time, the earliest first. Every change takes logarithmic time. */
+/**
+ * A queue of names, each with one time, the earliest first. Every change takes logarithmic time.
+ */
 export class Deadlines {
   readonly #byTime = new OrderedSet(byTime);
   readonly #byName = new Map<string, Deadline>();

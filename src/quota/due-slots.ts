@@ -4,9 +4,12 @@ import type { Decision } from './decision.ts';
 
 const expiryOf = ({ expiry }: Slot): number => expiry?.at ?? Infinity;
 const byExpiry = (one: Slot, other: Slot): number =>
-  (expiryOf(one) === expiryOf(other) ? 0 : expiryOf(one) - expiryOf(other)) || (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
+  (expiryOf(one) === expiryOf(other) ? 0 : expiryOf(one) - expiryOf(other)) ||
+  (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
 
-/** Slots that need a decision whatever the limits say. Every change takes at most logarithmic time. */
+/**
+ * Slots that need a decision whatever the limits say. Every change takes at most logarithmic time.
+ */
 export class DueSlots {
   readonly #expiring = new OrderedSet(byExpiry);
   readonly #releasable = new Map<string, Slot>();
@@ -43,6 +46,8 @@ export class DueSlots {
 
   expire(now: number): Decision | undefined {
     const slot = this.#expiring.first;
-    return slot?.expiry !== undefined && slot.expiry.at <= now ? { kind: 'expire', slot, reason: slot.expiry.reason } : undefined;
+    return slot?.expiry !== undefined && slot.expiry.at <= now
+      ? { kind: 'expire', slot, reason: slot.expiry.reason }
+      : undefined;
   }
 }

@@ -5,7 +5,10 @@ import type { Slot } from './slot.ts';
 
 const isIdle = ({ idleSince }: Slot): boolean => idleSince < Infinity;
 
-/** The slots under one limit that may be evicted, now or later, in the order in which its policy evicts them. */
+/**
+ * The slots under one limit that may be evicted, now or later, in the order in which its policy
+ * evicts them.
+ */
 export class EvictionCandidates {
   #rule: QuotaRule | undefined;
   /** Slots that may be evicted now. */
@@ -20,7 +23,8 @@ export class EvictionCandidates {
   }
 
   set rule(rule: QuotaRule | undefined) {
-    const isSame = rule?.onExceeded === this.#rule?.onExceeded && rule?.minActiveMs === this.#rule?.minActiveMs;
+    const isSame =
+      rule?.onExceeded === this.#rule?.onExceeded && rule?.minActiveMs === this.#rule?.minActiveMs;
     this.#rule = rule;
     if (isSame) return;
     const slots = [...this.#victims, ...this.#protected];
@@ -39,7 +43,10 @@ export class EvictionCandidates {
     return this.#idleVictims.size;
   }
 
-  /** The slot that is evicted after `index` others, protected slots included: time alone does not change the order. */
+  /**
+   * The slot that is evicted after `index` others, protected slots included: time alone does not
+   * change the order.
+   */
   at(index: number): Slot | undefined {
     return index < this.size ? this.#victims.at(index) : this.#protected.at(index - this.size);
   }
@@ -49,9 +56,14 @@ export class EvictionCandidates {
     return this.#idleVictims.at(index);
   }
 
-  /** Time when a slot becomes evictable: by its age, or because its agent has not answered for long enough. */
+  /**
+   * Time when a slot becomes evictable: by its age, or because its agent has not answered for long
+   * enough.
+   */
   evictableAt(slot: Slot): number {
-    return slot.state === 'starting' ? slot.stalledAt : slot.activeSince + (this.#rule?.minActiveMs ?? 0);
+    return slot.state === 'starting'
+      ? slot.stalledAt
+      : slot.activeSince + (this.#rule?.minActiveMs ?? 0);
   }
 
   /** Time when the next protected slot becomes evictable; Infinity without one. */
@@ -62,7 +74,11 @@ export class EvictionCandidates {
 
   /** Ends the protection of slots whose time has come. */
   becomeEvictable(now: number): void {
-    for (let slot = this.#protected.first; slot !== undefined && this.evictableAt(slot) <= now; slot = this.#protected.first) {
+    for (
+      let slot = this.#protected.first;
+      slot !== undefined && this.evictableAt(slot) <= now;
+      slot = this.#protected.first
+    ) {
       this.#protected.delete(slot);
       this.#addVictim(slot);
     }
@@ -84,6 +100,8 @@ export class EvictionCandidates {
   }
 
   #newProtected(): OrderedSet<Slot> {
-    return new OrderedSet<Slot>((one, other) => this.evictableAt(one) - this.evictableAt(other) || byName(one, other));
+    return new OrderedSet<Slot>(
+      (one, other) => this.evictableAt(one) - this.evictableAt(other) || byName(one, other),
+    );
   }
 }

@@ -5,9 +5,13 @@ import { OrderedSet } from './ordered-set.ts';
 import { byCreation, byRequest, byResume, byResumeTime } from './slot-order.ts';
 import type { Slot } from './slot.ts';
 
-const mayBeEvicted = ({ state, stalledAt }: Slot): boolean => state === 'running' || (state === 'starting' && stalledAt < Infinity);
+const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
+  state === 'running' || (state === 'starting' && stalledAt < Infinity);
 
-/** The sandboxes that share a limit: those of one owner, or of a namespace. Every change takes logarithmic time. */
+/**
+ * The sandboxes that share a limit: those of one owner, or of a namespace. Every change takes
+ * logarithmic time.
+ */
 export class LimitGroup {
   /** Slots that count against the limit. */
   taken = 0;
@@ -50,7 +54,10 @@ export class LimitGroup {
     return policy === 'PauseOldest' || policy === 'PauseLongestIdle';
   }
 
-  /** Number of evictions that bring the group within its limit, including those for `waiting` newcomers where they make room. */
+  /**
+   * Number of evictions that bring the group within its limit, including those for `waiting`
+   * newcomers where they make room.
+   */
   excess(waiting: number): number {
     return this.holding + (this.makesRoom ? waiting : 0) - this.limit;
   }
@@ -60,7 +67,10 @@ export class LimitGroup {
     return !this.makesRoom && this.holding + demand > this.limit;
   }
 
-  /** The newcomer that needs one more eviction: those before it get a slot that is free, or that is being freed. */
+  /**
+   * The newcomer that needs one more eviction: those before it get a slot that is free, or that is
+   * being freed.
+   */
   get preemptor(): Slot | undefined {
     return this.makesRoom ? this.waiting.at(Math.max(0, this.limit - this.holding)) : undefined;
   }
@@ -112,7 +122,11 @@ export class LimitGroup {
   /** Applies what time alone changes: protections and delays that are over. */
   advance(now: number): void {
     this.candidates.becomeEvictable(now);
-    for (let slot = this.#delayed.first; slot !== undefined && slot.resumesAt <= now; slot = this.#delayed.first) {
+    for (
+      let slot = this.#delayed.first;
+      slot !== undefined && slot.resumesAt <= now;
+      slot = this.#delayed.first
+    ) {
       this.#delayed.delete(slot);
       this.resumable.add(slot);
     }

@@ -9,8 +9,9 @@ interface Node<T> {
 const sizeOf = (node: Node<unknown> | undefined): number => node?.size ?? 0;
 
 /**
- * Values in the order of `compare`, which must give 0 for equal values only, and the same result each time for a value that is in
- * the set. Every operation takes time logarithmic in the size (a treap; its priorities come from a fixed sequence).
+ * Values in the order of `compare`, which must give 0 for equal values only, and the same result
+ * each time for a value that is in the set. Every operation takes time logarithmic in the size (a
+ * treap; its priorities come from a fixed sequence).
  */
 export class OrderedSet<T> {
   readonly #compare: (one: T, other: T) => number;
@@ -66,7 +67,13 @@ export class OrderedSet<T> {
   /** Must not be in the set yet. */
   add(value: T): void {
     const [before, after] = this.#split(this.#root, value);
-    const node: Node<T> = { value, priority: this.#random(), size: 1, left: undefined, right: undefined };
+    const node: Node<T> = {
+      value,
+      priority: this.#random(),
+      size: 1,
+      left: undefined,
+      right: undefined,
+    };
     this.#root = merge(merge(before, node), after);
   }
 

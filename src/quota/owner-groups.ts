@@ -23,14 +23,18 @@ export class OwnerGroup extends LimitGroup {
   }
 }
 
-const isDemanding = (ready: Slot | undefined): number => (ready === undefined || ready.bare ? 0 : 1);
+const isDemanding = (ready: Slot | undefined): number =>
+  ready === undefined || ready.bare ? 0 : 1;
 
 function keepIn<T>(set: Set<T>, value: T, isMember: boolean): void {
   if (isMember) set.add(value);
   else set.delete(value);
 }
 
-/** The owners of a namespace, and the sets of those that need a decision. Every change takes logarithmic time. */
+/**
+ * The owners of a namespace, and the sets of those that need a decision. Every change takes
+ * logarithmic time.
+ */
 export class OwnerGroups {
   readonly #groups = new Map<string, OwnerGroup>();
   #rules: QuotaRules;
@@ -59,7 +63,10 @@ export class OwnerGroups {
     this.#resumes = resumes;
   }
 
-  /** Takes time in proportion to the number of owners, and little for those whose rule stays the same. */
+  /**
+   * Takes time in proportion to the number of owners, and little for those whose rule stays the
+   * same.
+   */
   setRules(rules: QuotaRules, caps: QuotaCaps): void {
     const isSameForAll = rules.namespace?.autoResume === this.#rules.namespace?.autoResume;
     this.#rules = rules;
@@ -67,13 +74,16 @@ export class OwnerGroups {
     for (const group of this.#groups.values()) {
       const { rule, cap } = group;
       this.#applyRules(group);
-      if (!isSameForAll || !isSameRule(group.rule, rule) || group.cap?.limit !== cap?.limit) this.refresh(group);
+      if (!isSameForAll || !isSameRule(group.rule, rule) || group.cap?.limit !== cap?.limit)
+        this.refresh(group);
     }
   }
 
   #applyRules(group: OwnerGroup): void {
     group.rule = ownerRule(this.#rules, group.owner);
-    group.cap = capsOf(this.#caps, group.owner, 'maxSandboxes').find(({ scope }) => scope === 'Owner');
+    group.cap = capsOf(this.#caps, group.owner, 'maxSandboxes').find(
+      ({ scope }) => scope === 'Owner',
+    );
   }
 
   get(owner: string): OwnerGroup | undefined {
@@ -127,7 +137,10 @@ export class OwnerGroups {
     keepIn(this.bareCrowded, group, withBare > 0 && group.idleVictim !== undefined);
     keepIn(this.overCap, group, group.overCap !== undefined);
     keepIn(this.rejecting, group, group.rule?.onExceeded === 'Reject' && group.waiting.size > room);
-    this.#wakeTimes.set(group.owner, Math.min(withBare > 0 ? group.candidates.nextEvictableAt : Infinity, group.nextResumeAt));
+    this.#wakeTimes.set(
+      group.owner,
+      Math.min(withBare > 0 ? group.candidates.nextEvictableAt : Infinity, group.nextResumeAt),
+    );
   }
 
   /** Removes a group that has become empty. */
@@ -147,7 +160,11 @@ export class OwnerGroups {
 
   /** Applies what time alone changes. */
   advance(now: number): void {
-    for (let owner = this.#wakeTimes.takeDue(now); owner !== undefined; owner = this.#wakeTimes.takeDue(now)) {
+    for (
+      let owner = this.#wakeTimes.takeDue(now);
+      owner !== undefined;
+      owner = this.#wakeTimes.takeDue(now)
+    ) {
       const group = this.#groups.get(owner);
       if (group === undefined) continue;
       group.advance(now);

@@ -12,14 +12,22 @@ interface Candidate {
 
 /** Unfinished work first; then owners take turns. */
 const byTurn = (one: Candidate, other: Candidate): number =>
-  Number(other.slot.unfinished) - Number(one.slot.unfinished) || one.turn - other.turn || byResume(one.slot, other.slot);
+  Number(other.slot.unfinished) - Number(one.slot.unfinished) ||
+  one.turn - other.turn ||
+  byResume(one.slot, other.slot);
 
 /** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
 export const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
-/** Delay before the next automatic resume after the deletion of a quota: it may be created again, and a start is not evicted. */
+/**
+ * Delay before the next automatic resume after the deletion of a quota: it may be created again,
+ * and a start is not evicted.
+ */
 const deletedQuotaDelayMs = 60_000;
 
-/** The automatic resumes of a namespace: one candidate of each owner that has room, at a bounded rate. Pure. */
+/**
+ * The automatic resumes of a namespace: one candidate of each owner that has room, at a bounded
+ * rate. Pure.
+ */
 export class ResumeQueue {
   readonly #rate: TokenBucket;
   readonly #candidates = new OrderedSet(byTurn);

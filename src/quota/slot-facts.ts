@@ -9,13 +9,21 @@ export interface SlotFacts {
   readonly sandbox: Sandbox;
   /** The conversations in the sandbox, and those that it was made for. */
   readonly conversations: readonly CachedConversation[];
-  /** Whether a conversation that the sandbox was made for is not known yet, and may not have started. */
+  /**
+   * Whether a conversation that the sandbox was made for is not known yet, and may not have
+   * started.
+   */
   readonly unknownStart?: boolean;
-  /** Whether every conversation that the sandbox was made for is gone or being deleted, so that garbage collection removes the sandbox. */
+  /**
+   * Whether every conversation that the sandbox was made for is gone or being deleted, so that
+   * garbage collection removes the sandbox.
+   */
   readonly orphaned?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
-  /** Translates a stored time to the clock by which ages are compared. By default the wall clock. */
+  /**
+   * Translates a stored time to the clock by which ages are compared. By default the wall clock.
+   */
   readonly steady?: (ms: number) => number;
 }
 

@@ -12,9 +12,15 @@ export interface Expiry {
   readonly limit: string;
 }
 
-/** Grace of a sandbox that was RUNNING and whose agent can't be used any more, in milliseconds; after that it counts as stalled. */
+/**
+ * Grace of a sandbox that was RUNNING and whose agent can't be used any more, in milliseconds;
+ * after that it counts as stalled.
+ */
 export const stalledGraceMs = 30_000;
-/** Default grace of one that comes back from a pause: `startDeadline` of a template that states none. */
+/**
+ * Default grace of one that comes back from a pause: `startDeadline` of a template that states
+ * none.
+ */
 const defaultStartDeadlineMs = 5 * 60_000;
 
 interface Ages {
@@ -29,8 +35,15 @@ function expiryOf(
   limits: TimeLimits | undefined,
 ): Expiry | undefined {
   const { idleTimeout, maxActiveTime } = limits ?? {};
-  const ending = (reason: Expiry['reason'], since: number, limit: string | undefined, notBefore: number): readonly Expiry[] =>
-    limit === undefined ? [] : [{ at: Math.max(notBefore, since + durationMs(limit)), reason, limit }];
+  const ending = (
+    reason: Expiry['reason'],
+    since: number,
+    limit: string | undefined,
+    notBefore: number,
+  ): readonly Expiry[] =>
+    limit === undefined
+      ? []
+      : [{ at: Math.max(notBefore, since + durationMs(limit)), reason, limit }];
   const [first] = [
     ...ending(SandboxReason.idle, idleSince, idleTimeout, notIdleBefore),
     ...ending(SandboxReason.maxActiveTime, activeSince, maxActiveTime, notAgedBefore),
@@ -38,13 +51,28 @@ function expiryOf(
   return first?.at === Infinity ? undefined : first;
 }
 
-/** The time since when an admitted sandbox that has run has no usable agent; undefined for any other sandbox. */
-function unreadySince({ status }: Sandbox, steady: (ms: number) => number, now: number): number | undefined {
+/**
+ * The time since when an admitted sandbox that has run has no usable agent; undefined for any other
+ * sandbox.
+ */
+function unreadySince(
+  { status }: Sandbox,
+  steady: (ms: number) => number,
+  now: number,
+): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
-  if (status?.lastContainerID === undefined || admitted?.status !== 'True' || ready?.status === 'True') return undefined;
+  if (
+    status?.lastContainerID === undefined ||
+    admitted?.status !== 'True' ||
+    ready?.status === 'True'
+  )
+    return undefined;
   // A resumed sandbox was not ready all the time that it was paused.
-  return Math.max(steady(time(admitted.lastTransitionTime, now)), steady(time(ready?.lastTransitionTime, 0)));
+  return Math.max(
+    steady(time(admitted.lastTransitionTime, now)),
+    steady(time(ready?.lastTransitionTime, 0)),
+  );
 }
 
 /** Times of the last known activity of the agent of a sandbox. */
@@ -58,15 +86,29 @@ const lastActivity = (conversations: readonly CachedConversation[]): readonly nu
 export interface Timing {
   /** Time since when a running sandbox runs. */
   readonly activeSince: number;
-  /** Time since when the agent of a running or stalled sandbox is idle; Infinity while it works, or waits for a confirmation. */
+  /**
+   * Time since when the agent of a running or stalled sandbox is idle; Infinity while it works, or
+   * waits for a confirmation.
+   */
   readonly idleSince: number;
-  /** Time from which a starting sandbox counts as stalled; Infinity before its first run, and during the start of a conversation in it. */
+  /**
+   * Time from which a starting sandbox counts as stalled; Infinity before its first run, and during
+   * the start of a conversation in it.
+   */
   readonly stalledAt: number;
-  /** Pause that the template demands of a running sandbox, or of an admitted one whose agent does not answer. */
+  /**
+   * Pause that the template demands of a running sandbox, or of an admitted one whose agent does
+   * not answer.
+   */
   readonly expiry: Expiry | undefined;
 }
 
-const timeless: Timing = { activeSince: 0, idleSince: Infinity, stalledAt: Infinity, expiry: undefined };
+const timeless: Timing = {
+  activeSince: 0,
+  idleSince: Infinity,
+  stalledAt: Infinity,
+  expiry: undefined,
+};
 
 /** The ages of an admitted sandbox, and what follows from them. */
 export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {
@@ -74,25 +116,41 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const { status } = sandbox;
   const isHeld = conversations.some(
     (conversation) =>
-      isWorking(conversation) || isUnasked(conversation, sandbox) || conversation.status?.executionStatus === 'waiting_for_confirmation',
+      isWorking(conversation) ||
+      isUnasked(conversation, sandbox) ||
+      conversation.status?.executionStatus === 'waiting_for_confirmation',
   );
-  const idleFrom = (activeSince: number): number => (isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady)));
+  const idleFrom = (activeSince: number): number =>
+    isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady));
   if (state === 'running') {
     const activeSince = steady(time(status?.activeSinceTime, now));
     // A person's answer is waited for, for as long as the sandbox may run.
     const idleSince = idleFrom(activeSince);
-    return { activeSince, idleSince, stalledAt: Infinity, expiry: expiryOf({ activeSince, idleSince }, limits) };
+    return {
+      activeSince,
+      idleSince,
+      stalledAt: Infinity,
+      expiry: expiryOf({ activeSince, idleSince }, limits),
+    };
   }
   const since = state === 'starting' ? unreadySince(sandbox, steady, now) : undefined;
   if (since === undefined) return timeless;
   const startsInIt = unknownStart || conversations.some(isUnderWay);
   const wasActive = status?.activeSinceTime !== undefined;
   const activeSince = wasActive ? steady(time(status.activeSinceTime, now)) : since;
-  const startDeadlineMs = limits?.startDeadline === undefined ? defaultStartDeadlineMs : durationMs(limits.startDeadline);
-  // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace, none would ever come up.
+  const startDeadlineMs =
+    limits?.startDeadline === undefined ? defaultStartDeadlineMs : durationMs(limits.startDeadline);
+  // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace,
+  // none would ever come up.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
-  // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers would keep its slot for ever.
-  const ages = { activeSince, idleSince: since, notIdleBefore: stalledAt, notAgedBefore: wasActive ? 0 : stalledAt };
+  // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers
+  // would keep its slot for ever.
+  const ages = {
+    activeSince,
+    idleSince: since,
+    notIdleBefore: stalledAt,
+    notAgedBefore: wasActive ? 0 : stalledAt,
+  };
   return {
     activeSince,
     idleSince: startsInIt ? Infinity : idleFrom(activeSince),

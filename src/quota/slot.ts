@@ -6,12 +6,18 @@ export type SlotState =
   | 'none'
   /** A newcomer: the sandbox waits for a slot, because a person asked for it. */
   | 'waiting'
-  /** Admitted; the agent, or the start of a conversation, is not ready yet. The sandbox is not evicted before `stalledAt`. */
+  /**
+   * Admitted; the agent, or the start of a conversation, is not ready yet. The sandbox is not
+   * evicted before `stalledAt`.
+   */
   | 'starting'
   | 'running'
   /** The sandbox is being paused or deleted; the slot is free when the pod is gone. */
   | 'freeing'
-  /** Paused by the quota, or by idleness although the agent had work: an automatic resume follows when there is room. */
+  /**
+   * Paused by the quota, or by idleness although the agent had work: an automatic resume follows
+   * when there is room.
+   */
   | 'resumable'
   /** Paused by its idleness or its age, or rejected: only a person resumes the sandbox. */
   | 'suspended';
@@ -27,13 +33,18 @@ export interface Slot extends Timing {
   readonly sandbox: Sandbox;
   /** Waiting: time of the request. */
   readonly requestedAt: number;
-  /** Waiting: a resume without a start, a message or a run. No agent that works is evicted for it. */
+  /**
+   * Waiting: a resume without a start, a message or a run. No agent that works is evicted for it.
+   */
   readonly bare: boolean;
   /** Waiting: the condition Admitted says so. */
   readonly explained: boolean;
   /** Running: the agent waits for a confirmation by a person. */
   readonly confirming: boolean;
-  /** Starting or running: an automatic resume, after which no person has asked for anything in the sandbox. */
+  /**
+   * Starting or running: an automatic resume, after which no person has asked for anything in the
+   * sandbox.
+   */
   readonly automatic: boolean;
   /** Resumable: time of the pause. */
   readonly pausedSince: number;
@@ -43,8 +54,14 @@ export interface Slot extends Timing {
   readonly resumesAt: number;
   /** Admitted, and without need of the slot. */
   readonly releasable: boolean;
-  /** Whether the sandbox counts against `maxSandboxes`: all but those being deleted, and those that failed for that very limit. */
+  /**
+   * Whether the sandbox counts against `maxSandboxes`: all but those being deleted, and those that
+   * failed for that very limit.
+   */
   readonly stored: boolean;
-  /** Waiting for the first decision, and created for no conversation: the start of a conversation checks `maxSandboxes` before. */
+  /**
+   * Waiting for the first decision, and created for no conversation: the start of a conversation
+   * checks `maxSandboxes` before.
+   */
   readonly undecided: boolean;
 }

@@ -28,7 +28,10 @@ const byCreation = (one: StoredConversation, other: StoredConversation): number 
   return one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1;
 };
 
-/** The fields of a conversation that count, and no others, because memory holds one for each stored conversation. */
+/**
+ * The fields of a conversation that count, and no others, because memory holds one for each stored
+ * conversation.
+ */
 type Counted = Pick<StoredConversation, 'owner' | 'bytes' | 'needsSandbox'>;
 
 const nothing: Usage = { conversations: 0, bytes: 0, sandboxesToCome: 0 };
@@ -40,12 +43,18 @@ const plus = (usage: Usage, { bytes, needsSandbox }: Counted, sign: 1 | -1): Usa
 });
 
 /** Decides on one more conversation: undefined accepts it, and a refusal states the reason. */
-export type Judge<T> = (candidate: StoredConversation, owner: Usage, namespace: Usage) => T | undefined;
+export type Judge<T> = (
+  candidate: StoredConversation,
+  owner: Usage,
+  namespace: Usage,
+) => T | undefined;
 
 /**
- * The conversations of one namespace, in the order of their creation: those that count, and new ones. Each new one is judged once, after
- * all that were created before it, and an accepted one stays accepted. The order in which their starts begin does not matter. A
- * refused one counts too, since its record is stored; only a sandbox never comes for it. Every change takes logarithmic time.
+ * The conversations of one namespace, in the order of their creation: those that count, and new
+ * ones. Each new one is judged once, after all that were created before it, and an accepted one
+ * stays accepted. The order in which their starts begin does not matter. A refused one counts too,
+ * since its record is stored; only a sandbox never comes for it. Every change takes logarithmic
+ * time.
  */
 export class StoredUsage<T> {
   /** Conversations that are not stored as new, by uid. */
@@ -91,12 +100,16 @@ export class StoredUsage<T> {
     if (settled !== undefined) this.#add(settled, -1);
     this.#settled.delete(uid);
     const newcomer = this.#newcomers.get(uid);
-    if (newcomer !== undefined && !this.#open.delete(newcomer)) this.#add(this.#counted(newcomer), -1);
+    if (newcomer !== undefined && !this.#open.delete(newcomer))
+      this.#add(this.#counted(newcomer), -1);
     this.#newcomers.delete(uid);
     if (!keepVerdict) this.#verdicts.delete(uid);
   }
 
-  /** The reason why the start of a conversation is refused; undefined for one that is accepted, or not known. */
+  /**
+   * The reason why the start of a conversation is refused; undefined for one that is accepted, or
+   * not known.
+   */
   verdictOn(uid: string, judge: Judge<T>): T | undefined {
     const conversation = this.#newcomers.get(uid);
     if (conversation === undefined) return undefined;

@@ -6,8 +6,8 @@ export interface TokenBucketOptions {
 }
 
 /**
- * A token bucket by the generic cell rate algorithm (ITU-T I.371). Pure: times are milliseconds of a clock that never goes back, which the
- * caller reads.
+ * A token bucket by the generic cell rate algorithm (ITU-T I.371). Pure: times are milliseconds of
+ * a clock that never goes back, which the caller reads.
  */
 export class TokenBucket {
   readonly #options: TokenBucketOptions;

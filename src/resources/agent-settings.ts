@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Protocols of agents: `src/agent/kinds.ts` has the client and the container of each. The reference agent is of
- * the kind `openhands` too.
+ * Protocols of agents: `src/agent/kinds.ts` has the client and the container of each. The reference
+ * agent is of the kind `openhands` too.
  */
 export const agentKinds = ['openhands'] as const;
 export type AgentKind = (typeof agentKinds)[number];
@@ -34,7 +34,10 @@ export const modelBaseUrl = () =>
   z
     .string()
     .max(1024)
-    .regex(/^https?:\/\/[^\s/?#@\\]+(\/[^\s?#\\]*)?$/, 'must be an http or https URL without user, query and fragment');
+    .regex(
+      /^https?:\/\/[^\s/?#@\\]+(\/[^\s?#\\]*)?$/,
+      'must be an http or https URL without user, query and fragment',
+    );
 
 /** A pattern of model names, in which `*` matches any characters. */
 const modelPattern = () =>
@@ -42,7 +45,10 @@ const modelPattern = () =>
     .string()
     .min(1)
     .max(256)
-    .regex(/^[A-Za-z0-9*][A-Za-z0-9._:@+/*-]*$/, 'must be the name of a model, in which * matches any characters');
+    .regex(
+      /^[A-Za-z0-9*][A-Za-z0-9._:@+/*-]*$/,
+      'must be the name of a model, in which * matches any characters',
+    );
 
 /** An empty list allows the template's own model alone. */
 export const modelPatterns = () => z.array(modelPattern()).max(64);

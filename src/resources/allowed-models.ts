@@ -6,20 +6,32 @@ export interface ModelChoice {
   readonly allowedModels?: readonly string[] | undefined;
 }
 
-/** As LiteLLM names models: no URL in it, which some of its providers would send prompts and keys to, nothing else that redirects. */
+/**
+ * As LiteLLM names models: no URL in it, which some of its providers would send prompts and keys
+ * to, nothing else that redirects.
+ */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,255}$/;
 /** Whether a text can be the name of a model. */
-export const isModelName = (model: string): boolean => nameShape.test(model) && !model.includes('//') && !model.includes('..');
+export const isModelName = (model: string): boolean =>
+  nameShape.test(model) && !model.includes('//') && !model.includes('..');
 
-/** The text before the first slash: LiteLLM chooses the provider by it, and with the provider the host that gets prompts and keys. */
-const providerOf = (model: string): string => (model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '');
+/**
+ * The text before the first slash: LiteLLM chooses the provider by it, and with the provider the
+ * host that gets prompts and keys.
+ */
+const providerOf = (model: string): string =>
+  model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '';
 
-/** Whether a name fits a pattern as a whole. In linear time: each literal part is taken where it first occurs. */
+/**
+ * Whether a name fits a pattern as a whole. In linear time: each literal part is taken where it
+ * first occurs.
+ */
 export function matchesPattern(name: string, pattern: string): boolean {
   const [first = '', ...others] = pattern.split('*');
   const last = others.pop();
   if (last === undefined) return name === pattern;
-  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last))
+    return false;
   const end = name.length - last.length;
   let at = first.length;
   for (const part of others) {
@@ -31,21 +43,30 @@ export function matchesPattern(name: string, pattern: string): boolean {
 }
 
 /** Whether a pattern names a provider: no star precedes the first slash. */
-export const namesProvider = (pattern: string): boolean => !pattern.includes('*') || /^[^*/]+\//.test(pattern);
+export const namesProvider = (pattern: string): boolean =>
+  !pattern.includes('*') || /^[^*/]+\//.test(pattern);
 
 /**
- * Whether a conversation may name this model. The template's own model is always allowed. Beyond that its patterns decide; where it has none
- * and names a credential, the model has to be of the same provider, at the template's address: another one would get the platform's key.
- * Where a credential has no address, only patterns count that name the provider.
+ * Whether a conversation may name this model. The template's own model is always allowed. Beyond
+ * that its patterns decide; where it has none and names a credential, the model has to be of the
+ * same provider, at the template's address: another one would get the platform's key. Where a
+ * credential has no address, only patterns count that name the provider.
  */
-export function isModelAllowed(chosen: string, { model, baseUrl, credential, allowedModels }: ModelChoice): boolean {
+export function isModelAllowed(
+  chosen: string,
+  { model, baseUrl, credential, allowedModels }: ModelChoice,
+): boolean {
   if (chosen === model) return true;
   if (!isModelName(chosen)) return false;
-  // An @ would be the end of a user name in a URL. A template that needs it, as for a version at Vertex AI, has it in a pattern.
+  // An @ would be the end of a user name in a URL. A template that needs it, as for a version at
+  // Vertex AI, has it in a pattern.
   const takesAt = (pattern: string) => pattern.includes('@') || !chosen.includes('@');
-  const isSafe = (pattern: string) => credential === undefined || baseUrl !== undefined || namesProvider(pattern);
+  const isSafe = (pattern: string) =>
+    credential === undefined || baseUrl !== undefined || namesProvider(pattern);
   if (allowedModels !== undefined) {
-    return allowedModels.some((pattern) => takesAt(pattern) && isSafe(pattern) && matchesPattern(chosen, pattern));
+    return allowedModels.some(
+      (pattern) => takesAt(pattern) && isSafe(pattern) && matchesPattern(chosen, pattern),
+    );
   }
   if (chosen.includes('@')) return false;
   if (credential === undefined) return true;

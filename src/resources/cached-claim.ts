@@ -17,7 +17,9 @@ export function cachedClaim(claim: PersistentVolumeClaim, interner: Interner): C
     apiVersion,
     kind: interner.of(kind),
     metadata: cachedMetadata(claim.metadata, interner),
-    ...(spec?.storageClassName === undefined ? {} : { spec: { storageClassName: interner.of(spec.storageClassName) } }),
+    ...(spec?.storageClassName === undefined
+      ? {}
+      : { spec: { storageClassName: interner.of(spec.storageClassName) } }),
     ...(status?.phase === undefined ? {} : { status: { phase: status.phase } }),
   };
 }

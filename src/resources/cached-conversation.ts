@@ -1,4 +1,11 @@
-import { isStartOver, startStatusOf, type Conversation, type ConversationSpec, type LaterMessage, type Message } from './conversation.ts';
+import {
+  isStartOver,
+  startStatusOf,
+  type Conversation,
+  type ConversationSpec,
+  type LaterMessage,
+  type Message,
+} from './conversation.ts';
 import type { ConversationStatus } from './conversation-status.ts';
 import { firstWords, maxReadLength } from './first-words.ts';
 import type { CustomObject } from './group.ts';
@@ -8,8 +15,8 @@ import type { CachedMetadata } from '@conversation-operator/kube/object';
 import { storedBytesOf } from './stored-size.ts';
 
 /**
- * Maximum bytes of a text that caches parse, as JSON, where a character may take six: more than any text has that caches keep, and than the first
- * words are made of.
+ * Maximum bytes of a text that caches parse, as JSON, where a character may take six: more than any
+ * text has that caches keep, and than the first words are made of.
  */
 export const maxCachedTextBytes = 8192;
 
@@ -20,35 +27,50 @@ export type CachedLaterMessage = Omit<LaterMessage, 'content'>;
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type AgentSettings = NonNullable<ConversationSpec['agent']>;
 
-export interface CachedConversationSpec extends Omit<ConversationSpec, 'initialMessage' | 'messages' | 'agent'> {
+export interface CachedConversationSpec extends Omit<
+  ConversationSpec,
+  'initialMessage' | 'messages' | 'agent'
+> {
   readonly initialMessage?: CachedMessage | undefined;
   readonly messages?: readonly CachedLaterMessage[] | undefined;
   readonly agent?: Omit<AgentSettings, 'systemMessageSuffix'> | undefined;
 }
 
 /**
- * A conversation as caches hold it: without the texts that its owner has stored, which may have a mebibyte, so that memory does not
- * depend on them. The reader of a text gets the object from the API server. Labels, finalizers and annotations of others are absent too.
+ * A conversation as caches hold it: without the texts that its owner has stored, which may have a
+ * mebibyte, so that memory does not depend on them. The reader of a text gets the object from the
+ * API server. Labels, finalizers and annotations of others are absent too.
  */
-export interface CachedConversation extends Omit<CustomObject<CachedConversationSpec, ConversationStatus>, 'metadata'> {
+export interface CachedConversation extends Omit<
+  CustomObject<CachedConversationSpec, ConversationStatus>,
+  'metadata'
+> {
   readonly metadata: CachedMetadata & Pick<Conversation['metadata'], 'namespace' | 'generation'>;
   /** Result of `storedBytesOf` for the stored object. */
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty where the message has no text. */
   readonly firstWords: string;
-  /** The steps of the start, which is over, are absent too, since they have printed something: up to some kilobytes. */
+  /**
+   * The steps of the start, which is over, are absent too, since they have printed something: up to
+   * some kilobytes.
+   */
   readonly lacksSteps: boolean;
 }
 
 /** Whether caches have this conversation without the steps of its start. */
 export const lacksStepsInCaches = (stored: Conversation): boolean =>
-  isStartOver(startStatusOf(stored)) && stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
+  isStartOver(startStatusOf(stored)) &&
+  stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
 
 /**
- * The transform of every cache of conversations, whose texts may have lost their ends behind `maxCachedTextBytes`: `removedBytes` in all. Texts
- * that many of them have share one place.
+ * The transform of every cache of conversations, whose texts may have lost their ends behind
+ * `maxCachedTextBytes`: `removedBytes` in all. Texts that many of them have share one place.
  */
-export function cachedConversation(stored: Conversation, interner = new Interner(), removedBytes = 0): CachedConversation {
+export function cachedConversation(
+  stored: Conversation,
+  interner = new Interner(),
+  removedBytes = 0,
+): CachedConversation {
   const { status } = stored;
   interner.share(stored, 'apiVersion', 'kind');
   const { apiVersion, kind } = stored;
@@ -56,8 +78,18 @@ export function cachedConversation(stored: Conversation, interner = new Interner
   const spec = cachedSpec(stored.spec, interner);
   const storedBytes = storedBytesOf(stored, removedBytes);
   const beginning = beginningOf(stored.spec.initialMessage);
-  // Literals of all fields: objects that are put together piece by piece take a quarter more memory.
-  if (status === undefined) return { apiVersion, kind, metadata, spec, storedBytes, firstWords: beginning, lacksSteps: false };
+  // Literals of all fields: objects that are put together piece by piece take a quarter more
+  // memory.
+  if (status === undefined)
+    return {
+      apiVersion,
+      kind,
+      metadata,
+      spec,
+      storedBytes,
+      firstWords: beginning,
+      lacksSteps: false,
+    };
   const lacksSteps = lacksStepsInCaches(stored);
   return {
     apiVersion,
@@ -85,13 +117,27 @@ function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversat
 }
 
 const withoutContent = ({ role, run }: Message): CachedMessage => ({ role, run });
-const laterWithoutContent = ({ role, run, number, id }: LaterMessage): CachedLaterMessage => ({ role, run, number, id });
-const withoutSuffix = ({ systemMessageSuffix: _suffix, ...agent }: AgentSettings): Omit<AgentSettings, 'systemMessageSuffix'> => agent;
+const laterWithoutContent = ({ role, run, number, id }: LaterMessage): CachedLaterMessage => ({
+  role,
+  run,
+  number,
+  id,
+});
+const withoutSuffix = ({
+  systemMessageSuffix: _suffix,
+  ...agent
+}: AgentSettings): Omit<AgentSettings, 'systemMessageSuffix'> => agent;
 
-function cachedStatus(status: ConversationStatus, lacksSteps: boolean, interner: Interner): ConversationStatus {
+function cachedStatus(
+  status: ConversationStatus,
+  lacksSteps: boolean,
+  interner: Interner,
+): ConversationStatus {
   interner.share(status, 'executionDetail', 'sandboxStatusReason', 'sandboxName', 'sandboxUID');
-  for (const transition of status.start?.transitions ?? []) interner.share(transition, 'status', 'time');
-  for (const condition of status.conditions ?? []) interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
+  for (const transition of status.start?.transitions ?? [])
+    interner.share(transition, 'status', 'time');
+  for (const condition of status.conditions ?? [])
+    interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
   if (!lacksSteps || status.start === undefined) return status;
   const { steps: _steps, ...start } = status.start;
   return { ...status, start };

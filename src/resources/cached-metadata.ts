@@ -10,8 +10,9 @@ type Texts = Readonly<Record<string, string>>;
 type Dropped = 'managedFields' | 'finalizers' | 'labels' | 'annotations';
 
 /**
- * Leaves out managedFields, finalizers, and the labels and annotations of others, such as kubectl's copy of an applied object: they have no
- * reader here, and may take far more memory than the object. Metadata without any of these is returned as it is.
+ * Leaves out managedFields, finalizers, and the labels and annotations of others, such as kubectl's
+ * copy of an applied object: they have no reader here, and may take far more memory than the
+ * object. Metadata without any of these is returned as it is.
  */
 export function cachedMetadata<M extends ObjectMeta>(
   metadata: M,
@@ -19,14 +20,26 @@ export function cachedMetadata<M extends ObjectMeta>(
 ): Omit<M, Dropped> & Pick<ObjectMeta, 'labels' | 'annotations'> {
   // A conversation, its sandbox and its claim repeat the names and uids of each other.
   interner.share(metadata, 'namespace', 'name', 'uid', 'creationTimestamp');
-  for (const reference of metadata.ownerReferences ?? []) interner.share(reference, 'apiVersion', 'kind', 'name', 'uid');
+  for (const reference of metadata.ownerReferences ?? [])
+    interner.share(reference, 'apiVersion', 'kind', 'name', 'uid');
   const isBare = metadata.managedFields === undefined && metadata.finalizers === undefined;
   if (isBare && isOwn(metadata.labels) && isOwn(metadata.annotations)) return metadata;
-  const { managedFields: _managedFields, finalizers: _finalizers, labels, annotations, ...rest } = metadata;
-  return { ...rest, ...own('labels', labels, interner), ...own('annotations', annotations, interner) };
+  const {
+    managedFields: _managedFields,
+    finalizers: _finalizers,
+    labels,
+    annotations,
+    ...rest
+  } = metadata;
+  return {
+    ...rest,
+    ...own('labels', labels, interner),
+    ...own('annotations', annotations, interner),
+  };
 }
 
-const isKept = (key: string, value: string): boolean => key.startsWith(ownPrefix) && value.length <= maxValueLength;
+const isKept = (key: string, value: string): boolean =>
+  key.startsWith(ownPrefix) && value.length <= maxValueLength;
 
 function isOwn(texts: Texts | undefined): boolean {
   if (texts === undefined) return true;
@@ -34,8 +47,14 @@ function isOwn(texts: Texts | undefined): boolean {
   return true;
 }
 
-function own<K extends 'labels' | 'annotations'>(part: K, texts: Texts | undefined, interner: Interner): { readonly [P in K]?: Texts } {
+function own<K extends 'labels' | 'annotations'>(
+  part: K,
+  texts: Texts | undefined,
+  interner: Interner,
+): { readonly [P in K]?: Texts } {
   const kept = Object.entries(texts ?? {}).filter(([key, value]) => isKept(key, value));
   if (kept.length === 0) return {};
-  return { [part]: Object.fromEntries(kept.map(([key, value]) => [key, interner.of(value)])) } as { readonly [P in K]: Texts };
+  return { [part]: Object.fromEntries(kept.map(([key, value]) => [key, interner.of(value)])) } as {
+    readonly [P in K]: Texts;
+  };
 }

@@ -6,8 +6,9 @@ import type { CachedMetadata, KubeObject } from '@conversation-operator/kube/obj
 type PodSpec = NonNullable<Pod['spec']>;
 
 /**
- * A pod as caches hold it: of its spec, by far the largest part, only what says which container is the agent's, where it listens, and which
- * of the others may end. The environment of a container, which may hold secrets, is absent.
+ * A pod as caches hold it: of its spec, by far the largest part, only what says which container is
+ * the agent's, where it listens, and which of the others may end. The environment of a container,
+ * which may hold secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
@@ -32,12 +33,20 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
   };
 }
 
-const cachedSpec = ({ readinessGates, containers, initContainers }: PodSpec): NonNullable<CachedPod['spec']> => ({
+const cachedSpec = ({
+  readinessGates,
+  containers,
+  initContainers,
+}: PodSpec): NonNullable<CachedPod['spec']> => ({
   ...(readinessGates === undefined ? {} : { readinessGates }),
-  containers: containers.map(({ name, ports }) => (ports === undefined ? { name } : { name, ports })),
+  containers: containers.map(({ name, ports }) =>
+    ports === undefined ? { name } : { name, ports },
+  ),
   ...(initContainers === undefined
     ? {}
     : {
-        initContainers: initContainers.map(({ name, restartPolicy }) => (restartPolicy === undefined ? { name } : { name, restartPolicy })),
+        initContainers: initContainers.map(({ name, restartPolicy }) =>
+          restartPolicy === undefined ? { name } : { name, restartPolicy },
+        ),
       }),
 });

@@ -8,6 +8,7 @@ export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   interner.share(spec, 'owner', 'templateName');
   if (status !== undefined) interner.share(status, 'message', 'reason', 'masterKeyId', 'pauseTime');
   // One reconcile writes its time into several fields.
-  for (const condition of status?.conditions ?? []) interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
+  for (const condition of status?.conditions ?? [])
+    interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
   return cachedObject(sandbox, interner);
 }

@@ -1,6 +1,9 @@
 import type { Cap, CapField } from './quota-caps.ts';
 
-/** Codes of what a limit on stored objects refuses: of a start in ERROR, and of the condition Failed of a Sandbox. */
+/**
+ * Codes of what a limit on stored objects refuses: of a start in ERROR, and of the condition Failed
+ * of a Sandbox.
+ */
 export const CapExceeded = {
   maxConversations: 'ConversationLimitExceeded',
   maxStoredBytes: 'StoredBytesLimitExceeded',
@@ -17,7 +20,11 @@ const nouns: Readonly<Record<CapField, string>> = {
 };
 
 /** Message of the rejection, safe to show to the owner. `current` excludes the rejected object. */
-export function capExceededMessage(field: CapField, { quotaName, scope, limit }: Cap, current: number): string {
+export function capExceededMessage(
+  field: CapField,
+  { quotaName, scope, limit }: Cap,
+  current: number,
+): string {
   const whom = scope === 'Owner' ? 'per owner' : 'in this namespace';
   return `The quota ${quotaName} allows ${limit} ${nouns[field]} ${whom}, and ${current} are there. Delete some, then start again.`;
 }

@@ -5,9 +5,17 @@ import { listMap, timestamp } from './schema.ts';
 export const conditionSchema = z.object({
   type: z.string().min(1).max(316).meta({ description: 'Type of the condition, in CamelCase.' }),
   status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'True, False or Unknown.' }),
-  observedGeneration: z.int().min(0).optional().meta({ description: 'Generation of the spec that the condition describes.' }),
-  lastTransitionTime: timestamp().meta({ description: 'Time at which the status of the condition last changed.' }),
-  reason: z.string().max(1024).meta({ description: 'Stable code of the cause, in CamelCase; docs/reasons.md lists all codes.' }),
+  observedGeneration: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Generation of the spec that the condition describes.' }),
+  lastTransitionTime: timestamp().meta({
+    description: 'Time at which the status of the condition last changed.',
+  }),
+  reason: z.string().max(1024).meta({
+    description: 'Stable code of the cause, in CamelCase; docs/reasons.md lists all codes.',
+  }),
   message: z.string().max(32_768).meta({ description: 'Explanation for people.' }),
 });
 export type Condition = Readonly<z.infer<typeof conditionSchema>>;
@@ -18,23 +26,36 @@ export const conditionsSchema = z
   .optional()
   .meta({ ...listMap('type'), description: 'Conditions of the object, one for each type.' });
 
-export const findCondition = (conditions: readonly Condition[] | undefined, type: string): Condition | undefined =>
-  conditions?.find((condition) => condition.type === type);
+export const findCondition = (
+  conditions: readonly Condition[] | undefined,
+  type: string,
+): Condition | undefined => conditions?.find((condition) => condition.type === type);
 
 export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
   findCondition(conditions, type)?.status === 'True';
 
-/** A condition as a controller decides it; its generation and its transition time follow when it is set. */
+/**
+ * A condition as a controller decides it; its generation and its transition time follow when it is
+ * set.
+ */
 export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-export const conditionUpdate = (type: string, isTrue: boolean, reason: string, message: string): ConditionUpdate => ({
+export const conditionUpdate = (
+  type: string,
+  isTrue: boolean,
+  reason: string,
+  message: string,
+): ConditionUpdate => ({
   type,
   status: isTrue ? 'True' : 'False',
   reason,
   message,
 });
 
-/** The conditions with some of them set. `lastTransitionTime` changes with the status of a condition only; other conditions stay as they are. */
+/**
+ * The conditions with some of them set. `lastTransitionTime` changes with the status of a condition
+ * only; other conditions stay as they are.
+ */
 export function setConditions(
   conditions: readonly Condition[] | undefined,
   updates: readonly ConditionUpdate[],

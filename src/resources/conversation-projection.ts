@@ -1,5 +1,10 @@
 import type { CachedConversation } from './cached-conversation.ts';
-import { conditionUpdate, findCondition, setConditions, type ConditionUpdate } from './conditions.ts';
+import {
+  conditionUpdate,
+  findCondition,
+  setConditions,
+  type ConditionUpdate,
+} from './conditions.ts';
 import {
   ConversationCondition,
   finishedReasonOf,
@@ -8,7 +13,11 @@ import {
   type ConversationMessages,
   type FinishedReason,
 } from './conversation.ts';
-import { maxShortTitleLength, type ConversationStatus, type SandboxStatus } from './conversation-status.ts';
+import {
+  maxShortTitleLength,
+  type ConversationStatus,
+  type SandboxStatus,
+} from './conversation-status.ts';
 import { firstWords } from './first-words.ts';
 import { pausedCondition } from './paused-condition.ts';
 
@@ -42,31 +51,51 @@ const finishedMessages: Readonly<Record<FinishedReason, string>> = {
   SandboxGone: 'The sandbox does not exist any more.',
 };
 
-/** The condition Ready: the start is READY and the sandbox is RUNNING, so that the agent accepts messages. */
+/**
+ * The condition Ready: the start is READY and the sandbox is RUNNING, so that the agent accepts
+ * messages.
+ */
 export function readyCondition(status: ConversationStatus): ConditionUpdate {
   const { sandboxStatus = 'STARTING', sandboxStatusReason = 'Starting' } = status;
   const start = startStatusOf({ status });
   const update = (isTrue: boolean, reason: string, message: string) =>
     conditionUpdate(ConversationCondition.ready, isTrue, reason, message);
   if (start === 'ERROR')
-    return update(false, ReadyReason.startFailed, `The start has failed: ${status.start?.errorCode ?? 'StartFailed'}.`);
+    return update(
+      false,
+      ReadyReason.startFailed,
+      `The start has failed: ${status.start?.errorCode ?? 'StartFailed'}.`,
+    );
   if (!isStartOver(start) && (sandboxStatus === 'STARTING' || sandboxStatus === 'RUNNING'))
     return update(false, ReadyReason.starting, `The status of the start is ${start}.`);
   return sandboxStatus === 'RUNNING'
     ? update(true, sandboxReasons[sandboxStatus], 'The start is READY and the sandbox is RUNNING.')
-    : update(false, sandboxReasons[sandboxStatus], `The sandbox is ${sandboxStatus}: ${sandboxStatusReason}.`);
-}
-
-/** The condition Finished, whose transition time is the time at which the operator saw the conversation come to its end. */
-export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
-  const reason = finishedReasonOf(conversation);
-  const message = reason === undefined ? 'The conversation is active.' : finishedMessages[reason];
-  return conditionUpdate(ConversationCondition.finished, reason !== undefined, reason ?? activeReason, message);
+    : update(
+        false,
+        sandboxReasons[sandboxStatus],
+        `The sandbox is ${sandboxStatus}: ${sandboxStatusReason}.`,
+      );
 }
 
 /**
- * The status with the fields that follow from its other fields and from the spec: the conditions and the short title. They change with other
- * fields only, and therefore cost no write of their own.
+ * The condition Finished, whose transition time is the time at which the operator saw the
+ * conversation come to its end.
+ */
+export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
+  const reason = finishedReasonOf(conversation);
+  const message = reason === undefined ? 'The conversation is active.' : finishedMessages[reason];
+  return conditionUpdate(
+    ConversationCondition.finished,
+    reason !== undefined,
+    reason ?? activeReason,
+    message,
+  );
+}
+
+/**
+ * The status with the fields that follow from its other fields and from the spec: the conditions
+ * and the short title. They change with other fields only, and therefore cost no write of their
+ * own.
  */
 export function withProjection(
   { spec, firstWords: beginning }: Pick<CachedConversation, 'spec' | 'firstWords'>,
@@ -82,14 +111,18 @@ export function withProjection(
   ];
   return {
     ...status,
-    shortTitle: firstWords([spec.title, status.title, beginning].find(Boolean) ?? '', maxShortTitleLength),
+    shortTitle: firstWords(
+      [spec.title, status.title, beginning].find(Boolean) ?? '',
+      maxShortTitleLength,
+    ),
     conditions: setConditions(status.conditions, updates, generation, now),
   };
 }
 
 /**
- * Whether a conversation of an earlier version is over without the condition Finished, from which its retention counts. The other fields of the
- * projection wait for the next write, so that an upgrade does not write every stored conversation at once.
+ * Whether a conversation of an earlier version is over without the condition Finished, from which
+ * its retention counts. The other fields of the projection wait for the next write, so that an
+ * upgrade does not write every stored conversation at once.
  */
 export const lacksFinishedCondition = (conversation: ConversationMessages): boolean =>
   findCondition(conversation.status?.conditions, ConversationCondition.finished) === undefined &&

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
-import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import {
+  ageColumn,
+  resourceOf,
+  type CustomObject,
+  type CustomResourceDefinition,
+} from './group.ts';
 import { listMap, objectName, observedGeneration, ownerName, validations } from './schema.ts';
 
 export const quotaScopes = ['Owner', 'Namespace'] as const;
@@ -12,13 +17,19 @@ const maxBytes = 2 ** 50;
 
 export const conversationQuotaSpecSchema = z
   .object({
-    scope: z
-      .enum(quotaScopes)
-      .meta({ description: 'Owner: the limit holds for each owner on its own. Namespace: for all of them together.' }),
-    owner: ownerName()
-      .optional()
-      .meta({ description: 'Owner to whom the quota applies, with scope Owner only. Absent: the default for every owner.' }),
-    limit: z.int().min(0).max(1_000_000).meta({ description: 'Maximum number of active sandboxes.' }),
+    scope: z.enum(quotaScopes).meta({
+      description:
+        'Owner: the limit holds for each owner on its own. Namespace: for all of them together.',
+    }),
+    owner: ownerName().optional().meta({
+      description:
+        'Owner to whom the quota applies, with scope Owner only. Absent: the default for every owner.',
+    }),
+    limit: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .meta({ description: 'Maximum number of active sandboxes.' }),
     onExceeded: z.enum(quotaPolicies).default('PauseOldest').meta({
       description:
         'Policy for a sandbox that exceeds the limit. PauseOldest, PauseLongestIdle: another sandbox is paused for it. Queue: it waits. Reject: the request is refused.',
@@ -59,7 +70,11 @@ export const conversationQuotaSpecSchema = z
     }),
   })
   .meta(
-    validations({ rule: "self.scope == 'Owner' || !has(self.owner)", message: 'owner goes with scope Owner only', fieldPath: '.owner' }),
+    validations({
+      rule: "self.scope == 'Owner' || !has(self.owner)",
+      message: 'owner goes with scope Owner only',
+      fieldPath: '.owner',
+    }),
   );
 
 export const QuotaCondition = {
@@ -71,27 +86,32 @@ export const QuotaCondition = {
 export const maxFullOwners = 20;
 
 const counts = {
-  active: z.int().min(0).optional().meta({ description: 'Number of sandboxes that take a slot, including those that start or stop.' }),
-  waiting: z.int().min(0).optional().meta({ description: 'Number of sandboxes that wait for a slot.' }),
-  paused: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({ description: 'Number of sandboxes that a quota has paused and that the operator is going to resume.' }),
-  nextToPause: objectName().optional().meta({ description: 'Name of the sandbox that the next start would pause.' }),
-  conversations: z.int().min(0).optional().meta({
-    description: 'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
+  active: z.int().min(0).optional().meta({
+    description: 'Number of sandboxes that take a slot, including those that start or stop.',
   }),
-  storedBytes: z
+  waiting: z
     .int()
     .min(0)
     .optional()
-    .meta({ description: 'Total size in bytes of the stored Conversations, which maxStoredBytes limits. Written by the operator.' }),
-  sandboxes: z
-    .int()
-    .min(0)
+    .meta({ description: 'Number of sandboxes that wait for a slot.' }),
+  paused: z.int().min(0).optional().meta({
+    description:
+      'Number of sandboxes that a quota has paused and that the operator is going to resume.',
+  }),
+  nextToPause: objectName()
     .optional()
-    .meta({ description: 'Number of stored Sandboxes that maxSandboxes counts. Written by the operator.' }),
+    .meta({ description: 'Name of the sandbox that the next start would pause.' }),
+  conversations: z.int().min(0).optional().meta({
+    description:
+      'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
+  }),
+  storedBytes: z.int().min(0).optional().meta({
+    description:
+      'Total size in bytes of the stored Conversations, which maxStoredBytes limits. Written by the operator.',
+  }),
+  sandboxes: z.int().min(0).optional().meta({
+    description: 'Number of stored Sandboxes that maxSandboxes counts. Written by the operator.',
+  }),
 };
 
 export const conversationQuotaStatusSchema = z.object({
@@ -103,13 +123,17 @@ export const conversationQuotaStatusSchema = z.object({
     .optional()
     .meta({
       ...listMap('owner'),
-      description: 'Owners that have no slot left, the one with most waiting sandboxes first. Only of a quota for many owners.',
+      description:
+        'Owners that have no slot left, the one with most waiting sandboxes first. Only of a quota for many owners.',
     }),
   conditions: conditionsSchema,
 });
 
 export type ConversationQuotaSpec = z.output<typeof conversationQuotaSpecSchema>;
-export type ConversationQuota = CustomObject<ConversationQuotaSpec, z.output<typeof conversationQuotaStatusSchema>>;
+export type ConversationQuota = CustomObject<
+  ConversationQuotaSpec,
+  z.output<typeof conversationQuotaStatusSchema>
+>;
 
 export const conversationQuotaDefinition: CustomResourceDefinition = {
   kind: 'ConversationQuota',
@@ -121,18 +145,49 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
   status: conversationQuotaStatusSchema,
   printerColumns: [
     { name: 'Scope', type: 'string', jsonPath: '.spec.scope', description: 'Owner or Namespace.' },
-    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Owner to whom the quota applies.' },
-    { name: 'Limit', type: 'integer', jsonPath: '.spec.limit', description: 'Maximum number of active sandboxes.' },
-    { name: 'Active', type: 'integer', jsonPath: '.status.active', description: 'Number of sandboxes that take a slot.' },
-    { name: 'Waiting', type: 'integer', jsonPath: '.status.waiting', description: 'Number of sandboxes that wait for a slot.' },
-    { name: 'Paused', type: 'integer', jsonPath: '.status.paused', description: 'Number of sandboxes that the quota has paused.' },
+    {
+      name: 'Owner',
+      type: 'string',
+      jsonPath: '.spec.owner',
+      description: 'Owner to whom the quota applies.',
+    },
+    {
+      name: 'Limit',
+      type: 'integer',
+      jsonPath: '.spec.limit',
+      description: 'Maximum number of active sandboxes.',
+    },
+    {
+      name: 'Active',
+      type: 'integer',
+      jsonPath: '.status.active',
+      description: 'Number of sandboxes that take a slot.',
+    },
+    {
+      name: 'Waiting',
+      type: 'integer',
+      jsonPath: '.status.waiting',
+      description: 'Number of sandboxes that wait for a slot.',
+    },
+    {
+      name: 'Paused',
+      type: 'integer',
+      jsonPath: '.status.paused',
+      description: 'Number of sandboxes that the quota has paused.',
+    },
     {
       name: 'Next-To-Pause',
       type: 'string',
       jsonPath: '.status.nextToPause',
       description: 'Sandbox that the next start would pause.',
     },
-    { name: 'Policy', type: 'string', jsonPath: '.spec.onExceeded', description: 'Policy for what exceeds the limit.', priority: 1 },
+    {
+      name: 'Policy',
+      type: 'string',
+      jsonPath: '.spec.onExceeded',
+      description: 'Policy for what exceeds the limit.',
+      priority: 1,
+    },
     {
       name: 'Conversations',
       type: 'integer',

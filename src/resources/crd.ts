@@ -21,24 +21,45 @@ type Json = null | boolean | number | string | readonly Json[] | { readonly [key
 function structural(node: Json): Json {
   if (Array.isArray(node)) return (node as readonly Json[]).map(structural);
   if (typeof node !== 'object' || node === null) return node;
-  const entries = Object.entries(node as Readonly<Record<string, Json>>).flatMap(([key, value]): [string, Json][] => {
-    if (key === '$schema' || (key === 'additionalProperties' && value === false)) return [];
-    if (key === 'propertyNames') return [];
-    // The pattern is sufficient, and Kubernetes warns of unknown formats.
-    if (key === 'format' && value === 'starts_with') return [];
-    // zod writes the safe range of JavaScript into every integer.
-    if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) return [];
-    return [[key, structural(value)]];
-  });
+  const entries = Object.entries(node as Readonly<Record<string, Json>>).flatMap(
+    ([key, value]): [string, Json][] => {
+      if (key === '$schema' || (key === 'additionalProperties' && value === false)) return [];
+      if (key === 'propertyNames') return [];
+      // The pattern is sufficient, and Kubernetes warns of unknown formats.
+      if (key === 'format' && value === 'starts_with') return [];
+      // zod writes the safe range of JavaScript into every integer.
+      if (
+        (key === 'minimum' || key === 'maximum') &&
+        Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER
+      )
+        return [];
+      return [[key, structural(value)]];
+    },
+  );
   return Object.fromEntries(entries);
 }
 
 const openApiOf = (schema: z.ZodType): Json =>
-  structural(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' }) as unknown as Json);
+  structural(
+    z.toJSONSchema(schema, {
+      target: 'openapi-3.0',
+      io: 'input',
+      unrepresentable: 'any',
+    }) as unknown as Json,
+  );
 
 /** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
 export function crdOf(definition: CustomResourceDefinition) {
-  const { kind, plural, singular, shortNames, description, printerColumns, selectableFields, scale } = definition;
+  const {
+    kind,
+    plural,
+    singular,
+    shortNames,
+    description,
+    printerColumns,
+    selectableFields,
+    scale,
+  } = definition;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -46,20 +67,31 @@ export function crdOf(definition: CustomResourceDefinition) {
     spec: {
       group,
       scope: 'Namespaced',
-      names: { kind, listKind: `${kind}List`, plural, singular, shortNames: [...shortNames], categories: ['agents'] },
+      names: {
+        kind,
+        listKind: `${kind}List`,
+        plural,
+        singular,
+        shortNames: [...shortNames],
+        categories: ['agents'],
+      },
       versions: [
         {
           name: version,
           served: true,
           storage: true,
-          additionalPrinterColumns: printerColumns.map(({ name, type, jsonPath, description: text, priority }) => ({
-            name,
-            type,
-            jsonPath,
-            description: text,
-            ...(priority === 1 ? { priority } : {}),
-          })),
-          ...(selectableFields.length > 0 ? { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) } : {}),
+          additionalPrinterColumns: printerColumns.map(
+            ({ name, type, jsonPath, description: text, priority }) => ({
+              name,
+              type,
+              jsonPath,
+              description: text,
+              ...(priority === 1 ? { priority } : {}),
+            }),
+          ),
+          ...(selectableFields.length > 0
+            ? { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) }
+            : {}),
           subresources: { status: {}, ...(scale ? { scale } : {}) },
           schema: {
             openAPIV3Schema: {

@@ -1,11 +1,17 @@
 const maxDerivedLength = 80;
-/** Maximum characters that the first words are made of: far more than a title needs, far less than a message may have. */
+/**
+ * Maximum characters that the first words are made of: far more than a title needs, far less than a
+ * message may have.
+ */
 export const maxReadLength = 2000;
 
 const fence = /^ {0,3}(?:```|~~~).*$/m;
 const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
-/** The first words of a text on one line, truncated between words where that loses little. Code counts only when there is no other text. */
+/**
+ * The first words of a text on one line, truncated between words where that loses little. Code
+ * counts only when there is no other text.
+ */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
   const [words = '', ...code] = text.slice(0, maxReadLength).split(fence);
   const line = onOneLine(words) || onOneLine(code.join(' '));

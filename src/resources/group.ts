@@ -1,5 +1,10 @@
 import type { z } from 'zod';
-import { apiVersionOf, type CachedMetadata, type KubeObject, type ResourceDefinition } from '@conversation-operator/kube/object';
+import {
+  apiVersionOf,
+  type CachedMetadata,
+  type KubeObject,
+  type ResourceDefinition,
+} from '@conversation-operator/kube/object';
 import { shapeOf } from './shape.ts';
 
 export const group = 'conversation-operator.dev';
@@ -7,8 +12,9 @@ export const version = 'v1alpha1';
 export const apiVersion = apiVersionOf({ group, version });
 
 /**
- * One of our kinds as TypeScript sees it, with the metadata that caches have too: an object of a cache and one of the API server have one
- * type. `status` is empty until a controller has read the object.
+ * One of our kinds as TypeScript sees it, with the metadata that caches have too: an object of a
+ * cache and one of the API server have one type. `status` is empty until a controller has read the
+ * object.
  */
 export interface CustomObject<Spec, Status> extends KubeObject {
   readonly metadata: CachedMetadata & { readonly namespace: string; readonly generation: number };
@@ -37,11 +43,17 @@ export interface CustomResourceDefinition {
   readonly printerColumns: readonly PrinterColumn[];
   /** JSON paths that field selectors may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[];
-  readonly scale?: { readonly specReplicasPath: string; readonly statusReplicasPath: string; readonly labelSelectorPath?: string };
+  readonly scale?: {
+    readonly specReplicasPath: string;
+    readonly statusReplicasPath: string;
+    readonly labelSelectorPath?: string;
+  };
 }
 
 /** The definition that a client needs, made from the one that the CRD needs. */
-export function resourceOf<T extends KubeObject>(definition: CustomResourceDefinition): ResourceDefinition<T> {
+export function resourceOf<T extends KubeObject>(
+  definition: CustomResourceDefinition,
+): ResourceDefinition<T> {
   const { kind, plural, spec, status } = definition;
   const isSpec = shapeOf(spec);
   const isStatus = shapeOf(status.optional());

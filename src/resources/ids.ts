@@ -1,11 +1,18 @@
 import { createHash } from 'node:crypto';
 import type { KubeObject } from '@conversation-operator/kube/object';
 
-/** 32 lower-case hex digits, the form in which REST answers carry the ids of conversations and start tasks. */
+/**
+ * 32 lower-case hex digits, the form in which REST answers carry the ids of conversations and start
+ * tasks.
+ */
 const canonical = /^[0-9a-f]{32}$/;
 
-/** A UUIDv8 (RFC 9562 §5.8) made of a text: the same text, the same id, on every replica and for ever. */
-export const uuidOf = (text: string): string => uuidOfBytes(createHash('sha256').update(text).digest());
+/**
+ * A UUIDv8 (RFC 9562 §5.8) made of a text: the same text, the same id, on every replica and for
+ * ever.
+ */
+export const uuidOf = (text: string): string =>
+  uuidOfBytes(createHash('sha256').update(text).digest());
 
 /** A UUIDv8 with 122 bits of a hash or a MAC. */
 export function uuidOfBytes(digest: Buffer): string {
@@ -15,12 +22,16 @@ export function uuidOfBytes(digest: Buffer): string {
   return bytes.toString('hex');
 }
 
-/** Whether an id of 32 hex digits is a UUIDv8. All ids that the service derives are, and none that it draws at random. */
+/**
+ * Whether an id of 32 hex digits is a UUIDv8. All ids that the service derives are, and none that
+ * it draws at random.
+ */
 export const isDerivedForm = (id: string): boolean => /^.{12}8.{3}[89ab]/.test(id);
 
 /**
- * The REST id of a conversation: its name where that is a UUID (always so when the gateway made it), else one made of its
- * namespace and name, so that conversations applied with kubectl under a name of their own are served as well.
+ * The REST id of a conversation: its name where that is a UUID (always so when the gateway made
+ * it), else one made of its namespace and name, so that conversations applied with kubectl under a
+ * name of their own are served as well.
  */
 export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): string {
   const { name, namespace } = conversation.metadata;
@@ -31,9 +42,14 @@ export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): st
 const startTaskMask = Buffer.from('6f1d2a84c3b70e59158fd06b72a4e913', 'hex');
 
 const xor = (hex: string): string =>
-  Buffer.from(Buffer.from(hex, 'hex').map((byte, index) => byte ^ (startTaskMask[index] ?? 0))).toString('hex');
+  Buffer.from(
+    Buffer.from(hex, 'hex').map((byte, index) => byte ^ (startTaskMask[index] ?? 0)),
+  ).toString('hex');
 
-/** The id of a conversation's start task. Its own inverse is `conversationIdOfStartTask`: either leads to the resource without an index. */
+/**
+ * The id of a conversation's start task. Its own inverse is `conversationIdOfStartTask`: either
+ * leads to the resource without an index.
+ */
 export const startTaskIdOf = (conversationId: string): string => xor(conversationId);
 export const conversationIdOfStartTask = (startTaskId: string): string => xor(startTaskId);
 

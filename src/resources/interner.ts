@@ -8,8 +8,9 @@ const minLength = 10;
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Gives equal texts one place in memory, because the JSON parser makes a new string for each state, reason, message, time, name and uid. An interner
- * changes no value, and holds up to 8 MiB of texts that no object has any more.
+ * Gives equal texts one place in memory, because the JSON parser makes a new string for each state,
+ * reason, message, time, name and uid. An interner changes no value, and holds up to 8 MiB of texts
+ * that no object has any more.
  */
 export class Interner {
   readonly #known = new Map<string, string>();
@@ -28,8 +29,14 @@ export class Interner {
     return text;
   }
 
-  /** Replaces texts of an object by the known equal ones in place, which is cheaper than a copy of the object. */
-  share<K extends string>(object: { readonly [P in K]?: string | undefined }, ...keys: readonly K[]): void {
+  /**
+   * Replaces texts of an object by the known equal ones in place, which is cheaper than a copy of
+   * the object.
+   */
+  share<K extends string>(
+    object: { readonly [P in K]?: string | undefined },
+    ...keys: readonly K[]
+  ): void {
     const own: Mutable<typeof object> = object;
     for (const key of keys) {
       const text = own[key];

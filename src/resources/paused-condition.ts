@@ -1,6 +1,9 @@
 import { conditionUpdate, type ConditionUpdate } from './conditions.ts';
 
-/** Type of the condition that says whether a sandbox is paused, on the sandbox and on each conversation that uses the sandbox. */
+/**
+ * Type of the condition that says whether a sandbox is paused, on the sandbox and on each
+ * conversation that uses the sandbox.
+ */
 export const pausedType = 'Paused';
 export const notPausedReason = 'NotPaused';
 
@@ -12,7 +15,10 @@ const messages: Readonly<Record<string, string>> = {
   MaxActiveTime: 'The sandbox was active for the maxActiveTime of its template.',
 };
 
-/** The condition Paused. The message is constant for each reason, because caches hold the condition of every stored object. */
+/**
+ * The condition Paused. The message is constant for each reason, because caches hold the condition
+ * of every stored object.
+ */
 export const pausedCondition = (isPaused: boolean, reason: string): ConditionUpdate =>
   isPaused
     ? conditionUpdate(pausedType, true, reason, messages[reason] ?? 'The sandbox is paused.')

@@ -20,7 +20,10 @@ export interface QuotaCaps {
   readonly owners: ReadonlyMap<string, Caps>;
 }
 
-/** The lowest value of several quotas for the same scope applies, field by field; among equal values that of the first quota by name. */
+/**
+ * The lowest value of several quotas for the same scope applies, field by field; among equal values
+ * that of the first quota by name.
+ */
 function lowest(quotas: readonly ConversationQuota[]): Caps {
   const caps: Partial<Record<CapField, Cap>> = {};
   for (const { metadata, spec } of quotas) {
@@ -35,10 +38,14 @@ function lowest(quotas: readonly ConversationQuota[]): Caps {
 
 /** From the quotas of one namespace. */
 export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
-  const sorted = quotas.toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1));
+  const sorted = quotas.toSorted((one, other) =>
+    one.metadata.name < other.metadata.name ? -1 : 1,
+  );
   const ofOwners = sorted.filter(({ spec }) => spec.scope === 'Owner');
   const byOwner = Map.groupBy(ofOwners, ({ spec }) => spec.owner);
-  const named = [...byOwner].flatMap(([owner, own]) => (owner === undefined ? [] : [[owner, lowest(own)] as const]));
+  const named = [...byOwner].flatMap(([owner, own]) =>
+    owner === undefined ? [] : [[owner, lowest(own)] as const],
+  );
   return {
     namespace: lowest(sorted.filter(({ spec }) => spec.scope === 'Namespace')),
     everyOwner: lowest(byOwner.get(undefined) ?? []),
@@ -47,8 +54,9 @@ export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
 }
 
 /**
- * The limits of one field that hold for an owner: the owner's own one, else the one for every owner, and beside it the one of the
- * namespace. A field that the owner's own quota leaves out stays limited by the quota for every owner.
+ * The limits of one field that hold for an owner: the owner's own one, else the one for every
+ * owner, and beside it the one of the namespace. A field that the owner's own quota leaves out
+ * stays limited by the quota for every owner.
  */
 export function capsOf(caps: QuotaCaps, owner: string, field: CapField): readonly Cap[] {
   const own = caps.owners.get(owner)?.[field] ?? caps.everyOwner[field];

@@ -28,7 +28,10 @@ const ruleOf = ({ metadata, spec }: ConversationQuota): QuotaRule => ({
   autoResume: spec.autoResume,
 });
 
-/** The quota with the lowest limit applies among several for the same scope; among equal limits the first by name. */
+/**
+ * The quota with the lowest limit applies among several for the same scope; among equal limits the
+ * first by name.
+ */
 const strictest = (one: ConversationQuota, other: ConversationQuota): number =>
   one.spec.limit - other.spec.limit || (one.metadata.name < other.metadata.name ? -1 : 1);
 
@@ -60,7 +63,8 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
 }
 
 /** An owner's own quota wins over the one for everybody. */
-export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined => rules.owners.get(owner) ?? rules.everyOwner;
+export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
+  rules.owners.get(owner) ?? rules.everyOwner;
 
 /** Whether both rules decide in the same way; their names do not count. */
 export const isSameRule = (one: QuotaRule | undefined, other: QuotaRule | undefined): boolean =>

@@ -1,8 +1,20 @@
 import { z } from 'zod';
 import type { V1PodTemplateSpec } from '@kubernetes/client-node';
-import { agentKinds, confirmationPolicy, credentialName, modelBaseUrl, modelPatterns, toolNames } from './agent-settings.ts';
+import {
+  agentKinds,
+  confirmationPolicy,
+  credentialName,
+  modelBaseUrl,
+  modelPatterns,
+  toolNames,
+} from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
-import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import {
+  ageColumn,
+  resourceOf,
+  type CustomObject,
+  type CustomResourceDefinition,
+} from './group.ts';
 import type { Wire } from '@conversation-operator/kube/object';
 import { observedGeneration, validations } from './schema.ts';
 
@@ -20,16 +32,21 @@ export function durationMs(text: string): number {
   return (Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0)) * 1000;
 }
 
-/** As rules, not as patterns of the schema: caches would drop stored templates that do not fit, while Kubernetes leaves them as they are. */
+/**
+ * As rules, not as patterns of the schema: caches would drop stored templates that do not fit,
+ * while Kubernetes leaves them as they are.
+ */
 const modelRules = [
   {
     rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',
-    message: 'credential needs baseUrl, or allowedModels: else the name of a model says where the key goes',
+    message:
+      'credential needs baseUrl, or allowedModels: else the name of a model says where the key goes',
     fieldPath: '.credential',
   },
   {
     rule: "!has(self.credential) || has(self.baseUrl) || !has(self.allowedModels) || self.allowedModels.all(pattern, !pattern.contains('*') || pattern.matches('^[^*/]+/'))",
-    message: 'without baseUrl each pattern must name the provider, like openai/*: else the name of a model says where the key goes',
+    message:
+      'without baseUrl each pattern must name the provider, like openai/*: else the name of a model says where the key goes',
     fieldPath: '.allowedModels',
   },
   {
@@ -40,8 +57,16 @@ const modelRules = [
 ];
 
 export const sandboxTemplateSpecSchema = z.object({
-  displayName: z.string().max(100).optional().meta({ description: 'Name of the template for people.' }),
-  description: z.string().max(1000).optional().meta({ description: 'Purpose of the template, for people.' }),
+  displayName: z
+    .string()
+    .max(100)
+    .optional()
+    .meta({ description: 'Name of the template for people.' }),
+  description: z
+    .string()
+    .max(1000)
+    .optional()
+    .meta({ description: 'Purpose of the template, for people.' }),
   podTemplate: z
     .custom<Wire<V1PodTemplateSpec>>((value) => typeof value === 'object' && value !== null)
     .meta({
@@ -52,12 +77,13 @@ export const sandboxTemplateSpecSchema = z.object({
     }),
   agent: z
     .object({
-      kind: z
-        .enum(agentKinds)
-        .optional()
-        .meta({ description: 'Protocol of the agent. Absent: openhands. A sandbox keeps the kind of its first pod.' }),
+      kind: z.enum(agentKinds).optional().meta({
+        description:
+          'Protocol of the agent. Absent: openhands. A sandbox keeps the kind of its first pod.',
+      }),
       port: z.int().min(1).max(65_535).optional().meta({
-        description: 'Port on which the agent listens; by default the port of its kind, 8000. A pod keeps the port that it was made with.',
+        description:
+          'Port on which the agent listens; by default the port of its kind, 8000. A pod keeps the port that it was made with.',
       }),
       workingDir: z
         .string()
@@ -65,24 +91,31 @@ export const sandboxTemplateSpecSchema = z.object({
         .max(255)
         .default('/workspace')
         .meta({ description: "Folder of the sandbox's volume, in which the agent works." }),
-      model: z.string().max(256).optional().meta({ description: 'Model of the conversations that name none.' }),
+      model: z
+        .string()
+        .max(256)
+        .optional()
+        .meta({ description: 'Model of the conversations that name none.' }),
       stuckAfter: duration().optional().meta({
         description:
           'Time after which the operator stops a run that reports nothing, and marks its conversation as stuck. Longer than any tool runs and than any answer of the model takes. Absent: never.',
       }),
-      baseUrl: modelBaseUrl()
-        .optional()
-        .meta({ description: "URL of the model's API. Absent: the address that the name of the model implies." }),
+      baseUrl: modelBaseUrl().optional().meta({
+        description:
+          "URL of the model's API. Absent: the address that the name of the model implies.",
+      }),
       credential: credentialName().optional().meta({
-        description: "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
+        description:
+          "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
       }),
       allowedModels: modelPatterns().optional().meta({
         description:
           'Patterns of the models that conversations may name beside the model of the template; * matches any characters. Absent: with a credential the models of the same provider, else all.',
       }),
-      tools: toolNames()
-        .optional()
-        .meta({ description: "Names of the tools for conversations that name none. Absent: the agent's own choice." }),
+      tools: toolNames().optional().meta({
+        description:
+          "Names of the tools for conversations that name none. Absent: the agent's own choice.",
+      }),
       confirmationPolicy: confirmationPolicy().optional(),
       maxIterations: z
         .int()
@@ -101,22 +134,25 @@ export const sandboxTemplateSpecSchema = z.object({
         .max(20)
         .default('10Gi')
         .meta({ description: 'Size of the volume, as a Kubernetes quantity.' }),
-      storageClassName: z
-        .string()
-        .max(253)
-        .optional()
-        .meta({ description: 'Storage class of the volume. Absent: the default class of the cluster.' }),
-      retain: z.boolean().default(false).meta({ description: 'True: the volume is kept when its sandbox is deleted.' }),
+      storageClassName: z.string().max(253).optional().meta({
+        description: 'Storage class of the volume. Absent: the default class of the cluster.',
+      }),
+      retain: z
+        .boolean()
+        .default(false)
+        .meta({ description: 'True: the volume is kept when its sandbox is deleted.' }),
     })
     .meta({ description: 'Volume of the sandbox.' })
     .prefault({}),
-  idleTimeout: duration()
-    .optional()
-    .meta({ description: 'Time without a run after which the operator pauses the sandbox. Absent: never.' }),
-  startDeadline: duration()
-    .default('5m')
-    .meta({ description: 'Time within which the sandbox becomes RUNNING for the first time, or fails.' }),
-  maxActiveTime: duration().optional().meta({ description: 'Time after which the operator pauses a running sandbox. Absent: never.' }),
+  idleTimeout: duration().optional().meta({
+    description: 'Time without a run after which the operator pauses the sandbox. Absent: never.',
+  }),
+  startDeadline: duration().default('5m').meta({
+    description: 'Time within which the sandbox becomes RUNNING for the first time, or fails.',
+  }),
+  maxActiveTime: duration().optional().meta({
+    description: 'Time after which the operator pauses a running sandbox. Absent: never.',
+  }),
   retention: z
     .object({
       finished: duration().optional().meta({
@@ -132,7 +168,8 @@ export const sandboxTemplateSpecSchema = z.object({
           'Time for which a paused sandbox and its volume are kept. The records of its conversations stay, as MISSING. A sandbox that a quota has paused in the middle of its work is kept. Absent: for ever.',
       }),
       records: duration().optional().meta({
-        description: 'Time for which a conversation is kept whose sandbox is gone, from when the conversation was over. Absent: for ever.',
+        description:
+          'Time for which a conversation is kept whose sandbox is gone, from when the conversation was over. Absent: for ever.',
       }),
     })
     .optional()
@@ -148,7 +185,10 @@ export const sandboxTemplateStatusSchema = z.object({
 });
 
 export type SandboxTemplateSpec = z.output<typeof sandboxTemplateSpecSchema>;
-export type SandboxTemplate = CustomObject<SandboxTemplateSpec, z.output<typeof sandboxTemplateStatusSchema>>;
+export type SandboxTemplate = CustomObject<
+  SandboxTemplateSpec,
+  z.output<typeof sandboxTemplateStatusSchema>
+>;
 
 export const defaultTemplateName = 'default';
 
@@ -157,11 +197,17 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
   plural: 'sandboxtemplates',
   singular: 'sandboxtemplate',
   shortNames: ['sbt'],
-  description: 'Template of sandboxes: image, resources, storage and time limits. REST calls it a sandbox spec.',
+  description:
+    'Template of sandboxes: image, resources, storage and time limits. REST calls it a sandbox spec.',
   spec: sandboxTemplateSpecSchema,
   status: sandboxTemplateStatusSchema,
   printerColumns: [
-    { name: 'Display-Name', type: 'string', jsonPath: '.spec.displayName', description: 'Name of the template for people.' },
+    {
+      name: 'Display-Name',
+      type: 'string',
+      jsonPath: '.spec.displayName',
+      description: 'Name of the template for people.',
+    },
     {
       name: 'Image',
       type: 'string',
@@ -174,7 +220,13 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
       jsonPath: '.status.conditions[?(@.type=="Valid")].status',
       description: 'Whether the operator can create pods from the template.',
     },
-    { name: 'Idle-Timeout', type: 'string', jsonPath: '.spec.idleTimeout', description: 'Idle time before a pause.', priority: 1 },
+    {
+      name: 'Idle-Timeout',
+      type: 'string',
+      jsonPath: '.spec.idleTimeout',
+      description: 'Idle time before a pause.',
+      priority: 1,
+    },
     ageColumn,
   ],
   selectableFields: [],

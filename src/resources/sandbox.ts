@@ -2,67 +2,104 @@ import { z } from 'zod';
 import { agentKinds } from './agent-settings.ts';
 import { conditionsSchema, findCondition, isTrue, setConditions } from './conditions.ts';
 import { sandboxStatuses, type SandboxStatus } from './conversation-status.ts';
-import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import {
+  ageColumn,
+  resourceOf,
+  type CustomObject,
+  type CustomResourceDefinition,
+} from './group.ts';
 import { pausedCondition, pausedType } from './paused-condition.ts';
-import { immutable, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';
+import {
+  immutable,
+  objectName,
+  observedGeneration,
+  ownerName,
+  timestamp,
+  validations,
+} from './schema.ts';
 
 export const sandboxSpecSchema = z
   .object({
-    owner: ownerName().meta({ description: 'Owner of the sandbox. Other owners do not see the sandbox over REST.' }),
-    templateName: objectName()
-      .default('default')
-      .meta({ description: 'Name of the SandboxTemplate from which the operator creates the pod.' }),
-    replicas: z
-      .int()
-      .min(0)
-      .max(1)
-      .default(1)
-      .meta({ description: 'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.' }),
+    owner: ownerName().meta({
+      description: 'Owner of the sandbox. Other owners do not see the sandbox over REST.',
+    }),
+    templateName: objectName().default('default').meta({
+      description: 'Name of the SandboxTemplate from which the operator creates the pod.',
+    }),
+    replicas: z.int().min(0).max(1).default(1).meta({
+      description:
+        'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.',
+    }),
   })
   .meta(validations(...immutable({ required: ['owner', 'templateName'] })));
 
 export const sandboxStatusSchema = z.object({
   observedGeneration: observedGeneration(),
-  phase: z.enum(sandboxStatuses).optional().meta({ description: 'Phase of the sandbox, a projection of spec and conditions.' }),
-  reason: z.string().max(64).optional().meta({ description: 'Reason of the phase; docs/reasons.md lists all reasons.' }),
-  message: z.string().max(2048).optional().meta({ description: 'Explanation of the phase for people.' }),
-  replicas: z.int().min(0).max(1).optional().meta({ description: 'Number of pods: 1 while a pod exists or may be created.' }),
-  selector: z.string().max(256).optional().meta({ description: 'Label selector of the pod, for the scale subresource.' }),
-  podName: objectName().optional().meta({ description: 'Name of the pod. Absent while the sandbox has none.' }),
-  podUID: z.string().max(64).optional().meta({ description: 'UID of the pod. Absent while the sandbox has none.' }),
-  podIP: z.string().max(64).optional().meta({ description: 'Address of the pod. Absent until the pod has one.' }),
-  containerID: z
+  phase: z
+    .enum(sandboxStatuses)
+    .optional()
+    .meta({ description: 'Phase of the sandbox, a projection of spec and conditions.' }),
+  reason: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'Reason of the phase; docs/reasons.md lists all reasons.' }),
+  message: z
+    .string()
+    .max(2048)
+    .optional()
+    .meta({ description: 'Explanation of the phase for people.' }),
+  replicas: z
+    .int()
+    .min(0)
+    .max(1)
+    .optional()
+    .meta({ description: 'Number of pods: 1 while a pod exists or may be created.' }),
+  selector: z
     .string()
     .max(256)
     .optional()
-    .meta({ description: 'ID of the container whose agent has received its keys. Absent while there is none.' }),
-  agentPort: z
-    .int()
-    .min(1)
-    .max(65_535)
+    .meta({ description: 'Label selector of the pod, for the scale subresource.' }),
+  podName: objectName()
     .optional()
-    .meta({ description: 'Port on which the agent of the pod listens. Absent while the sandbox has no pod.' }),
-  agentKind: z
-    .enum(agentKinds)
+    .meta({ description: 'Name of the pod. Absent while the sandbox has none.' }),
+  podUID: z
+    .string()
+    .max(64)
     .optional()
-    .meta({ description: "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands." }),
+    .meta({ description: 'UID of the pod. Absent while the sandbox has none.' }),
+  podIP: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'Address of the pod. Absent until the pod has one.' }),
+  containerID: z.string().max(256).optional().meta({
+    description:
+      'ID of the container whose agent has received its keys. Absent while there is none.',
+  }),
+  agentPort: z.int().min(1).max(65_535).optional().meta({
+    description: 'Port on which the agent of the pod listens. Absent while the sandbox has no pod.',
+  }),
+  agentKind: z.enum(agentKinds).optional().meta({
+    description:
+      "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands.",
+  }),
   masterKeyId: z.string().max(64).optional().meta({
-    description: 'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
+    description:
+      'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
   }),
   sessionKeysPerApiKey: z.boolean().optional().meta({
     description:
       "True: each API key reads a session key of its own. Absent on sandboxes of earlier versions, whose session key is the agent's own key until the first rotation.",
   }),
-  interruptedConversationIDs: z
-    .array(z.string().max(64))
-    .max(64)
-    .optional()
-    .meta({ description: 'IDs of the conversations whose runs the last pause interrupted. Absent when it interrupted none.' }),
-  lastContainerID: z
-    .string()
-    .max(256)
-    .optional()
-    .meta({ description: 'ID of the last container whose agent received its keys, also after the container has ended.' }),
+  interruptedConversationIDs: z.array(z.string().max(64)).max(64).optional().meta({
+    description:
+      'IDs of the conversations whose runs the last pause interrupted. Absent when it interrupted none.',
+  }),
+  lastContainerID: z.string().max(256).optional().meta({
+    description:
+      'ID of the last container whose agent received its keys, also after the container has ended.',
+  }),
   agentEpoch: z.int().min(0).optional().meta({
     description:
       'Number of times that an agent has begun to run: in a new container, or after a pause that ended before its container did.',
@@ -74,33 +111,43 @@ export const sandboxStatusSchema = z.object({
     })
     .optional()
     .meta({ description: 'Last pause or stop of the agent. Absent until the first one.' }),
-  lastUserPauseEpoch: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({ description: 'Value of agentEpoch when the owner last paused the sandbox. Absent until the first pause by the owner.' }),
-  lastDisruptionEpoch: z.int().min(0).optional().meta({
-    description: 'Value of agentEpoch when a drain, a lost node or a deletion last removed the pod. Absent until that happened.',
+  lastUserPauseEpoch: z.int().min(0).optional().meta({
+    description:
+      'Value of agentEpoch when the owner last paused the sandbox. Absent until the first pause by the owner.',
   }),
-  startingSinceTime: timestamp()
-    .optional()
-    .meta({ description: 'Time from which the sandbox has been starting; startDeadline of the template counts from this time.' }),
-  activeSinceTime: timestamp()
-    .optional()
-    .meta({ description: 'Time from which the sandbox has been RUNNING without a pause. Absent while the sandbox is paused.' }),
-  pauseTime: timestamp().optional().meta({ description: 'Time at which the current pause began. Absent when no pause is under way.' }),
-  waitingSinceTime: timestamp()
-    .optional()
-    .meta({ description: 'Time from which the sandbox has been waiting for a slot of a quota. Absent while it does not wait.' }),
+  lastDisruptionEpoch: z.int().min(0).optional().meta({
+    description:
+      'Value of agentEpoch when a drain, a lost node or a deletion last removed the pod. Absent until that happened.',
+  }),
+  startingSinceTime: timestamp().optional().meta({
+    description:
+      'Time from which the sandbox has been starting; startDeadline of the template counts from this time.',
+  }),
+  activeSinceTime: timestamp().optional().meta({
+    description:
+      'Time from which the sandbox has been RUNNING without a pause. Absent while the sandbox is paused.',
+  }),
+  pauseTime: timestamp().optional().meta({
+    description: 'Time at which the current pause began. Absent when no pause is under way.',
+  }),
+  waitingSinceTime: timestamp().optional().meta({
+    description:
+      'Time from which the sandbox has been waiting for a slot of a quota. Absent while it does not wait.',
+  }),
   observedResumeRequest: z.string().max(64).optional().meta({
     description:
       'Value of the annotation conversation-operator.dev/resume-requested-at when the sandbox was paused or failed. Another value resumes the sandbox.',
   }),
   automaticResumes: z
     .object({
-      count: z.int().min(1).max(1_000).meta({ description: 'Number of automatic resumes in a row.' }),
+      count: z
+        .int()
+        .min(1)
+        .max(1_000)
+        .meta({ description: 'Number of automatic resumes in a row.' }),
       lastTime: timestamp().meta({
-        description: 'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
+        description:
+          'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
       }),
     })
     .optional()
@@ -123,11 +170,15 @@ export const SandboxCondition = {
   /** The sandbox is usable: all conditions above are true and the pod exists. */
   ready: 'Ready',
   /**
-   * The sandbox can't come up, and no retry will help. Written by the sandbox controller alone. Final for a sandbox that has never
-   * run; for one that has, the controller takes it back once a person asks for the sandbox (see `isResumedAfterFailure`).
+   * The sandbox can't come up, and no retry will help. Written by the sandbox controller alone.
+   * Final for a sandbox that has never run; for one that has, the controller takes it back once a
+   * person asks for the sandbox (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
-  /** The owner, a quota or a time limit of the template keeps the sandbox paused. Written with the phase. */
+  /**
+   * The owner, a quota or a time limit of the template keeps the sandbox paused. Written with the
+   * phase.
+   */
   paused: pausedType,
   /** The operator is going to delete the sandbox. Present from the announcement on. */
   expiring: 'Expiring',
@@ -137,7 +188,10 @@ export const SandboxCondition = {
 export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
-  /** Resumed without a message or a run: it takes free room or an idle sandbox's place, and never the place of an agent that works. */
+  /**
+   * Resumed without a message or a run: it takes free room or an idle sandbox's place, and never
+   * the place of an agent that works.
+   */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
   user: 'User',
@@ -154,7 +208,10 @@ export const SandboxReason = {
   deleting: 'Deleting',
 } as const;
 
-/** Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it wait. */
+/**
+ * Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it
+ * wait.
+ */
 const pausingReasons: ReadonlySet<string> = new Set([
   SandboxReason.quota,
   SandboxReason.idle,
@@ -164,31 +221,45 @@ const pausingReasons: ReadonlySet<string> = new Set([
 export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);
 
 /**
- * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas` of the spec can change, so a second
- * generation reverts the first. The controller still interrupts the runs of before that pause.
+ * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas`
+ * of the spec can change, so a second generation reverts the first. The controller still interrupts
+ * the runs of before that pause.
  */
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
-  spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
+  spec.replicas === 1 &&
+  status?.observedGeneration !== undefined &&
+  metadata.generation - status.observedGeneration >= 2;
 
 /** Whether an agent of the sandbox has ever had its keys: then its volume may hold work. */
-export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean => status?.lastContainerID !== undefined;
+export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
+  status?.lastContainerID !== undefined;
 
 /** Value of the annotation, truncated to the length that the status stores. */
 export const resumeRequestOf = ({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined =>
   metadata.annotations?.[resumeRequestedAnnotation]?.slice(0, 64);
 
-/** Maximum difference between the clocks of a gateway and an operator. An older request precedes the failure. */
+/**
+ * Maximum difference between the clocks of a gateway and an operator. An older request precedes the
+ * failure.
+ */
 const clocksDifferMs = 3_600_000;
 
 /**
- * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by turning `spec.replicas` off and on
- * again. The sandbox must have run: a failed start never resumes. One version of the sandbox has all of this, so that every reader of
- * that version agrees, with any lag of its cache.
+ * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by
+ * turning `spec.replicas` off and on again. The sandbox must have run: a failed start never
+ * resumes. One version of the sandbox has all of this, so that every reader of that version agrees,
+ * with any lag of its cache.
  */
 export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   const { metadata, spec, status } = sandbox;
   const failed = findCondition(status?.conditions, SandboxCondition.failed);
-  if (failed?.status !== 'True' || spec.replicas !== 1 || metadata.deletionTimestamp !== undefined || !hasRun(sandbox)) return false;
+  if (
+    failed?.status !== 'True' ||
+    spec.replicas !== 1 ||
+    metadata.deletionTimestamp !== undefined ||
+    !hasRun(sandbox)
+  )
+    return false;
   if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
   const request = resumeRequestOf(sandbox);
   if (request === undefined || request === status?.observedResumeRequest) return false;
@@ -196,8 +267,12 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
-/** Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox was resumed since. */
-export const hasStopToFinish = (sandbox: Sandbox): boolean => sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
+/**
+ * Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox
+ * was resumed since.
+ */
+export const hasStopToFinish = (sandbox: Sandbox): boolean =>
+  sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 
 export interface SandboxView {
   readonly phase: SandboxStatus;
@@ -206,22 +281,32 @@ export interface SandboxView {
 }
 
 /**
- * Phase, reason and message of a sandbox: a projection of its spec and its conditions. A pause shows as soon as the API server has stored
- * it, before a controller has acted on it.
+ * Phase, reason and message of a sandbox: a projection of its spec and its conditions. A pause
+ * shows as soon as the API server has stored it, before a controller has acted on it.
  */
 export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
-  if (sandbox === undefined) return { phase: 'MISSING', reason: 'Deleted', message: 'The sandbox does not exist any more.' };
+  if (sandbox === undefined)
+    return { phase: 'MISSING', reason: 'Deleted', message: 'The sandbox does not exist any more.' };
   if (sandbox.metadata.deletionTimestamp !== undefined) {
-    return { phase: 'MISSING', reason: SandboxReason.deleting, message: 'The sandbox is being deleted.' };
+    return {
+      phase: 'MISSING',
+      reason: SandboxReason.deleting,
+      message: 'The sandbox is being deleted.',
+    };
   }
   const conditions = sandbox.status?.conditions;
   const failed = findCondition(conditions, SandboxCondition.failed);
   if (failed?.status === 'True') {
     return isResumedAfterFailure(sandbox)
-      ? { phase: 'STARTING', reason: failed.reason, message: `Resumed, and started again soon. It had failed: ${failed.message}` }
+      ? {
+          phase: 'STARTING',
+          reason: failed.reason,
+          message: `Resumed, and started again soon. It had failed: ${failed.message}`,
+        }
       : { phase: 'ERROR', reason: failed.reason, message: failed.message };
   }
-  if (sandbox.spec.replicas === 0) return { phase: 'PAUSED', reason: SandboxReason.user, message: 'Paused by its owner.' };
+  if (sandbox.spec.replicas === 0)
+    return { phase: 'PAUSED', reason: SandboxReason.user, message: 'Paused by its owner.' };
   const admitted = findCondition(conditions, SandboxCondition.admitted);
   if (admitted?.status === 'False' && pausingReasons.has(admitted.reason)) {
     return { phase: 'PAUSED', reason: admitted.reason, message: admitted.message };
@@ -235,19 +320,30 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
   }
   const ready = findCondition(conditions, SandboxCondition.ready);
   if (ready?.status === 'True' && pausedUnseen(sandbox))
-    return { phase: 'STARTING', reason: SandboxReason.waitingForAgent, message: 'Coming back from a pause.' };
-  if (ready?.status === 'True') return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
-  return { phase: 'STARTING', reason: ready?.reason ?? SandboxReason.waitingForPod, message: ready?.message ?? 'Starting.' };
+    return {
+      phase: 'STARTING',
+      reason: SandboxReason.waitingForAgent,
+      message: 'Coming back from a pause.',
+    };
+  if (ready?.status === 'True')
+    return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
+  return {
+    phase: 'STARTING',
+    reason: ready?.reason ?? SandboxReason.waitingForPod,
+    message: ready?.message ?? 'Starting.',
+  };
 }
 
 /**
- * The status with the phase, its reason and the condition Paused, which follow from its other fields. A sandbox of an earlier version gets the
- * condition with the next change of its phase, so that an upgrade does not write every stored sandbox at once.
+ * The status with the phase, its reason and the condition Paused, which follow from its other
+ * fields. A sandbox of an earlier version gets the condition with the next change of its phase, so
+ * that an upgrade does not write every stored sandbox at once.
  */
 export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
   const view = viewOfSandbox({ ...sandbox, status });
   const isOfEarlierVersion =
-    findCondition(status.conditions, SandboxCondition.paused) === undefined && sandbox.status?.phase === view.phase;
+    findCondition(status.conditions, SandboxCondition.paused) === undefined &&
+    sandbox.status?.phase === view.phase;
   if (isOfEarlierVersion) return { ...status, ...view };
   const conditions = setConditions(
     status.conditions,
@@ -265,7 +361,10 @@ export const shouldRun = (sandbox: Sandbox): boolean =>
   isTrue(sandbox.status?.conditions, SandboxCondition.admitted) &&
   !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
 
-/** Whether the sandbox counts against a quota: from its admission until its pod is gone. True whenever a pod exists or may be created. */
+/**
+ * Whether the sandbox counts against a quota: from its admission until its pod is gone. True
+ * whenever a pod exists or may be created.
+ */
 export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
@@ -278,49 +377,94 @@ export const sandboxDefinition: CustomResourceDefinition = {
   spec: sandboxSpecSchema,
   status: sandboxStatusSchema,
   printerColumns: [
-    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'STARTING, RUNNING, PAUSED or ERROR.' },
-    { name: 'Reason', type: 'string', jsonPath: '.status.reason', description: 'Reason of the phase.' },
-    { name: 'Template', type: 'string', jsonPath: '.spec.templateName', description: 'SandboxTemplate of the sandbox.' },
-    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Owner of the sandbox.' },
-    { name: 'Pod-IP', type: 'string', jsonPath: '.status.podIP', description: 'Address of the pod.', priority: 1 },
-    { name: 'Message', type: 'string', jsonPath: '.status.message', description: 'Explanation of the phase.', priority: 1 },
+    {
+      name: 'Phase',
+      type: 'string',
+      jsonPath: '.status.phase',
+      description: 'STARTING, RUNNING, PAUSED or ERROR.',
+    },
+    {
+      name: 'Reason',
+      type: 'string',
+      jsonPath: '.status.reason',
+      description: 'Reason of the phase.',
+    },
+    {
+      name: 'Template',
+      type: 'string',
+      jsonPath: '.spec.templateName',
+      description: 'SandboxTemplate of the sandbox.',
+    },
+    {
+      name: 'Owner',
+      type: 'string',
+      jsonPath: '.spec.owner',
+      description: 'Owner of the sandbox.',
+    },
+    {
+      name: 'Pod-IP',
+      type: 'string',
+      jsonPath: '.status.podIP',
+      description: 'Address of the pod.',
+      priority: 1,
+    },
+    {
+      name: 'Message',
+      type: 'string',
+      jsonPath: '.status.message',
+      description: 'Explanation of the phase.',
+      priority: 1,
+    },
     ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.phase'],
-  scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas', labelSelectorPath: '.status.selector' },
+  scale: {
+    specReplicasPath: '.spec.replicas',
+    statusReplicasPath: '.status.replicas',
+    labelSelectorPath: '.status.selector',
+  },
 };
 
 export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
 /**
- * Time of a user's last request to run the sandbox, RFC 3339. A sandbox that a quota, its idleness or its age has paused keeps
- * `spec.replicas: 1`; a value that differs from the one at the time of the pause resumes it, as far as the quota allows.
+ * Time of a user's last request to run the sandbox, RFC 3339. A sandbox that a quota, its idleness
+ * or its age has paused keeps `spec.replicas: 1`; a value that differs from the one at the time of
+ * the pause resumes it, as far as the quota allows.
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
 /**
- * Generation of the sandbox for which a user asked that the run continue which their pause interrupted. Every later pause makes another
- * generation, so that the request ends with it.
+ * Generation of the sandbox for which a user asked that the run continue which their pause
+ * interrupted. Every later pause makes another generation, so that the request ends with it.
  */
 export const runRequestedAnnotation = 'conversation-operator.dev/run-requested-in-generation';
 export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
 
 /**
- * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. An annotation, because a change of the spec makes another
- * generation of the sandbox, which is how a pause is known.
+ * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. An annotation,
+ * because a change of the spec makes another generation of the sandbox, which is how a pause is
+ * known.
  */
 export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
 export const maxSessionKeyGeneration = 999_999_999_999_999;
 const generationShape = /^(?:0|[1-9]\d{0,14})$/;
 
-/** Undefined when the annotation is no such number: then no session key is valid for the sandbox. */
-export function sessionKeyGenerationOf({ metadata }: Pick<Sandbox, 'metadata'>): number | undefined {
+/**
+ * Undefined when the annotation is no such number: then no session key is valid for the sandbox.
+ */
+export function sessionKeyGenerationOf({
+  metadata,
+}: Pick<Sandbox, 'metadata'>): number | undefined {
   const text = metadata.annotations?.[sessionKeyGenerationAnnotation] ?? '0';
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/** Whether clients of the sandbox share the key of its agent: it comes from an earlier version, and its keys were never rotated. */
+/**
+ * Whether clients of the sandbox share the key of its agent: it comes from an earlier version, and
+ * its keys were never rotated.
+ */
 export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
   sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
 
@@ -330,4 +474,7 @@ export const ownerAnnotation = 'conversation-operator.dev/owner';
 /** Labels that every pod and claim of a sandbox carries. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
 export const sandboxLabel = 'conversation-operator.dev/sandbox';
-export const sandboxLabels = (sandboxName: string): Record<string, string> => ({ ...managedBy, [sandboxLabel]: sandboxName });
+export const sandboxLabels = (sandboxName: string): Record<string, string> => ({
+  ...managedBy,
+  [sandboxLabel]: sandboxName,
+});

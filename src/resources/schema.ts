@@ -21,15 +21,23 @@ export const ownerName = () =>
     .max(128)
     .regex(/^[A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?$/);
 
-/** RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset is `Z`. */
+/**
+ * RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset
+ * is `Z`.
+ */
 export const timestamp = () => z.string().max(40).meta({ format: 'date-time' });
 
 /** Generation of the spec that a controller has acted on. */
 export const observedGeneration = () =>
-  z.int().min(0).optional().meta({ description: 'Generation of the spec that the status describes. Written by the operator.' });
+  z.int().min(0).optional().meta({
+    description: 'Generation of the spec that the status describes. Written by the operator.',
+  });
 
 /** A list that Kubernetes treats as a map with this key (server-side apply, duplicates refused). */
-export const listMap = (key: string) => ({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] });
+export const listMap = (key: string) => ({
+  'x-kubernetes-list-type': 'map',
+  'x-kubernetes-list-map-keys': [key],
+});
 
 interface ValidationRule {
   readonly rule: string;
@@ -40,7 +48,10 @@ interface ValidationRule {
 export const validations = (...rules: ValidationRule[]) => ({ 'x-kubernetes-validations': rules });
 
 /** Rules for the parent of fields that are set at creation, or not, and then stay as they are. */
-export const immutable = (fields: { readonly required?: readonly string[]; readonly optional?: readonly string[] }): ValidationRule[] => [
+export const immutable = (fields: {
+  readonly required?: readonly string[];
+  readonly optional?: readonly string[];
+}): ValidationRule[] => [
   ...(fields.required ?? []).map((field) => ({
     rule: `self.${field} == oldSelf.${field}`,
     message: `${field} is immutable`,

@@ -5,11 +5,15 @@ type Def = z.core.$ZodTypes['_zod']['def'];
 type ChecksOf = Def['checks'];
 
 /**
- * Whether a value is what a schema takes. Says the same as `safeParse(value).success`, several times as fast because it builds no
- * result: caches ask it of every event of a watch. Unknown kinds of schemas are left to zod.
+ * Whether a value is what a schema takes. Says the same as `safeParse(value).success`, several
+ * times as fast because it builds no result: caches ask it of every event of a watch. Unknown kinds
+ * of schemas are left to zod.
  */
 export function shapeOf(schema: z.core.$ZodType): Check {
-  return compile((schema as z.core.$ZodTypes)._zod.def) ?? ((value) => (schema as z.ZodType).safeParse(value).success);
+  return (
+    compile((schema as z.core.$ZodTypes)._zod.def) ??
+    ((value) => (schema as z.ZodType).safeParse(value).success)
+  );
 }
 
 function compile(def: Def): Check | undefined {
@@ -38,7 +42,8 @@ function compile(def: Def): Check | undefined {
   }
 }
 
-const unchecked = ({ checks }: { readonly checks?: ChecksOf }): boolean => checks === undefined || checks.length === 0;
+const unchecked = ({ checks }: { readonly checks?: ChecksOf }): boolean =>
+  checks === undefined || checks.length === 0;
 
 function objectCheck(def: z.core.$ZodObjectDef): Check | undefined {
   if (!unchecked(def) || def.catchall !== undefined) return undefined;
@@ -55,7 +60,11 @@ function arrayCheck(def: z.core.$ZodArrayDef): Check | undefined {
   const element = shapeOf(def.element);
   const length = bounds(def.checks);
   if (length === undefined) return undefined;
-  return (value) => Array.isArray(value) && value.length >= length.min && value.length <= length.max && value.every(element);
+  return (value) =>
+    Array.isArray(value) &&
+    value.length >= length.min &&
+    value.length <= length.max &&
+    value.every(element);
 }
 
 function stringCheck(def: z.core.$ZodStringDef): Check | undefined {
@@ -64,10 +73,16 @@ function stringCheck(def: z.core.$ZodStringDef): Check | undefined {
   const length = bounds(def.checks);
   if (length === undefined) return undefined;
   const { min, max, patterns } = length;
-  return (value) => typeof value === 'string' && hasLength(value, min, max) && patterns.every((pattern) => pattern.test(value));
+  return (value) =>
+    typeof value === 'string' &&
+    hasLength(value, min, max) &&
+    patterns.every((pattern) => pattern.test(value));
 }
 
-/** In characters, as zod and the API server count: one outside of the basic plane is two units of UTF-16. */
+/**
+ * In characters, as zod and the API server count: one outside of the basic plane is two units of
+ * UTF-16.
+ */
 function hasLength(text: string, min: number, max: number): boolean {
   const { length: units } = text;
   if (units < min) return false;
@@ -82,7 +97,8 @@ function intCheck(def: z.core.$ZodNumberDef): Check | undefined {
   const range = bounds(def.checks);
   return range === undefined
     ? undefined
-    : (value) => Number.isSafeInteger(value) && Number(value) >= range.min && Number(value) <= range.max;
+    : (value) =>
+        Number.isSafeInteger(value) && Number(value) >= range.min && Number(value) <= range.max;
 }
 
 interface Bounds {
@@ -91,7 +107,10 @@ interface Bounds {
   readonly patterns: readonly RegExp[];
 }
 
-/** Limits that the checks of a string, an array or a number allow; undefined when a check is of another kind. */
+/**
+ * Limits that the checks of a string, an array or a number allow; undefined when a check is of
+ * another kind.
+ */
 function bounds(checks: ChecksOf = []): Bounds | undefined {
   let [min, max] = [-Infinity, Infinity];
   const patterns: RegExp[] = [];
@@ -99,13 +118,17 @@ function bounds(checks: ChecksOf = []): Bounds | undefined {
     const { def } = (check as z.core.$ZodChecks)._zod;
     if (def.check === 'min_length') min = Math.max(min, def.minimum);
     else if (def.check === 'max_length') max = Math.min(max, def.maximum);
-    else if (def.check === 'greater_than' && def.inclusive && typeof def.value === 'number') min = Math.max(min, def.value);
-    else if (def.check === 'less_than' && def.inclusive && typeof def.value === 'number') max = Math.min(max, def.value);
-    else if (def.check === 'string_format' && def.format === 'regex' && isPlain(def.pattern)) patterns.push(def.pattern);
+    else if (def.check === 'greater_than' && def.inclusive && typeof def.value === 'number')
+      min = Math.max(min, def.value);
+    else if (def.check === 'less_than' && def.inclusive && typeof def.value === 'number')
+      max = Math.min(max, def.value);
+    else if (def.check === 'string_format' && def.format === 'regex' && isPlain(def.pattern))
+      patterns.push(def.pattern);
     else return undefined;
   }
   return { min, max, patterns };
 }
 
 /** A pattern with the flag g or y remembers where it was. */
-const isPlain = (pattern: RegExp | undefined): pattern is RegExp => pattern !== undefined && !pattern.global && !pattern.sticky;
+const isPlain = (pattern: RegExp | undefined): pattern is RegExp =>
+  pattern !== undefined && !pattern.global && !pattern.sticky;

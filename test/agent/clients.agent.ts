@@ -8,7 +8,8 @@ import { eventually } from '../support/eventually.ts';
 import { finish, marker, tool } from '../support/model-server.ts';
 import { Agents, hookMs } from './support/agents.ts';
 
-// As a module the published package has no `require`, by which it looks for a WebSocket outside of browsers: here it gets Node's.
+// As a module the published package has no `require`, by which it looks for a WebSocket outside of
+// browsers: here it gets Node's.
 Object.assign(globalThis, { window: { WebSocket } });
 const { RemoteConversation, RemoteWorkspace } = await import('@openhands/typescript-client');
 
@@ -24,7 +25,13 @@ afterAll(() => agents.stop(), hookMs);
 async function python(file: string, env: Record<string, string>): Promise<unknown> {
   const path = fileURLToPath(new URL(`scripts/${file}`, import.meta.url));
   const { stdout } = await run(process.env['AGENT_PYTHON'] ?? 'python3', [path], {
-    env: { PATH: process.env['PATH'], HOME: agents.folder, LITELLM_LOCAL_MODEL_COST_MAP: 'True', OPENHANDS_SUPPRESS_BANNER: '1', ...env },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: agents.folder,
+      LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+      OPENHANDS_SUPPRESS_BANNER: '1',
+      ...env,
+    },
     timeout: 150_000,
   });
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as unknown;
@@ -33,7 +40,11 @@ async function python(file: string, env: Record<string, string>): Promise<unknow
 /** What a client of an agent needs of a conversation. */
 async function accessTo(id: string, sandbox: string) {
   const { conversation_url: url, session_api_key: key } = await agents.up.conversation(id);
-  return { host: new URL(url ?? '').origin, apiKey: key ?? '', workingDir: join(await agents.workspace(sandbox), 'project') };
+  return {
+    host: new URL(url ?? '').origin,
+    apiKey: key ?? '',
+    workingDir: join(await agents.workspace(sandbox), 'project'),
+  };
 }
 
 describe('published clients of agents, through the proxy', () => {
@@ -43,30 +54,49 @@ describe('published clients of agents, through the proxy', () => {
     await agents.reaches(id, { execution_status: 'finished' });
     const workspace = new RemoteWorkspace(await accessTo(id, sandbox));
     const kinds: string[] = [];
-    const conversation = new RemoteConversation({ kind: 'Agent', llm: { model: 'openai/m' } }, workspace, {
-      conversationId: id,
-      callback: (event: { kind?: string }) => void kinds.push(event.kind ?? ''),
-    });
+    const conversation = new RemoteConversation(
+      { kind: 'Agent', llm: { model: 'openai/m' } },
+      workspace,
+      {
+        conversationId: id,
+        callback: (event: { kind?: string }) => void kinds.push(event.kind ?? ''),
+      },
+    );
     try {
       await conversation.start();
       await conversation.startWebSocketClient();
       await eventually('the state to come', () => kinds.includes('ConversationStateUpdateEvent'));
       await conversation.sendMessage('Make a file.');
       await conversation.run();
-      await eventually('its events to come', () => kinds.includes('ActionEvent') && kinds.includes('ObservationEvent'), 30_000);
+      await eventually(
+        'its events to come',
+        () => kinds.includes('ActionEvent') && kinds.includes('ObservationEvent'),
+        30_000,
+      );
       await agents.reaches(id, { execution_status: 'finished' });
       expect(await agents.file(sandbox, 'ts.txt')).toBe('typescript\n');
       expect(await conversation.getAgentFinalResponse()).toBe('all done');
 
-      expect(await workspace.executeCommand('echo out; exit 3')).toMatchObject({ exit_code: 3, stdout: 'out\n' });
-      await workspace.fileUpload(new Blob(['uploaded']), join(workspace.workingDir, 'uploaded.txt'));
+      expect(await workspace.executeCommand('echo out; exit 3')).toMatchObject({
+        exit_code: 3,
+        stdout: 'out\n',
+      });
+      await workspace.fileUpload(
+        new Blob(['uploaded']),
+        join(workspace.workingDir, 'uploaded.txt'),
+      );
       expect(await agents.fileNow(sandbox, 'uploaded.txt')).toBe('uploaded');
     } finally {
       await conversation.close();
     }
 
     const answer = z
-      .object({ before: z.number(), after: z.number(), status: z.string(), live: z.array(z.string()) })
+      .object({
+        before: z.number(),
+        after: z.number(),
+        status: z.string(),
+        live: z.array(z.string()),
+      })
       .parse(await pythonOn(id, sandbox));
     expect(answer.status).toBe('finished');
     expect(answer.before).toBeGreaterThan(5);
@@ -78,7 +108,12 @@ describe('published clients of agents, through the proxy', () => {
   const pythonOn = async (id: string, sandbox: string) => {
     agents.model.script('ts', tool('echo python > py.txt'), finish);
     const { host, apiKey, workingDir } = await accessTo(id, sandbox);
-    return python('remote_conversation.py', { AGENT_URL: host, SESSION_KEY: apiKey, WORKING_DIR: workingDir, CONVERSATION_ID: id });
+    return python('remote_conversation.py', {
+      AGENT_URL: host,
+      SESSION_KEY: apiKey,
+      WORKING_DIR: workingDir,
+      CONVERSATION_ID: id,
+    });
   };
 
   it('like the web UI: the key comes in the first message, and ends with a rotation, which the agent does not notice', async () => {
@@ -88,10 +123,18 @@ describe('published clients of agents, through the proxy', () => {
     const { host, apiKey: before } = await accessTo(id, sandbox);
     const follow = (key: string) => {
       const kinds: string[] = [];
-      const socket = new WebSocket(`${host.replace('http', 'ws')}/sockets/events/${id}?resend_mode=all`);
-      const closed = new Promise<number>((resolve) => socket.addEventListener('close', ({ code }) => resolve(code)));
-      socket.addEventListener('open', () => socket.send(JSON.stringify({ type: 'auth', session_api_key: key })));
-      socket.addEventListener('message', ({ data }) => kinds.push(z.object({ kind: z.string() }).parse(JSON.parse(String(data))).kind));
+      const socket = new WebSocket(
+        `${host.replace('http', 'ws')}/sockets/events/${id}?resend_mode=all`,
+      );
+      const closed = new Promise<number>((resolve) =>
+        socket.addEventListener('close', ({ code }) => resolve(code)),
+      );
+      socket.addEventListener('open', () =>
+        socket.send(JSON.stringify({ type: 'auth', session_api_key: key })),
+      );
+      socket.addEventListener('message', ({ data }) =>
+        kinds.push(z.object({ kind: z.string() }).parse(JSON.parse(String(data))).kind),
+      );
       return { kinds, closed, socket };
     };
     const first = follow(before);
@@ -101,9 +144,15 @@ describe('published clients of agents, through the proxy', () => {
     expect(await follow(before).closed).toBe(4001);
     const { apiKey: after } = await accessTo(id, sandbox);
     const again = follow(after);
-    await eventually('its events to come again', () => again.kinds.includes('MessageEvent'), 30_000);
+    await eventually(
+      'its events to come again',
+      () => again.kinds.includes('MessageEvent'),
+      30_000,
+    );
     again.socket.close();
-    const asked = async (key: string) => (await fetch(`${host}/api/conversations/${id}`, { headers: { 'X-Session-API-Key': key } })).status;
+    const asked = async (key: string) =>
+      (await fetch(`${host}/api/conversations/${id}`, { headers: { 'X-Session-API-Key': key } }))
+        .status;
     expect([await asked(before), await asked(after)]).toEqual([401, 200]);
     await agents.up.call('DELETE', `/api/v1/app-conversations/${id}`);
   });
@@ -117,10 +166,21 @@ describe('published clients of agents, through the proxy', () => {
       WORKING_DIR: agents.folder,
       MESSAGE: `Make a file. ${marker('python')}`,
     });
-    expect(answer).toMatchObject({ command: 'from the client\n', status: 'finished', file: 'python\n' });
-    const { live, stored } = z.object({ live: z.array(z.string()), stored: z.array(z.string()) }).parse(answer);
-    for (const kinds of [live, stored]) expect(kinds).toEqual(expect.arrayContaining(['ActionEvent', 'ObservationEvent']));
+    expect(answer).toMatchObject({
+      command: 'from the client\n',
+      status: 'finished',
+      file: 'python\n',
+    });
+    const { live, stored } = z
+      .object({ live: z.array(z.string()), stored: z.array(z.string()) })
+      .parse(answer);
+    for (const kinds of [live, stored])
+      expect(kinds).toEqual(expect.arrayContaining(['ActionEvent', 'ObservationEvent']));
     expect(readFileSync(join(agents.folder, 'python.txt'), 'utf8')).toBe('python\n');
-    await eventually('its sandbox to go', async () => (await agents.k('get', 'sandboxes', '-o', 'name')).trim().split('\n').length === 1);
+    await eventually(
+      'its sandbox to go',
+      async () =>
+        (await agents.k('get', 'sandboxes', '-o', 'name')).trim().split('\n').length === 1,
+    );
   });
 });

@@ -1,4 +1,5 @@
-// Installs the real agent where the tests look for it, and prints its Python. Exit code 3: there is no Python that will do.
+// Installs the real agent where the tests look for it, and prints its Python. Exit code 3: there is
+// no Python that will do.
 import { fileURLToPath } from 'node:url';
 import { installOpenHands } from '../../src/commands/openhands/install.ts';
 import { showProgress } from '../../src/commands/openhands/progress.ts';
@@ -6,7 +7,8 @@ import { NoPythonError } from '../../src/commands/openhands/python.ts';
 
 const root = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const ended = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ended.abort(new Error('interrupted')));
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => ended.abort(new Error('interrupted')));
 
 try {
   const python = await installOpenHands({

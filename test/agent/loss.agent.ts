@@ -16,13 +16,22 @@ const steps = [
   finish,
 ];
 
-/** What was done before is done once, what was cut is not done again by itself, and the model was told of it. */
+/**
+ * What was done before is done once, what was cut is not done again by itself, and the model was
+ * told of it.
+ */
 async function expectWhole(name: string, sandbox: string): Promise<void> {
-  const files = await Promise.all(['once.txt', 'begun.txt', 'ended.txt', 'later.txt'].map((file) => agents.fileNow(sandbox, file)));
+  const files = await Promise.all(
+    ['once.txt', 'begun.txt', 'ended.txt', 'later.txt'].map((file) =>
+      agents.fileNow(sandbox, file),
+    ),
+  );
   expect(files).toEqual(['once\n', 'begun\n', undefined, 'later\n']);
   const requests = agents.model.requests(name);
   expect(requests).toHaveLength(4);
-  expect(requests[2]?.messages.at(-1)?.content).toMatch(/restart occurred|interrupted before completion/);
+  expect(requests[2]?.messages.at(-1)?.content).toMatch(
+    /restart occurred|interrupted before completion/,
+  );
 }
 
 describe('a run', () => {
@@ -31,7 +40,11 @@ describe('a run', () => {
     const { id, sandbox } = await agents.begin(`Work. ${marker('killed')}`);
     await agents.file(sandbox, 'begun.txt');
     process.kill(agents.agentProcess(), 'SIGKILL');
-    await eventually('another container', async () => (await agents.k('get', 'pod', sandbox, '-o', 'jsonpath={..restartCount}')) === '1');
+    await eventually(
+      'another container',
+      async () =>
+        (await agents.k('get', 'pod', sandbox, '-o', 'jsonpath={..restartCount}')) === '1',
+    );
     await agents.reaches(id, { execution_status: 'finished' });
     await expectWhole('killed', sandbox);
     await agents.delete(id);

@@ -10,7 +10,13 @@ afterAll(() => agents.stop(), hookMs);
 
 /** Why a run has failed, as kubectl and as the REST service tell. */
 async function reasonsOf(id: string): Promise<{ kubectl: string; rest: string }> {
-  const kubectl = await agents.k('get', 'conversation', id, '-o', 'jsonpath={.status.executionDetail}');
+  const kubectl = await agents.k(
+    'get',
+    'conversation',
+    id,
+    '-o',
+    'jsonpath={.status.executionDetail}',
+  );
   return { kubectl, rest: JSON.stringify(await agents.events(id, '&kind=ConversationErrorEvent')) };
 }
 
@@ -55,7 +61,10 @@ describe('when the model', () => {
     const { id } = await down;
     await agents.reaches(id, { execution_status: 'error' }, 180_000);
     const { kubectl, rest } = await reasonsOf(id);
-    expect([kubectl, rest]).toEqual([expect.stringMatching(/LLMServiceUnavailable/), expect.stringMatching(/LLMServiceUnavailable/)]);
+    expect([kubectl, rest]).toEqual([
+      expect.stringMatching(/LLMServiceUnavailable/),
+      expect.stringMatching(/LLMServiceUnavailable/),
+    ]);
   });
 });
 
@@ -73,6 +82,9 @@ describe('without a model', () => {
     );
     const { id } = await agents.up.start('Hello.', { sandbox_spec_id: 'unconfigured' });
     const task = await agents.up.over(id, startMs);
-    expect(task).toMatchObject({ status: 'ERROR', error: expect.stringMatching(/model/) as string });
+    expect(task).toMatchObject({
+      status: 'ERROR',
+      error: expect.stringMatching(/model/) as string,
+    });
   });
 });

@@ -22,20 +22,31 @@ describe('with the real agent, the quota', () => {
     );
     agents.model.script('second', tool('echo second > second.txt'), finish);
     const first = await agents.begin(`Work. ${marker('first')}`);
-    // In the middle of its second tool call: one that is cut is not repeated by the agent, but by its model.
+    // In the middle of its second tool call: one that is cut is not repeated by the agent, but by
+    // its model.
     await agents.file(first.sandbox, 'begun');
     await agents.reaches(first.id, { execution_status: 'running' });
     const { id: task } = await agents.up.start(`Work as well. ${marker('second')}`);
-    await agents.reaches(first.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota', execution_status: 'paused' });
+    await agents.reaches(first.id, {
+      sandbox_status: 'PAUSED',
+      sandbox_status_reason: 'quota',
+      execution_status: 'paused',
+    });
     const second = (await agents.up.over(task, startMs)).app_conversation_id ?? '';
     await agents.reaches(second, { execution_status: 'finished' });
-    expect(await agents.up.conversation(first.id)).toMatchObject({ sandbox_status: 'PAUSED', execution_status: 'paused' });
+    expect(await agents.up.conversation(first.id)).toMatchObject({
+      sandbox_status: 'PAUSED',
+      execution_status: 'paused',
+    });
 
     await agents.delete(second);
     await agents.reaches(first.id, { sandbox_status: 'RUNNING' });
     await agents.reaches(first.id, { execution_status: 'finished' });
     const { sandbox } = first;
-    expect([await agents.fileNow(sandbox, 'before.txt'), await agents.fileNow(sandbox, 'after.txt')]).toEqual(['before\n', 'after\n']);
+    expect([
+      await agents.fileNow(sandbox, 'before.txt'),
+      await agents.fileNow(sandbox, 'after.txt'),
+    ]).toEqual(['before\n', 'after\n']);
     expect(agents.model.requests('first')).toHaveLength(4);
     await agents.delete(first.id);
   });
@@ -50,11 +61,16 @@ async function idleSeconds(id: string): Promise<number> {
 
 describe('an agent that waits for a confirmation', () => {
   it('is paused neither by the quota nor for its idleness, and does what it has asked for once that is accepted', async () => {
-    await agents.addTemplate('cautious', { agent: { confirmationPolicy: 'AlwaysConfirm' }, idleTimeout: '15s' });
+    await agents.addTemplate('cautious', {
+      agent: { confirmationPolicy: 'AlwaysConfirm' },
+      idleTimeout: '15s',
+    });
     await agents.limit(2);
     agents.model.script('asks', tool('echo confirmed > confirmed.txt'), finish);
     agents.model.script('other', { text: 'Nothing to do.' });
-    const asking = await agents.begin(`Ask first. ${marker('asks')}`, { sandbox_spec_id: 'cautious' });
+    const asking = await agents.begin(`Ask first. ${marker('asks')}`, {
+      sandbox_spec_id: 'cautious',
+    });
     await agents.reaches(asking.id, { execution_status: 'waiting_for_confirmation' });
     const younger = await agents.begin(`Nothing. ${marker('other')}`);
     await agents.reaches(younger.id, { execution_status: 'finished' });
@@ -63,7 +79,11 @@ describe('an agent that waits for a confirmation', () => {
     await agents.reaches(younger.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota' });
     expect((await agents.up.over(task, startMs)).status).toBe('READY');
 
-    await eventually('more idleness than is allowed', async () => (await idleSeconds(asking.id)) > 20, 60_000);
+    await eventually(
+      'more idleness than is allowed',
+      async () => (await idleSeconds(asking.id)) > 20,
+      60_000,
+    );
     expect(await agents.up.conversation(asking.id)).toMatchObject({
       sandbox_status: 'RUNNING',
       execution_status: 'waiting_for_confirmation',
@@ -73,6 +93,8 @@ describe('an agent that waits for a confirmation', () => {
     expect(await agents.file(asking.sandbox, 'confirmed.txt')).toBe('confirmed\n');
     // Its run is over, and so is its protection.
     await agents.reaches(asking.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'idle' });
-    expect(await agents.k('get', 'conversation', asking.id, '-o', 'jsonpath={.status.executionStatus}')).toBe('finished');
+    expect(
+      await agents.k('get', 'conversation', asking.id, '-o', 'jsonpath={.status.executionStatus}'),
+    ).toBe('finished');
   });
 });

@@ -21,11 +21,18 @@ beforeAll(async () => {
     '.openhands/setup.sh': { run: 'echo "set up in $(basename "$PWD")" > set-up.txt\n' },
   };
   host = await GitServer.start({
-    repositories: { 'acme/shop': { files: shop }, 'acme/secret': { files: { 'README.md': 'for acme alone\n' } } },
+    repositories: {
+      'acme/shop': { files: shop },
+      'acme/secret': { files: { 'README.md': 'for acme alone\n' } },
+    },
     readers: { 'acme/secret': [credential] },
   });
   writeFileSync(join(credentials, 'github.local'), credential);
-  agents = await Agents.start({ GIT_HOSTS: JSON.stringify({ github: host.url }), GIT_CREDENTIALS_DIR: credentials, LOG_LEVEL: 'debug' });
+  agents = await Agents.start({
+    GIT_HOSTS: JSON.stringify({ github: host.url }),
+    GIT_CREDENTIALS_DIR: credentials,
+    LOG_LEVEL: 'debug',
+  });
 }, hookMs);
 afterAll(async () => {
   await agents.stop();
@@ -36,10 +43,13 @@ afterAll(async () => {
 describe('a repository', () => {
   it('is cloned and set up, and what it says to agents is in the prompt; a second conversation shares the sandbox', async () => {
     agents.model.script('shop', tool('cat set-up.txt'), finish);
-    const { id, sandbox } = await agents.begin(`Look around. ${marker('shop')}`, { selected_repository: 'acme/shop' });
+    const { id, sandbox } = await agents.begin(`Look around. ${marker('shop')}`, {
+      selected_repository: 'acme/shop',
+    });
     await agents.reaches(id, { execution_status: 'finished' });
     const [first, second] = agents.model.requests('shop');
-    const prompt = first?.messages.filter(({ role }) => role === 'system').map(({ content }) => content) ?? [];
+    const prompt =
+      first?.messages.filter(({ role }) => role === 'system').map(({ content }) => content) ?? [];
     expect(prompt.join('\n')).toContain('Rule 42: the shop is closed on Sundays.');
     expect(second?.messages.at(-1)?.content).toContain('set up in project');
 
@@ -59,21 +69,36 @@ describe('a repository', () => {
 });
 
 /** Of all secrets, by what has them. */
-const found = async (...wanted: readonly string[]) => (await Promise.all(wanted.map((secret) => tracesOf(agents, secret)))).flat();
+const found = async (...wanted: readonly string[]) =>
+  (await Promise.all(wanted.map((secret) => tracesOf(agents, secret)))).flat();
 
 describe('a private repository', () => {
   it('is cloned and worked on, its credential is nowhere to be found, and a sandbox that comes back has it still', async () => {
     let open = (): void => undefined;
     host.gates.set('acme/secret', new Promise((resolve) => (open = resolve)));
-    agents.model.script('secret', tool('cat README.md; git remote -v; env; echo changed >> README.md'), finish);
-    const { id: task } = await agents.up.start(`Look. ${marker('secret')}`, { selected_repository: 'acme/secret' });
+    agents.model.script(
+      'secret',
+      tool('cat README.md; git remote -v; env; echo changed >> README.md'),
+      finish,
+    );
+    const { id: task } = await agents.up.start(`Look. ${marker('secret')}`, {
+      selected_repository: 'acme/secret',
+    });
     host.taken();
-    await eventually('the clone to begin', () => host.requests.some(({ method }) => method === 'POST'), startMs);
+    await eventually(
+      'the clone to begin',
+      () => host.requests.some(({ method }) => method === 'POST'),
+      startMs,
+    );
     const texts = [...processTexts(agents)];
     // What the sandbox has instead, in the environment of git alone.
-    const ticket = texts.flatMap(([, text]) => /Authorization: Bearer (\d+\.[\w-]+)/.exec(text)?.[1] ?? [])[0] ?? '';
+    const ticket =
+      texts.flatMap(([, text]) => /Authorization: Bearer (\d+\.[\w-]+)/.exec(text)?.[1] ?? [])[0] ??
+      '';
     expect(ticket).not.toBe('');
-    expect(texts.filter(([path, text]) => path.endsWith('cmdline') && text.includes(ticket))).toEqual([]);
+    expect(
+      texts.filter(([path, text]) => path.endsWith('cmdline') && text.includes(ticket)),
+    ).toEqual([]);
     expect(await found(...secrets)).toEqual([]);
     open();
 
@@ -84,7 +109,8 @@ describe('a private repository', () => {
     const seen = agents.model.requests('secret').at(-1)?.messages.at(-1)?.content;
     expect(seen).toContain('for acme alone');
     expect(seen).toContain(`${host.url}/acme/secret.git (fetch)`);
-    for (const secret of [...secrets, ticket]) expect(JSON.stringify(agents.model.requests('secret'))).not.toContain(secret);
+    for (const secret of [...secrets, ticket])
+      expect(JSON.stringify(agents.model.requests('secret'))).not.toContain(secret);
     expect(await found(...secrets, ticket)).toEqual([]);
 
     host.taken();
@@ -94,9 +120,15 @@ describe('a private repository', () => {
     await agents.reaches(id, { sandbox_status: 'RUNNING' });
     agents.model.script('secret', tool('cat README.md; git status --short'), finish);
     await agents.say(id, 'Look again.');
-    await eventually('the work to be done', () => agents.model.requests('secret').length === 2, startMs);
+    await eventually(
+      'the work to be done',
+      () => agents.model.requests('secret').length === 2,
+      startMs,
+    );
     await agents.reaches(id, { execution_status: 'finished' });
-    expect(agents.model.requests('secret').at(-1)?.messages.at(-1)?.content).toMatch(/for acme alone\s+changed\s+M README.md/);
+    expect(agents.model.requests('secret').at(-1)?.messages.at(-1)?.content).toMatch(
+      /for acme alone\s+changed\s+M README.md/,
+    );
     // It is not cloned again.
     expect(host.taken()).toEqual([]);
     expect(await found(...secrets, ticket)).toEqual([]);

@@ -10,7 +10,10 @@ beforeAll(async () => {
 afterAll(() => agents.stop(), hookMs);
 
 interface Usage {
-  readonly accumulated_token_usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+  readonly accumulated_token_usage: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens: number;
+  };
 }
 
 describe('a task for the real agent', () => {
@@ -20,19 +23,38 @@ describe('a task for the real agent', () => {
     await agents.reaches(id, { execution_status: 'finished' });
     expect(await agents.file(sandbox, 'file.txt')).toBe('made\n');
 
-    expect(await agents.reaches(id, { title: 'A title' })).toMatchObject({ agent_kind: 'openhands' });
-    // Two steps, 10 and 2 tokens each. The title takes as many, which an agent on a busy machine has been seen not to count.
-    const { stats } = (await agents.agent(id, 'GET', '')) as { stats: { usage_to_metrics: Readonly<Record<string, Usage>> } };
-    const usages = Object.values(stats.usage_to_metrics).map(({ accumulated_token_usage: usage }) => usage);
-    const sum = (name: keyof Usage['accumulated_token_usage']) => usages.reduce((total, usage) => total + usage[name], 0);
+    expect(await agents.reaches(id, { title: 'A title' })).toMatchObject({
+      agent_kind: 'openhands',
+    });
+    // Two steps, 10 and 2 tokens each. The title takes as many, which an agent on a busy machine
+    // has been seen not to count.
+    const { stats } = (await agents.agent(id, 'GET', '')) as {
+      stats: { usage_to_metrics: Readonly<Record<string, Usage>> };
+    };
+    const usages = Object.values(stats.usage_to_metrics).map(
+      ({ accumulated_token_usage: usage }) => usage,
+    );
+    const sum = (name: keyof Usage['accumulated_token_usage']) =>
+      usages.reduce((total, usage) => total + usage[name], 0);
     const [prompt, completion] = [sum('prompt_tokens'), sum('completion_tokens')];
     expect([prompt, completion].join()).toMatch(/^(20,4|30,6)$/);
     const tokens = { prompt_tokens: prompt, completion_tokens: completion };
     await agents.reaches(id, { metrics: { accumulated_cost: 0, accumulated_token_usage: tokens } });
     const kinds = (await agents.events(id)).map(({ kind }) => kind);
-    expect(kinds).toEqual(expect.arrayContaining(['SystemPromptEvent', 'MessageEvent', 'ActionEvent', 'ObservationEvent']));
-    expect((await agents.agent(id, 'GET', '/events/search?limit=100')) as object).toMatchObject({ items: await agents.events(id) });
-    expect(await agents.agent(id, 'GET', '/agent_final_response')).toEqual({ response: 'all done' });
+    expect(kinds).toEqual(
+      expect.arrayContaining([
+        'SystemPromptEvent',
+        'MessageEvent',
+        'ActionEvent',
+        'ObservationEvent',
+      ]),
+    );
+    expect((await agents.agent(id, 'GET', '/events/search?limit=100')) as object).toMatchObject({
+      items: await agents.events(id),
+    });
+    expect(await agents.agent(id, 'GET', '/agent_final_response')).toEqual({
+      response: 'all done',
+    });
 
     const [first, second] = agents.model.requests('task');
     expect(first).toMatchObject({ model: 'm', authorization: `Bearer ${modelKey}` });
@@ -66,13 +88,22 @@ describe('a run that its owner pauses in the middle of a command', () => {
     const { id, sandbox } = await agents.begin(`Work. ${marker('pause')}`);
     await agents.file(sandbox, 'begun');
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
-    await agents.reaches(id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'user', execution_status: 'paused' });
+    await agents.reaches(id, {
+      sandbox_status: 'PAUSED',
+      sandbox_status_reason: 'user',
+      execution_status: 'paused',
+    });
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`, { run: true });
     await agents.reaches(id, { sandbox_status: 'RUNNING' });
     await agents.reaches(id, { execution_status: 'finished' });
-    expect([await agents.fileNow(sandbox, 'before.txt'), await agents.fileNow(sandbox, 'after.txt')]).toEqual(['before\n', 'after\n']);
+    expect([
+      await agents.fileNow(sandbox, 'before.txt'),
+      await agents.fileNow(sandbox, 'after.txt'),
+    ]).toEqual(['before\n', 'after\n']);
     expect(await agents.fileNow(sandbox, 'ended')).toBeUndefined();
-    expect(agents.model.requests('pause')[2]?.messages.at(-1)?.content).toContain('interrupted before completion');
+    expect(agents.model.requests('pause')[2]?.messages.at(-1)?.content).toContain(
+      'interrupted before completion',
+    );
     expect(agents.model.requests('pause')).toHaveLength(4);
   });
 });

@@ -26,11 +26,20 @@ export interface ApiServer {
 }
 
 export function connectTo(connection: Connection): Omit<ApiServer, 'kubeconfig' | 'name'> {
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger, deadlineMs: 60_000 });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+    deadlineMs: 60_000,
+  });
   return { connection, client: new HttpKubeClient({ transport }), close: () => transport.close() };
 }
 
-/** The embedded API server in a process of its own, with its state in memory, or in a file with every commit on disk. */
+/**
+ * The embedded API server in a process of its own, with its state in memory, or in a file with
+ * every commit on disk.
+ */
 export async function startApiServer(storage: 'memory' | 'file'): Promise<ApiServer> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   const kubeconfig = join(folder, 'kubeconfig');
@@ -74,7 +83,11 @@ export async function openApiServer(): Promise<ApiServer> {
 }
 
 /** Calls `work` for 0 to `count` - 1, so many at a time. */
-export async function inParallel(count: number, atOnce: number, work: (index: number) => Promise<unknown>): Promise<void> {
+export async function inParallel(
+  count: number,
+  atOnce: number,
+  work: (index: number) => Promise<unknown>,
+): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
     while (next < count) await work(next++);
@@ -83,7 +96,10 @@ export async function inParallel(count: number, atOnce: number, work: (index: nu
 }
 
 /** How long each of `count` calls takes, one after the other, in milliseconds. */
-export async function latencies(count: number, call: (index: number) => Promise<unknown>): Promise<readonly number[]> {
+export async function latencies(
+  count: number,
+  call: (index: number) => Promise<unknown>,
+): Promise<readonly number[]> {
   const times: number[] = [];
   for (let index = 0; index < count; index++) {
     const began = performance.now();

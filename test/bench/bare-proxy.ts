@@ -2,9 +2,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Pool } from 'undici';
 
-/** As little as a proxy can be, made of the same parts as ours: it passes on what comes, and knows nothing of whom it serves. Says its port. */
+/**
+ * As little as a proxy can be, made of the same parts as ours: it passes on what comes, and knows
+ * nothing of whom it serves. Says its port.
+ */
 const [agentPort = ''] = process.argv.slice(2);
-const pool = new Pool(`http://127.0.0.1:${agentPort}`, { connections: 256, pipelining: 1, allowH2: false });
+const pool = new Pool(`http://127.0.0.1:${agentPort}`, {
+  connections: 256,
+  pipelining: 1,
+  allowH2: false,
+});
 const server = createServer((request, response) => {
   pool.dispatch(
     { path: request.url ?? '/', method: request.method ?? 'GET', headers: request.rawHeaders },
@@ -23,4 +30,6 @@ const server = createServer((request, response) => {
     },
   );
 });
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`${(server.address() as AddressInfo).port}\n`),
+);

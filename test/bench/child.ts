@@ -10,9 +10,21 @@ export interface Child {
   close(): Promise<void>;
 }
 
-/** A program of this folder, or below `..`, in a process of its own, so that it does not compete for this one's turn. */
-export function startChild(program: string, args: readonly string[] = [], flags: readonly string[] = []): Child {
-  const command = ['--disable-warning=ExperimentalWarning', ...flags, join(import.meta.dirname, program), ...args];
+/**
+ * A program of this folder, or below `..`, in a process of its own, so that it does not compete for
+ * this one's turn.
+ */
+export function startChild(
+  program: string,
+  args: readonly string[] = [],
+  flags: readonly string[] = [],
+): Child {
+  const command = [
+    '--disable-warning=ExperimentalWarning',
+    ...flags,
+    join(import.meta.dirname, program),
+    ...args,
+  ];
   const child = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {

@@ -24,6 +24,10 @@ for (const storage of ['memory', 'file'] as const) {
     unit: 'ms',
     target: { atMost: targets[storage] },
   });
-  report({ what: `create of a Sandbox over HTTP, ${where}, p99`, value: percentile(times, 0.99), unit: 'ms' });
+  report({
+    what: `create of a Sandbox over HTTP, ${where}, p99`,
+    value: percentile(times, 0.99),
+    unit: 'ms',
+  });
   await server.close();
 }

@@ -30,7 +30,11 @@ async function measure(): Promise<{ readonly p50: number; readonly p99: number }
   const times = await latencies(calls, (index) =>
     index % 2 === 0
       ? client.get(sandboxes, namespace, `sandbox-${index}`)
-      : client.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: `map-${round}-${index}` } }),
+      : client.create(configMaps, {
+          apiVersion: 'v1',
+          kind: 'ConfigMap',
+          metadata: { namespace, name: `map-${round}-${index}` },
+        }),
   );
   return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
 }
@@ -62,14 +66,28 @@ const stopAlone = change();
 const without = await measure();
 await stopAlone();
 const { metadata } = await client.get(sandboxes, namespace, 'sandbox-0');
-const child = startChild('watchers.ts', [connection.server, 'a-token', String(watchers), metadata.resourceVersion]);
+const child = startChild('watchers.ts', [
+  connection.server,
+  'a-token',
+  String(watchers),
+  metadata.resourceVersion,
+]);
 const stop = change();
 await child.line();
 const withWatchers = await measure();
 await stop();
 report({ what: 'get and create without watchers, p50', value: without.p50, unit: 'ms' });
-report({ what: `get and create beside ${watchers} watchers of ${objects} changing objects, p50`, value: withWatchers.p50, unit: 'ms' });
-report({ what: 'ratio of both, p50', value: withWatchers.p50 / without.p50, unit: 'times', target: { atMost: 2 } });
+report({
+  what: `get and create beside ${watchers} watchers of ${objects} changing objects, p50`,
+  value: withWatchers.p50,
+  unit: 'ms',
+});
+report({
+  what: 'ratio of both, p50',
+  value: withWatchers.p50 / without.p50,
+  unit: 'times',
+  target: { atMost: 2 },
+});
 report({ what: 'get and create without watchers, p99', value: without.p99, unit: 'ms' });
 report({ what: 'get and create beside the watchers, p99', value: withWatchers.p99, unit: 'ms' });
 await child.close();

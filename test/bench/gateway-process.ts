@@ -34,16 +34,26 @@ const withoutLimits = {
   PROXY_CONNECTIONS_PER_SANDBOX: '5000',
 };
 
-/** `conversation-operator gateway` as it is built, started as its image starts it. Its log goes nowhere, as its collector's pace is not ours. */
+/**
+ * `conversation-operator gateway` as it is built, started as its image starts it. Its log goes
+ * nowhere, as its collector's pace is not ours.
+ */
 export async function startGateway(
   { kubeconfig }: ApiServer,
   env: Readonly<Record<string, string>> = {},
-  { memoryMiB }: { /** As in a container with so much: Node then takes half of it for its heap. */ readonly memoryMiB?: number } = {},
+  {
+    memoryMiB,
+  }: {
+    /** As in a container with so much: Node then takes half of it for its heap. */ readonly memoryMiB?: number;
+  } = {},
 ): Promise<GatewayProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-gateway-'));
   const masterKeyFile = join(folder, 'master-key');
   writeFileSync(masterKeyFile, masterKey);
-  const profile = process.env['PROFILE'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
+  const profile =
+    process.env['PROFILE'] === undefined
+      ? []
+      : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
   const heap = memoryMiB === undefined ? [] : [`--max-old-space-size=${memoryMiB / 2}`];
   const child = spawn(process.execPath, [...imageFlags, ...heap, ...profile, program, 'gateway'], {
     env: {

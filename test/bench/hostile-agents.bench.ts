@@ -1,10 +1,18 @@
 import { eventually } from '../support/eventually.ts';
-import { addHostileTemplates, goodStart, silentBehaviours, startSilentAgents } from '../support/hostile-agents.ts';
+import {
+  addHostileTemplates,
+  goodStart,
+  silentBehaviours,
+  startSilentAgents,
+} from '../support/hostile-agents.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { percentile, report } from './figure.ts';
 
-/** Duration of a start with the reference agent, alone and beside sandboxes whose agents are hostile, in one installation. */
+/**
+ * Duration of a start with the reference agent, alone and beside sandboxes whose agents are
+ * hostile, in one installation.
+ */
 const starts = Number(process.env['STARTS'] ?? 10);
 
 await using stack = new AsyncDisposableStack();
@@ -31,11 +39,23 @@ await startSilentAgents(up);
 await eventually(
   'the operator waits for each hostile agent',
   async () => {
-    const { stdout } = await kubectl(up.kubeconfig, ['get', 'sandboxes', '-o', 'jsonpath={..status.reason}']);
-    return stdout.split(' ').filter((reason) => reason === 'WaitingForAgent').length === silentBehaviours.length;
+    const { stdout } = await kubectl(up.kubeconfig, [
+      'get',
+      'sandboxes',
+      '-o',
+      'jsonpath={..status.reason}',
+    ]);
+    return (
+      stdout.split(' ').filter((reason) => reason === 'WaitingForAgent').length ===
+      silentBehaviours.length
+    );
   },
   180_000,
 );
 const beside = await median();
-report({ what: `a start beside ${silentBehaviours.length} hostile agents, p50`, value: beside, unit: 'ms' });
+report({
+  what: `a start beside ${silentBehaviours.length} hostile agents, p50`,
+  value: beside,
+  unit: 'ms',
+});
 report({ what: 'ratio of both', value: beside / alone, unit: 'times', target: { atMost: 8 } });

@@ -15,7 +15,10 @@ export interface LoadOptions {
   readonly request: string | ((turn: number) => string);
   readonly connections: number;
   readonly durationMs: number;
-  /** Gets the head of each answer that is not good; by default the first of them ends the load with an error. */
+  /**
+   * Gets the head of each answer that is not good; by default the first of them ends the load with
+   * an error.
+   */
   readonly onRefusal?: (head: string) => void;
   /** Between an answer and the next request on its connection; 0 by default. */
   readonly pauseMs?: number;
@@ -60,10 +63,18 @@ export class AnswerReader {
 }
 
 /**
- * Sends requests over so many connections, each after the answer to the one before. No more than that: what a full HTTP client does for
- * each request would take the half of two cores that the product should have.
+ * Sends requests over so many connections, each after the answer to the one before. No more than
+ * that: what a full HTTP client does for each request would take the half of two cores that the
+ * product should have.
  */
-export async function load({ port, request, connections, durationMs, onRefusal, pauseMs = 0 }: LoadOptions): Promise<Load> {
+export async function load({
+  port,
+  request,
+  connections,
+  durationMs,
+  onRefusal,
+  pauseMs = 0,
+}: LoadOptions): Promise<Load> {
   const latencies: number[] = [];
   const textOf = typeof request === 'string' ? () => request : request;
   let turn = 0;

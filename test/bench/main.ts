@@ -4,7 +4,10 @@ import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import type { Figure } from './figure.ts';
 
-/** Runs every *.bench.ts of this folder (ONLY=name: that one), each in a process of its own, and prints what they have measured. */
+/**
+ * Runs every *.bench.ts of this folder (ONLY=name: that one), each in a process of its own, and
+ * prints what they have measured.
+ */
 const suffix = '.bench.ts';
 const only = process.env['ONLY'] ?? '';
 const folder = import.meta.dirname;
@@ -17,8 +20,14 @@ if (names.length === 0) throw new Error(`there is no bench '${only}'`);
 
 function run(name: string): Promise<readonly Figure[]> {
   return new Promise((resolve, reject) => {
-    const flags = ['--expose-gc', '--max-old-space-size=4096', '--disable-warning=ExperimentalWarning'];
-    const child = spawn(process.execPath, [...flags, join(folder, `${name}${suffix}`)], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const flags = [
+      '--expose-gc',
+      '--max-old-space-size=4096',
+      '--disable-warning=ExperimentalWarning',
+    ];
+    const child = spawn(process.execPath, [...flags, join(folder, `${name}${suffix}`)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
     child.once('error', reject);

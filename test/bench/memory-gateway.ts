@@ -12,8 +12,8 @@ import { heapBytes, taken } from './figure.ts';
 import { masterKey } from './gateway-process.ts';
 
 /**
- * A gateway. Prints how much the process has taken until it is ready, then, once a client has seen every conversation
- * and start task, how many bytes of heap it has come to take.
+ * A gateway. Prints how much the process has taken until it is ready, then, once a client has seen
+ * every conversation and start task, how many bytes of heap it has come to take.
  */
 const [kubeconfig = '', key = ''] = process.argv.slice(2);
 const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
@@ -21,7 +21,15 @@ const { connection } = await loadConnection({ kubeconfig });
 const client = new HttpKubeClient({ transport: new Transport({ connection, ...runtime }) });
 const caches = gatewayCaches({ client, namespace, ...runtime });
 const gateway = createGateway({
-  ...{ client, namespace, caches, keys: new SandboxKeys([masterKey]), host: '127.0.0.1', port: 0, legacyApi: true },
+  ...{
+    client,
+    namespace,
+    caches,
+    keys: new SandboxKeys([masterKey]),
+    host: '127.0.0.1',
+    port: 0,
+    legacyApi: true,
+  },
   ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics(), version: '0' },
 });
 const { port } = await gateway.listen();

@@ -13,8 +13,8 @@ import { heapBytes, taken } from './figure.ts';
 import { masterKey } from './gateway-process.ts';
 
 /**
- * The operator's caches and controllers. Prints how much the process has taken until it is ready, then, once nothing is
- * left to do, how many bytes of heap they have come to take.
+ * The operator's caches and controllers. Prints how much the process has taken until it is ready,
+ * then, once nothing is left to do, how many bytes of heap they have come to take.
  */
 const [kubeconfig = ''] = process.argv.slice(2);
 const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
@@ -32,7 +32,11 @@ const client = new HttpKubeClient({ transport: counting });
 const caches = createCaches({ client, namespace, ...runtime });
 const agent = createAgentClient();
 const keys = new SandboxKeys([masterKey]);
-const operator = new Operator({ ...{ client, caches, agent, keys, namespace, gitHosts: {} }, ...runtime, metrics: createMetrics() });
+const operator = new Operator({
+  ...{ client, caches, agent, keys, namespace, gitHosts: {} },
+  ...runtime,
+  metrics: createMetrics(),
+});
 const before = heapBytes();
 for (const reflector of reflectorsOf(caches)) reflector.start();
 await Promise.all(reflectorsOf(caches).map((reflector) => reflector.synced()));
@@ -43,5 +47,7 @@ for (let seen = -1; seen !== calls;) {
   seen = calls;
   await new Promise((resolve) => setTimeout(resolve, 3000));
 }
-process.stdout.write(`${JSON.stringify({ caches: filled - before, all: heapBytes() - before, calls })}\n`);
+process.stdout.write(
+  `${JSON.stringify({ caches: filled - before, all: heapBytes() - before, calls })}\n`,
+);
 setInterval(() => undefined, 1000);

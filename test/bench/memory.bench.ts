@@ -3,7 +3,10 @@ import { startChild } from './child.ts';
 import { report } from './figure.ts';
 import { addPausedConversations, addTemplate, newKey } from './population.ts';
 
-/** What each stored conversation takes of the heap of an operator and a gateway, with its sandbox, claim and slot, while it is paused. */
+/**
+ * What each stored conversation takes of the heap of an operator and a gateway, with its sandbox,
+ * claim and slot, while it is paused.
+ */
 const count = Number(process.env['OBJECTS'] ?? 10_000);
 const target = { atMost: 6 };
 
@@ -14,7 +17,10 @@ await addTemplate(server.client);
 const key = await newKey(server.client);
 await addPausedConversations(server.client, count);
 
-async function measure(program: string, args: readonly string[]): Promise<{ readonly caches: number; readonly all: number }> {
+async function measure(
+  program: string,
+  args: readonly string[],
+): Promise<{ readonly caches: number; readonly all: number }> {
   const child = startChild(program, [server.kubeconfig, ...args], ['--expose-gc']);
   try {
     await child.line();
@@ -32,5 +38,10 @@ const what = `each of ${count.toLocaleString('en')} paused conversations`;
 report({ what: `operator: heap for ${what}`, value: each(operator.all), unit: 'KiB', target });
 report({ what: `operator: of these, its caches`, value: each(operator.caches), unit: 'KiB' });
 const gateway = await measure('memory-gateway.ts', [key]);
-report({ what: `gateway: heap for ${what}, all of them seen`, value: each(gateway.all), unit: 'KiB', target });
+report({
+  what: `gateway: heap for ${what}, all of them seen`,
+  value: each(gateway.all),
+  unit: 'KiB',
+  target,
+});
 report({ what: `gateway: of these, its caches`, value: each(gateway.caches), unit: 'KiB' });

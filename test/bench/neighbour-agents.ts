@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Agents that cost the gateway most: they take every connection, agree to every WebSocket, pour at /pour, and answer nothing else. Says its port. */
+/**
+ * Agents that cost the gateway most: they take every connection, agree to every WebSocket, pour at
+ * /pour, and answer nothing else. Says its port.
+ */
 const chunk = Buffer.alloc(64 * 1024, 'x');
 const server = createServer((request, response) => {
   request.resume();
@@ -19,6 +22,10 @@ server.on('upgrade', (request, socket) => {
     .update(`${request.headers['sec-websocket-key'] ?? ''}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
     .digest('base64');
   socket.on('error', () => undefined).resume();
-  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  );
 });
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`${(server.address() as AddressInfo).port}\n`),
+);

@@ -16,8 +16,9 @@ import type { Attack } from './neighbour-attack.ts';
 import { addSandbox, addTemplate } from './population.ts';
 
 /**
- * One owner does its worst with ten keys while another one reads and starts: what that costs the other one, by its own figures a moment
- * before and after. The gateway has the settings and the memory that the chart gives it.
+ * One owner does its worst with ten keys while another one reads and starts: what that costs the
+ * other one, by its own figures a moment before and after. The gateway has the settings and the
+ * memory that the chart gives it.
  */
 const stored = Number(process.env['OBJECTS'] ?? 1000);
 const storedTextLength = Number(process.env['TEXT'] ?? 32_768);
@@ -44,12 +45,15 @@ const { client } = server;
 await addTemplate(client);
 const agents = startChild('neighbour-agents.ts');
 stack.defer(() => agents.close());
-// Both stand for other machines: what they take is to be as little as can be of what the gateway has here.
+// Both stand for other machines: what they take is to be as little as can be of what the gateway
+// has here.
 setPriority(agents.pid, politePriority);
 const agentPort = Number(await agents.line());
 
 const keysOf = (owner: string, count: number) =>
-  Promise.all(Array.from({ length: count }, async () => (await issueKey({ client, namespace, owner })).key));
+  Promise.all(
+    Array.from({ length: count }, async () => (await issueKey({ client, namespace, owner })).key),
+  );
 const [key = ''] = await keysOf('bob', 1);
 const keys = await keysOf('mallory', 10);
 await client.create(conversationQuotas, {
@@ -57,13 +61,28 @@ await client.create(conversationQuotas, {
   kind: 'ConversationQuota',
   metadata: { namespace, name: 'default' },
   spec: {
-    ...{ scope: 'Owner', limit: 10, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All' },
-    ...{ maxConversations: stored + 5_000, maxStoredBytes: (stored + 500) * storedTextLength * 2, maxSandboxes: stored + 5_000 },
+    ...{
+      scope: 'Owner',
+      limit: 10,
+      onExceeded: 'PauseOldest',
+      minActiveSeconds: 0,
+      autoResume: 'All',
+    },
+    ...{
+      maxConversations: stored + 5_000,
+      maxStoredBytes: (stored + 500) * storedTextLength * 2,
+      maxSandboxes: stored + 5_000,
+    },
   },
 });
 
 /** Conversations whose start is over, each in one of these sandboxes. */
-async function addConversations(owner: string, count: number, text: string, sandboxNames: readonly string[]): Promise<readonly string[]> {
+async function addConversations(
+  owner: string,
+  count: number,
+  text: string,
+  sandboxNames: readonly string[],
+): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, (_, index) => newUuid(Date.now() + index));
   await inParallel(count, 16, async (index) => {
     const id = ids[index] ?? '';
@@ -105,12 +124,16 @@ const gateway = await startGateway(server, limits, { memoryMiB });
 stack.defer(() => gateway.close());
 const { port } = gateway;
 
-const head = (line: string) => `${line} HTTP/1.1\r\nHost: gateway.example\r\nAuthorization: Bearer ${key}\r\nAccept: application/json\r\n`;
+const head = (line: string) =>
+  `${line} HTTP/1.1\r\nHost: gateway.example\r\nAuthorization: Bearer ${key}\r\nAccept: application/json\r\n`;
 const base = '/api/v1/app-conversations';
 const reading = (turn: number): string =>
   `${head(turn % 2 === 0 ? `GET ${base}/search?limit=20` : `GET ${base}?ids=${own[turn % own.length] ?? ''}`)}\r\n`;
 const starting = (): string => {
-  const body = JSON.stringify({ title: randomUUID(), initial_message: { content: [{ type: 'text', text: 'Say hello.' }] } });
+  const body = JSON.stringify({
+    title: randomUUID(),
+    initial_message: { content: [{ type: 'text', text: 'Say hello.' }] },
+  });
   return `${head(`POST ${base}`)}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 };
 
@@ -122,14 +145,29 @@ interface Times {
 }
 const nothing = (): Times => ({ reads: [], starts: [], refused: [] });
 
-/** Somebody else's reads and starts, one after the other, each with a little pause as people and clients make. */
+/**
+ * Somebody else's reads and starts, one after the other, each with a little pause as people and
+ * clients make.
+ */
 async function measure(into: Times): Promise<void> {
   const until = performance.now() + phaseMs;
-  const repeat = async (kind: 'reads' | 'starts', request: (turn: number) => string, pauseMs: number) => {
+  const repeat = async (
+    kind: 'reads' | 'starts',
+    request: (turn: number) => string,
+    pauseMs: number,
+  ) => {
     while (performance.now() < until) {
-      const onRefusal = (answer: string) => void into.refused.push(answer.slice(0, answer.indexOf('\r\n')));
+      const onRefusal = (answer: string) =>
+        void into.refused.push(answer.slice(0, answer.indexOf('\r\n')));
       const durationMs = until - performance.now();
-      const { latencies } = await load({ port, request, connections: 1, durationMs, pauseMs, onRefusal });
+      const { latencies } = await load({
+        port,
+        request,
+        connections: 1,
+        durationMs,
+        pauseMs,
+        onRefusal,
+      });
       into[kind].push(...latencies);
     }
   };
@@ -161,11 +199,32 @@ for (let round = 0; round < rounds; round++) {
 for (const kind of ['reads', 'starts'] as const) {
   const [before, during] = [alone[kind], beside[kind]].map((times) => percentile(times, 0.99));
   report({ what: `${kind}, alone, p99`, value: before ?? NaN, unit: 'ms' });
-  report({ what: `${kind}, beside the worst of another owner, p50`, value: percentile(beside[kind], 0.5), unit: 'ms' });
+  report({
+    what: `${kind}, beside the worst of another owner, p50`,
+    value: percentile(beside[kind], 0.5),
+    unit: 'ms',
+  });
   report({ what: `${kind}, beside it, p99`, value: during ?? NaN, unit: 'ms' });
-  report({ what: `${kind}, p99 beside it and alone`, value: (during ?? NaN) / (before ?? NaN), unit: 'times', target: { atMost: 2 } });
+  report({
+    what: `${kind}, p99 beside it and alone`,
+    value: (during ?? NaN) / (before ?? NaN),
+    unit: 'times',
+    target: { atMost: 2 },
+  });
 }
-report({ what: 'refused to the other owner', value: beside.refused.length, unit: '', target: { atMost: 0 } });
-report({ what: 'memory of the gateway at most', value: gateway.maxMemoryMiB(), unit: 'MiB', target: { atMost: memoryMiB } });
+report({
+  what: 'refused to the other owner',
+  value: beside.refused.length,
+  unit: '',
+  target: { atMost: 0 },
+});
+report({
+  what: 'memory of the gateway at most',
+  value: gateway.maxMemoryMiB(),
+  unit: 'MiB',
+  target: { atMost: memoryMiB },
+});
 if (process.env['VERBOSE'] !== undefined)
-  process.stderr.write(`${answered.replaceAll(',', '\n')}\n${[...new Set(beside.refused)].join()}\n`);
+  process.stderr.write(
+    `${answered.replaceAll(',', '\n')}\n${[...new Set(beside.refused)].join()}\n`,
+  );

@@ -21,7 +21,10 @@ export interface OpenLoadOptions {
   readonly request: string;
   readonly perSecond: number;
   readonly durationMs: number;
-  /** Opened and used before: a Node server takes one new connection a turn, so that under load it is these that would wait. */
+  /**
+   * Opened and used before: a Node server takes one new connection a turn, so that under load it is
+   * these that would wait.
+   */
   readonly connections: number;
 }
 
@@ -29,8 +32,17 @@ const tickMs = 5;
 const atOnce = 50;
 const patienceMs = 15_000;
 
-/** Sends so many requests a second, however long their answers take: what many clients do that know nothing of each other. */
-export async function offer({ port, request, perSecond, durationMs, connections }: OpenLoadOptions): Promise<OpenLoad> {
+/**
+ * Sends so many requests a second, however long their answers take: what many clients do that know
+ * nothing of each other.
+ */
+export async function offer({
+  port,
+  request,
+  perSecond,
+  durationMs,
+  connections,
+}: OpenLoadOptions): Promise<OpenLoad> {
   const accepted: number[] = [];
   const refused: number[] = [];
   const free: (() => void)[] = [];

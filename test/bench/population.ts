@@ -14,11 +14,19 @@ import { inParallel, namespace } from './api-server.ts';
 const owner = 'alice';
 const atOnce = 16;
 const time = '2026-03-01T12:00:04Z';
-const message = 'Look at the failing test of the parser, find out since when it fails, and mend it without changing the test.';
+const message =
+  'Look at the failing test of the parser, find out since when it fails, and mend it without changing the test.';
 
-const is = (type: string, reason: string) => ({ type, status: 'True' as const, reason, message: 'So it is.', lastTransitionTime: time });
+const is = (type: string, reason: string) => ({
+  type,
+  status: 'True' as const,
+  reason,
+  message: 'So it is.',
+  lastTransitionTime: time,
+});
 
-export const newKey = async (client: HttpKubeClient): Promise<string> => (await issueKey({ client, namespace, owner })).key;
+export const newKey = async (client: HttpKubeClient): Promise<string> =>
+  (await issueKey({ client, namespace, owner })).key;
 
 export const addTemplate = (client: HttpKubeClient, where = namespace) =>
   client.create(sandboxTemplates, {
@@ -35,7 +43,13 @@ export const addTemplate = (client: HttpKubeClient, where = namespace) =>
   });
 
 /** A sandbox that runs, with its agent at this address. */
-export async function addSandbox(client: HttpKubeClient, name: string, podIP: string, agentPort: number, whose = owner): Promise<Sandbox> {
+export async function addSandbox(
+  client: HttpKubeClient,
+  name: string,
+  podIP: string,
+  agentPort: number,
+  whose = owner,
+): Promise<Sandbox> {
   await client.create(sandboxes, {
     apiVersion,
     kind: 'Sandbox',
@@ -58,8 +72,14 @@ export async function addSandbox(client: HttpKubeClient, name: string, podIP: st
   return client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' });
 }
 
-/** Conversations of one owner, all READY in sandboxes that run: the most that there is to say of each. Returns their ids. */
-export async function addConversations(client: HttpKubeClient, count: number): Promise<readonly string[]> {
+/**
+ * Conversations of one owner, all READY in sandboxes that run: the most that there is to say of
+ * each. Returns their ids.
+ */
+export async function addConversations(
+  client: HttpKubeClient,
+  count: number,
+): Promise<readonly string[]> {
   const began = Date.now();
   const ids = Array.from({ length: count }, (_, index) => newUuid(began + index));
   await inParallel(count, atOnce, async (index) => {
@@ -78,9 +98,18 @@ export async function addConversations(client: HttpKubeClient, count: number): P
       },
     });
     await addSandbox(client, sandboxName, `10.244.${(index >> 8) % 256}.${index % 256}`, 8000);
-    const statuses = ['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY'] as const;
+    const statuses = [
+      'WORKING',
+      'WAITING_FOR_SANDBOX',
+      'PREPARING_REPOSITORY',
+      'SETTING_UP_SKILLS',
+      'READY',
+    ] as const;
     const status = {
-      start: { status: 'READY' as const, transitions: statuses.map((passed) => ({ status: passed, time })) },
+      start: {
+        status: 'READY' as const,
+        transitions: statuses.map((passed) => ({ status: passed, time })),
+      },
       sandboxName,
       sandboxStatus: 'RUNNING' as const,
       executionStatus: 'running' as const,
@@ -94,10 +123,24 @@ export async function addConversations(client: HttpKubeClient, count: number): P
 }
 
 const printed = 'Cloning into the working tree...\nadded 312 packages in 4s\n'.repeat(20);
-const step = (name: string) => ({ name, state: 'done', startedAt: time, updatedAt: time, endedAt: time, exitCode: 0, output: printed });
+const step = (name: string) => ({
+  name,
+  state: 'done',
+  startedAt: time,
+  updatedAt: time,
+  endedAt: time,
+  exitCode: 0,
+  output: printed,
+});
 
-/** Conversations of one owner that have worked and were paused by it: each with its sandbox and a volume. */
-export async function addPausedConversations(client: HttpKubeClient, count: number): Promise<readonly string[]> {
+/**
+ * Conversations of one owner that have worked and were paused by it: each with its sandbox and a
+ * volume.
+ */
+export async function addPausedConversations(
+  client: HttpKubeClient,
+  count: number,
+): Promise<readonly string[]> {
   const ids = await addConversations(client, count);
   const template = await client.get(sandboxTemplates, namespace, 'default');
   await inParallel(count, atOnce, async (index) => {
@@ -105,13 +148,33 @@ export async function addPausedConversations(client: HttpKubeClient, count: numb
     const conversation = await client.get(conversations, namespace, id);
     const name = ownSandboxName(id);
     const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
-    const sandbox = await client.mergePatch(sandboxes, namespace, name, { metadata: { ownerReferences }, spec: { replicas: 0 } });
+    const sandbox = await client.mergePatch(sandboxes, namespace, name, {
+      metadata: { ownerReferences },
+      spec: { replicas: 0 },
+    });
     await client.create(persistentVolumeClaims, buildClaim(sandbox, template));
     const capacity = { storage: '1Gi' };
     const bound = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity };
-    await client.mergePatch(persistentVolumeClaims, namespace, name, { status: bound }, { subresource: 'status' });
-    const lived = { masterKeyId: '116bc2957062', agentKind: 'openhands', agentEpoch: 1, lastContainerID: `containerd://${id}${id}` };
-    await client.mergePatch(sandboxes, namespace, name, { status: lived }, { subresource: 'status' });
+    await client.mergePatch(
+      persistentVolumeClaims,
+      namespace,
+      name,
+      { status: bound },
+      { subresource: 'status' },
+    );
+    const lived = {
+      masterKeyId: '116bc2957062',
+      agentKind: 'openhands',
+      agentEpoch: 1,
+      lastContainerID: `containerd://${id}${id}`,
+    };
+    await client.mergePatch(
+      sandboxes,
+      namespace,
+      name,
+      { status: lived },
+      { subresource: 'status' },
+    );
     const start = { ...conversation.status?.start, steps: [step('clone'), step('setup')] };
     const status = { sandboxUID: sandbox.metadata.uid, agentEpoch: 1, start };
     await client.mergePatch(conversations, namespace, id, { status }, { subresource: 'status' });

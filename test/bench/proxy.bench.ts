@@ -9,7 +9,9 @@ import { measureBare, measurePart } from './gateway-load.ts';
 import { masterKey, startGateway } from './gateway-process.ts';
 import { addSandbox, addTemplate, newKey } from './population.ts';
 
-/** The built gateway between a client and an agent, each in a process of its own on the same cores. */
+/**
+ * The built gateway between a client and an agent, each in a process of its own on the same cores.
+ */
 const open = 2000;
 const atOnce = 50;
 const settleMs = 5000;
@@ -28,12 +30,25 @@ const sandbox = await addSandbox(server.client, 'sbx-1', '127.0.0.1', agentPort)
 const sessionKey = new SandboxKeys([masterKey]).sessionKey(sandbox.metadata.uid);
 const base = '/sandboxes/sbx-1/AGENT_SERVER';
 
-const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${sessionKey}\r\nAccept: application/json\r\n\r\n`;
+const request = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${sessionKey}\r\nAccept: application/json\r\n\r\n`;
 await measureBare('the agent without a proxy, 50 connections', agentPort, request('/'));
-const bareRate = await measureBare('through a bare proxy', Number(await bare.line()), request('/api/conversations/1'));
+const bareRate = await measureBare(
+  'through a bare proxy',
+  Number(await bare.line()),
+  request('/api/conversations/1'),
+);
 const first = await startGateway(server);
 try {
-  await measurePart(first, { what: 'GET through the proxy', request: request(`${base}/api/conversations/1`), atLeast: 5000 }, bareRate);
+  await measurePart(
+    first,
+    {
+      what: 'GET through the proxy',
+      request: request(`${base}/api/conversations/1`),
+      atLeast: 5000,
+    },
+    bareRate,
+  );
 } finally {
   await first.close();
 }
@@ -55,13 +70,15 @@ async function hold(text: string, expected: string): Promise<void> {
   while (!answer.includes(expected)) {
     const [chunk] = (await once(socket, 'data')) as [Buffer];
     answer += chunk.toString('latin1');
-    if (!answer.startsWith('HTTP/1.1 200') && !answer.startsWith('HTTP/1.1 101')) throw new Error(answer);
+    if (!answer.startsWith('HTTP/1.1 200') && !answer.startsWith('HTTP/1.1 101'))
+      throw new Error(answer);
   }
   socket.resume();
 }
 
 async function holdMany(text: string, expected: string): Promise<void> {
-  for (let count = 0; count < open; count += atOnce) await Promise.all(Array.from({ length: atOnce }, () => hold(text, expected)));
+  for (let count = 0; count < open; count += atOnce)
+    await Promise.all(Array.from({ length: atOnce }, () => hold(text, expected)));
 }
 
 report({ what: 'memory with nothing open', value: gateway.memoryMiB(), unit: 'MiB' });
@@ -79,4 +96,9 @@ await holdMany(
   'WORKING',
 );
 await delay(settleMs);
-report({ what: 'memory with 2,000 WebSockets and 2,000 stream-starts', value: gateway.memoryMiB(), unit: 'MiB', target: { atMost: 300 } });
+report({
+  what: 'memory with 2,000 WebSockets and 2,000 stream-starts',
+  value: gateway.memoryMiB(),
+  unit: 'MiB',
+  target: { atMost: 300 },
+});

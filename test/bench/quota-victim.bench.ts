@@ -8,21 +8,34 @@ import { Transport } from '../../packages/kube/src/transport.ts';
 import { Installation } from '../support/installation.ts';
 import { percentile, report } from './figure.ts';
 
-/** The built program under a full quota: from a newcomer's request until its victim's pod is gone, and until it is READY itself. */
+/**
+ * The built program under a full quota: from a newcomer's request until its victim's pod is gone,
+ * and until it is READY itself.
+ */
 const newcomers = 25;
 const limit = 5;
 const namespace = 'default';
 
 const up = await Installation.start();
 const { connection } = await loadConnection({ kubeconfig: up.kubeconfig });
-const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+const transport = new Transport({
+  connection,
+  clock: systemClock,
+  random: Math.random,
+  logger: silentLogger,
+});
 const client = new HttpKubeClient({ transport });
 const done = new AbortController();
 
 /** Called with the name of every pod that goes. */
 let podGone: (name: string) => void = () => undefined;
 async function follow(resourceVersion: string): Promise<void> {
-  for await (const event of client.watch(pods, { namespace, resourceVersion, timeoutSeconds: 600, signal: done.signal })) {
+  for await (const event of client.watch(pods, {
+    namespace,
+    resourceVersion,
+    timeoutSeconds: 600,
+    signal: done.signal,
+  })) {
     if (event.type === 'DELETED') podGone(event.object.metadata.name);
   }
 }
@@ -45,9 +58,22 @@ async function measure(what: string, message: string): Promise<void> {
     gone.push(performance.now() - began);
     await start;
   }
-  report({ what: `POST to the victim's pod gone, ${what}, p50 of ${newcomers}`, value: percentile(gone, 0.5), unit: 'ms' });
-  report({ what: `POST to the victim's pod gone, ${what}, slowest`, value: Math.max(...gone), unit: 'ms', target: { atMost: 3000 } });
-  report({ what: `POST to the newcomer's READY, ${what}, p50`, value: percentile(readyAfter, 0.5), unit: 'ms' });
+  report({
+    what: `POST to the victim's pod gone, ${what}, p50 of ${newcomers}`,
+    value: percentile(gone, 0.5),
+    unit: 'ms',
+  });
+  report({
+    what: `POST to the victim's pod gone, ${what}, slowest`,
+    value: Math.max(...gone),
+    unit: 'ms',
+    target: { atMost: 3000 },
+  });
+  report({
+    what: `POST to the newcomer's READY, ${what}, p50`,
+    value: percentile(readyAfter, 0.5),
+    unit: 'ms',
+  });
 }
 
 try {

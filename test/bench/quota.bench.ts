@@ -11,16 +11,28 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { conditionUpdate, setConditions } from '../../src/resources/conditions.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
-import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
+import type {
+  ConversationQuota,
+  ConversationQuotaSpec,
+} from '../../src/resources/conversation-quota.ts';
 import type { Pod } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import type { ObjectMeta } from '../../packages/kube/src/object.ts';
-import { resumeRequestedAnnotation, SandboxCondition, slotTaken, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
+import {
+  resumeRequestedAnnotation,
+  SandboxCondition,
+  slotTaken,
+  type Sandbox,
+  type SandboxState,
+} from '../../src/resources/sandbox.ts';
 import { percentile, report } from './figure.ts';
 import { sandboxText } from './sandbox-text.ts';
 
-/** The quotas of one namespace: what a decision costs, from a change until what follows from it is handed to the client. */
+/**
+ * The quotas of one namespace: what a decision costs, from a change until what follows from it is
+ * handed to the client.
+ */
 const sandboxCount = 100_000;
 const ownerCount = 10_000;
 const activePerOwner = 5;
@@ -43,7 +55,8 @@ function* numbers(count: number): Generator<number, void, undefined> {
 /** Ten of each owner: five run, three were paused by the quota, two by their owner. */
 function aSandbox(index: number): Sandbox {
   const object = JSON.parse(sandboxText(index, index + 1)) as Sandbox;
-  const { managedFields: _fields, ...metadata } = object.metadata as Sandbox['metadata'] & Pick<ObjectMeta, 'managedFields'>;
+  const { managedFields: _fields, ...metadata } = object.metadata as Sandbox['metadata'] &
+    Pick<ObjectMeta, 'managedFields'>;
   const place = Math.floor(index / ownerCount);
   const runs = place < activePerOwner;
   const time = timeOf(pick(86_400));
@@ -62,7 +75,12 @@ function aConversation({ metadata, spec }: Sandbox, index: number): CachedConver
   return {
     apiVersion,
     kind: 'Conversation',
-    metadata: { ...metadata, name: made?.name ?? '', uid: made?.uid ?? '', resourceVersion: String(index + 1) },
+    metadata: {
+      ...metadata,
+      name: made?.name ?? '',
+      uid: made?.uid ?? '',
+      resourceVersion: String(index + 1),
+    },
     spec: { owner: spec.owner, templateName: 'default' },
     ...{ storedBytes: 500, firstWords: '', lacksSteps: false },
     status: {
@@ -74,17 +92,42 @@ function aConversation({ metadata, spec }: Sandbox, index: number): CachedConver
   };
 }
 
-const aQuota = (name: string, spec: Partial<ConversationQuotaSpec>, generation = 1): ConversationQuota => ({
+const aQuota = (
+  name: string,
+  spec: Partial<ConversationQuotaSpec>,
+  generation = 1,
+): ConversationQuota => ({
   apiVersion,
   kind: 'ConversationQuota',
-  metadata: { name, namespace, uid: name, resourceVersion: nextVersion(), generation, creationTimestamp: timeOf(0) },
-  spec: { scope: 'Owner', limit: activePerOwner, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All', ...spec },
+  metadata: {
+    name,
+    namespace,
+    uid: name,
+    resourceVersion: nextVersion(),
+    generation,
+    creationTimestamp: timeOf(0),
+  },
+  spec: {
+    scope: 'Owner',
+    limit: activePerOwner,
+    onExceeded: 'PauseOldest',
+    minActiveSeconds: 0,
+    autoResume: 'All',
+    ...spec,
+  },
 });
 
 const template: SandboxTemplate = {
   apiVersion,
   kind: 'SandboxTemplate',
-  metadata: { name: 'default', namespace, uid: 'template', resourceVersion: '1', generation: 1, creationTimestamp: timeOf(0) },
+  metadata: {
+    name: 'default',
+    namespace,
+    uid: 'template',
+    resourceVersion: '1',
+    generation: 1,
+    creationTimestamp: timeOf(0),
+  },
   spec: {
     podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
     agent: { port: 8000, workingDir: '/workspace' },
@@ -95,14 +138,20 @@ const template: SandboxTemplate = {
 };
 
 const stores = {
-  sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`] }),
-  conversations: new IndexedStore<CachedConversation>({ [bySandbox]: ({ status }) => [`${namespace}/${status?.sandboxName ?? ''}`] }),
+  sandboxes: new IndexedStore<Sandbox>({
+    [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
+  }),
+  conversations: new IndexedStore<CachedConversation>({
+    [bySandbox]: ({ status }) => [`${namespace}/${status?.sandboxName ?? ''}`],
+  }),
   templates: new IndexedStore<SandboxTemplate>(),
   quotas: new IndexedStore<ConversationQuota>(),
   pods: new IndexedStore<Pod>(),
 };
 
-/** Of this thread, in milliseconds: what one core has to do, whatever else the machine is busy with. */
+/**
+ * Of this thread, in milliseconds: what one core has to do, whatever else the machine is busy with.
+ */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
@@ -125,9 +174,16 @@ function mark(): void {
 function patched(path: string, body: unknown): Sandbox {
   const name = path.split('/').at(-2) ?? '';
   const known = stores.sandboxes.get(namespace, name);
-  const status = (body as readonly { readonly path: string; readonly value: unknown }[]).find((operation) => operation.path === '/status');
-  if (known === undefined || status === undefined) throw new Error(`a status of ${name} was not expected`);
-  return { ...known, metadata: { ...known.metadata, resourceVersion: nextVersion() }, status: status.value as SandboxState };
+  const status = (body as readonly { readonly path: string; readonly value: unknown }[]).find(
+    (operation) => operation.path === '/status',
+  );
+  if (known === undefined || status === undefined)
+    throw new Error(`a status of ${name} was not expected`);
+  return {
+    ...known,
+    metadata: { ...known.metadata, resourceVersion: nextVersion() },
+    status: status.value as SandboxState,
+  };
 }
 
 /** The API server: it answers at once. */
@@ -141,7 +197,8 @@ const transport: Pick<Transport, 'call' | 'stream'> = {
       mark();
       return Promise.resolve(stored);
     }
-    if (verb !== 'list') return Promise.reject(new Error(`${verb} of ${resource} was not expected`));
+    if (verb !== 'list')
+      return Promise.reject(new Error(`${verb} of ${resource} was not expected`));
     if (resource !== 'sandboxes') {
       const items = resource === 'conversationquotas' ? stores.quotas.list() : [];
       return Promise.resolve({ metadata: { resourceVersion: '1' }, items });
@@ -155,7 +212,14 @@ const transport: Pick<Transport, 'call' | 'stream'> = {
 };
 const client = new HttpKubeClient({ transport });
 
-const options = { client, stores, namespace, clock: systemClock, logger: silentLogger, metrics: createMetrics() };
+const options = {
+  client,
+  stores,
+  namespace,
+  clock: systemClock,
+  logger: silentLogger,
+  metrics: createMetrics(),
+};
 const newAdmission = (): AdmissionCache =>
   new AdmissionCache({
     ...options,
@@ -166,7 +230,10 @@ const newAdmission = (): AdmissionCache =>
   });
 const { signal } = new AbortController();
 const decide = (cache: AdmissionCache) =>
-  new AdmissionReconciler({ ...options, cache, events: { record: () => undefined } }).reconcile({ namespace, name: '' }, signal);
+  new AdmissionReconciler({ ...options, cache, events: { record: () => undefined } }).reconcile(
+    { namespace, name: '' },
+    signal,
+  );
 
 /** A change that a watch shows. */
 function changed(admission: AdmissionCache, sandbox: Sandbox): void {
@@ -176,14 +243,23 @@ function changed(admission: AdmissionCache, sandbox: Sandbox): void {
   admission.observe(next);
 }
 
-/** Decides, and lets the node obey: what is admitted runs, what is not has no pod any more. Until nothing follows. */
+/**
+ * Decides, and lets the node obey: what is admitted runs, what is not has no pod any more. Until
+ * nothing follows.
+ */
 async function settle(admission: AdmissionCache): Promise<void> {
   await decide(admission);
   for (let sandbox = written.shift(); sandbox !== undefined; sandbox = written.shift()) {
     stores.sandboxes.set(sandbox);
     admission.observe(sandbox);
-    const admitted = sandbox.status?.conditions?.some(({ type, status }) => type === SandboxCondition.admitted && status === 'True');
-    if (slotTaken(sandbox) && (admitted === true ? sandbox.status?.replicas === 1 : sandbox.status?.replicas === 0)) continue;
+    const admitted = sandbox.status?.conditions?.some(
+      ({ type, status }) => type === SandboxCondition.admitted && status === 'True',
+    );
+    if (
+      slotTaken(sandbox) &&
+      (admitted === true ? sandbox.status?.replicas === 1 : sandbox.status?.replicas === 0)
+    )
+      continue;
     if (!slotTaken(sandbox)) continue;
     changed(admission, {
       ...sandbox,
@@ -204,11 +280,18 @@ const scaled = (sandbox: Sandbox, replicas: 0 | 1): Sandbox => ({
 });
 const askedFor = (sandbox: Sandbox): Sandbox => ({
   ...sandbox,
-  metadata: { ...sandbox.metadata, annotations: { [resumeRequestedAnnotation]: new Date().toISOString() } },
+  metadata: {
+    ...sandbox.metadata,
+    annotations: { [resumeRequestedAnnotation]: new Date().toISOString() },
+  },
 });
 
 const ownQuotas = new Map<string, number>();
-function setQuota(admission: AdmissionCache, name: string, spec: Partial<ConversationQuotaSpec>): void {
+function setQuota(
+  admission: AdmissionCache,
+  name: string,
+  spec: Partial<ConversationQuotaSpec>,
+): void {
   const generation = (ownQuotas.get(name) ?? 1) + 1;
   ownQuotas.set(name, generation);
   const quota = aQuota(name, spec, generation);
@@ -223,7 +306,10 @@ async function somethingHappens(admission: AdmissionCache): Promise<void> {
   if (sandbox === undefined) throw new Error('it is gone');
   const dice = random();
   if (dice < 0.02) {
-    setQuota(admission, `for-${sandbox.spec.owner}`, { owner: sandbox.spec.owner, limit: 3 + pick(4) });
+    setQuota(admission, `for-${sandbox.spec.owner}`, {
+      owner: sandbox.spec.owner,
+      limit: 3 + pick(4),
+    });
   } else if (sandbox.spec.replicas === 0) {
     changed(admission, scaled(sandbox, 1));
   } else if (!slotTaken(sandbox)) {
@@ -234,10 +320,17 @@ async function somethingHappens(admission: AdmissionCache): Promise<void> {
     const seen = stores.sandboxes.get(namespace, sandbox.metadata.name) ?? sandbox;
     changed(admission, { ...seen, status: { ...seen.status, replicas: 0 } });
   } else {
-    const [conversation] = stores.conversations.byIndex(bySandbox, `${namespace}/${sandbox.metadata.name}`);
+    const [conversation] = stores.conversations.byIndex(
+      bySandbox,
+      `${namespace}/${sandbox.metadata.name}`,
+    );
     if (conversation === undefined) throw new Error('it has no conversation');
-    const executionStatus = conversation.status?.executionStatus === 'running' ? 'finished' : 'running';
-    const next: CachedConversation = { ...conversation, status: { ...conversation.status, executionStatus } };
+    const executionStatus =
+      conversation.status?.executionStatus === 'running' ? 'finished' : 'running';
+    const next: CachedConversation = {
+      ...conversation,
+      status: { ...conversation.status, executionStatus },
+    };
     stores.conversations.set(next);
     mark();
     admission.observeConversation(next);
@@ -246,10 +339,15 @@ async function somethingHappens(admission: AdmissionCache): Promise<void> {
 }
 
 function pagesOf(all: readonly Sandbox[]): readonly string[] {
-  return [...numbers(Math.ceil(all.length / pageSize))].map((page) => JSON.stringify(all.slice(page * pageSize, (page + 1) * pageSize)));
+  return [...numbers(Math.ceil(all.length / pageSize))].map((page) =>
+    JSON.stringify(all.slice(page * pageSize, (page + 1) * pageSize)),
+  );
 }
 
-/** As the operator does it: a list, then what its caches tell. Milliseconds of CPU until the first decision is sent. */
+/**
+ * As the operator does it: a list, then what its caches tell. Milliseconds of CPU until the first
+ * decision is sent.
+ */
 async function restartMs(): Promise<{ readonly cpu: number; readonly wall: number }> {
   pages = pagesOf(stores.sandboxes.list());
   globalThis.gc?.();
@@ -261,7 +359,8 @@ async function restartMs(): Promise<{ readonly cpu: number; readonly wall: numbe
   await admission.seed();
   for (const quota of stores.quotas.list()) admission.observeQuota(quota);
   for (const sandbox of stores.sandboxes.list()) admission.observe(sandbox);
-  for (const conversation of stores.conversations.list()) admission.observeConversation(conversation);
+  for (const conversation of stores.conversations.list())
+    admission.observeConversation(conversation);
   for (const known of stores.templates.list()) admission.observeTemplate(known);
   const ready = { cpu: cpuMs() - from, wall: performance.now() - wallFrom };
   mark();
@@ -290,14 +389,31 @@ elapsed = [];
 const beforeAll = cpuMs();
 for (let round = 0; round < rounds; round++) await somethingHappens(admission);
 const decisions = `of ${samples.length.toLocaleString('en')} decisions, ${sandboxCount.toLocaleString('en')} sandboxes of ${ownerCount.toLocaleString('en')} owners`;
-report({ what: `p99 ${decisions}`, value: percentile(samples, 0.99), unit: 'ms of CPU', target: { atMost: 5 } });
-report({ what: 'the same by the clock, whatever else the machine does', value: percentile(elapsed, 0.99), unit: 'ms' });
+report({
+  what: `p99 ${decisions}`,
+  value: percentile(samples, 0.99),
+  unit: 'ms of CPU',
+  target: { atMost: 5 },
+});
+report({
+  what: 'the same by the clock, whatever else the machine does',
+  value: percentile(elapsed, 0.99),
+  unit: 'ms',
+});
 report({ what: 'p50 of those', value: percentile(elapsed, 0.5) * 1000, unit: 'µs' });
-report({ what: 'everything together, for each of them', value: ((cpuMs() - beforeAll) / samples.length) * 1000, unit: 'µs of CPU' });
+report({
+  what: 'everything together, for each of them',
+  value: ((cpuMs() - beforeAll) / samples.length) * 1000,
+  unit: 'µs of CPU',
+});
 report({ what: 'slowest of those', value: Math.max(...samples), unit: 'ms of CPU' });
 
 /** The one decision that finds other rules, and all that follow from it. */
-async function changeOf(what: string, name: string, spec: Partial<ConversationQuotaSpec>): Promise<void> {
+async function changeOf(
+  what: string,
+  name: string,
+  spec: Partial<ConversationQuotaSpec>,
+): Promise<void> {
   samples = [];
   setQuota(admission, name, spec);
   await settle(admission);
@@ -309,7 +425,12 @@ async function changeOf(what: string, name: string, spec: Partial<ConversationQu
     unit: 'ms of CPU',
   });
   if (length > 1)
-    report({ what: '  p99 of those that follow', value: percentile(samples.slice(1), 0.99), unit: 'ms of CPU', target: { atMost: 5 } });
+    report({
+      what: '  p99 of those that follow',
+      value: percentile(samples.slice(1), 0.99),
+      unit: 'ms of CPU',
+      target: { atMost: 5 },
+    });
 }
 const cap = ownerCount * activePerOwner;
 const changes: number[] = [];
@@ -320,9 +441,17 @@ for (let round = 0; round < 200; round++) {
   await settle(admission);
   changes.push(samples[0] ?? cpuMs() - began);
 }
-report({ what: "p99 of the first decision after a change of one owner's quota", value: percentile(changes, 0.99), unit: 'ms of CPU' });
+report({
+  what: "p99 of the first decision after a change of one owner's quota",
+  value: percentile(changes, 0.99),
+  unit: 'ms of CPU',
+});
 await changeOf('cap on all owners raised', 'all', { scope: 'Namespace', limit: cap + 1000 });
-await changeOf('its policy changed', 'all', { scope: 'Namespace', limit: cap + 1000, onExceeded: 'PauseLongestIdle' });
+await changeOf('its policy changed', 'all', {
+  scope: 'Namespace',
+  limit: cap + 1000,
+  onExceeded: 'PauseLongestIdle',
+});
 await changeOf('it lowered by a fifth', 'all', {
   scope: 'Namespace',
   limit: cap * 0.8,
@@ -340,8 +469,13 @@ const quotaStatus = new QuotaStatusReconciler({
   limits: admission.limits,
 });
 const beforeStatus = cpuMs();
-for (let round = 0; round < 20; round++) await quotaStatus.reconcile({ namespace, name: 'default' }, signal);
-report({ what: `status of the default, over all owners`, value: (cpuMs() - beforeStatus) / 20, unit: 'ms of CPU' });
+for (let round = 0; round < 20; round++)
+  await quotaStatus.reconcile({ namespace, name: 'default' }, signal);
+report({
+  what: `status of the default, over all owners`,
+  value: (cpuMs() - beforeStatus) / 20,
+  unit: 'ms of CPU',
+});
 
 const restarts: Awaited<ReturnType<typeof restartMs>>[] = [];
 for (const sandbox of stores.sandboxes
@@ -352,7 +486,8 @@ for (const sandbox of stores.sandboxes
   stores.sandboxes.set({ ...asking, metadata: { ...metadata, resourceVersion: nextVersion() } });
   restarts.push(await restartMs());
 }
-const median = (of: (restart: (typeof restarts)[number]) => number): number => percentile(restarts.map(of), 0.5) / 1000;
+const median = (of: (restart: (typeof restarts)[number]) => number): number =>
+  percentile(restarts.map(of), 0.5) / 1000;
 report({
   what: 'restart, from filled caches over a list to the first decision sent',
   value: median(({ wall }) => wall),

@@ -5,7 +5,10 @@ import { startChild } from './child.ts';
 import { report, type Taken } from './figure.ts';
 import { imageFlags } from './image.ts';
 
-/** How soon a fresh process is ready with 10,000 conversations that have a message of 256 KiB each, and in how much memory. */
+/**
+ * How soon a fresh process is ready with 10,000 conversations that have a message of 256 KiB each,
+ * and in how much memory.
+ */
 const count = Number(process.env['OBJECTS'] ?? 10_000);
 const messageBytes = 262_144;
 /** As a container of 512 MiB that leaves room for what is not in the heap. */
@@ -22,7 +25,10 @@ writeFileSync(
   kubeconfig,
   JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'bench' },
-    clusters: named('cluster', { server: `http://127.0.0.1:${await server.line()}`, 'insecure-skip-tls-verify': true }),
+    clusters: named('cluster', {
+      server: `http://127.0.0.1:${await server.line()}`,
+      'insecure-skip-tls-verify': true,
+    }),
     users: named('user', { token: 'a-token' }),
     contexts: named('context', { cluster: 'bench', user: 'bench' }),
   }),
@@ -36,7 +42,12 @@ for (const process of ['operator', 'gateway']) {
     const what = `${process}: ready with ${count.toLocaleString('en')} conversations of 256 KiB`;
     report({ what, value: (performance.now() - began) / 1000, unit: 's', target: { atMost: 10 } });
     report({ what: `${process}: processor time until then`, value: processorSeconds, unit: 's' });
-    report({ what: `${process}: memory until then, at its maximum`, value: maxMiB, unit: 'MiB', target: { atMost: 512 } });
+    report({
+      what: `${process}: memory until then, at its maximum`,
+      value: maxMiB,
+      unit: 'MiB',
+      target: { atMost: 512 },
+    });
   } finally {
     await child.close();
   }

@@ -50,9 +50,15 @@ const transport: Pick<Transport, 'call' | 'stream'> = {
   call: ({ path }) => {
     const from = Number(new URL(path, 'http://localhost').searchParams.get('continue') ?? 0);
     const to = Math.min(from + pageSize, objects);
-    const items = Array.from({ length: to - from }, (_, index) => sandboxText(from + index, from + index + 1)).join(',');
+    const items = Array.from({ length: to - from }, (_, index) =>
+      sandboxText(from + index, from + index + 1),
+    ).join(',');
     const next = to < objects ? `,"continue":"${to}"` : '';
-    return Promise.resolve(JSON.parse(`{"metadata":{"resourceVersion":"${objects}"${next}},"items":[${items}]}`) as unknown);
+    return Promise.resolve(
+      JSON.parse(
+        `{"metadata":{"resourceVersion":"${objects}"${next}},"items":[${items}]}`,
+      ) as unknown,
+    );
   },
   stream: ({ signal }) => Promise.resolve(bytes.until(signal)),
 };
@@ -82,12 +88,16 @@ function chunksOf(events: readonly string[]): readonly Uint8Array[] {
 function parsedEvents(events: readonly string[]): readonly WatchEvent<Sandbox>[] {
   return events.map((text) => {
     const { type, object } = JSON.parse(text) as { type: 'MODIFIED'; object: Sandbox };
-    const { managedFields, ...metadata } = object.metadata as Sandbox['metadata'] & Pick<ObjectMeta, 'managedFields'>;
+    const { managedFields, ...metadata } = object.metadata as Sandbox['metadata'] &
+      Pick<ObjectMeta, 'managedFields'>;
     return { type, object: { ...object, metadata } };
   });
 }
 
-/** Of all threads, in microseconds: what one core has to do, the collection of garbage too, whatever else the machine is busy with. */
+/**
+ * Of all threads, in microseconds: what one core has to do, the collection of garbage too, whatever
+ * else the machine is busy with.
+ */
 function cpuTime(): number {
   const { user, system } = process.cpuUsage();
   return user + system;
@@ -103,7 +113,11 @@ const runtime = { clock: systemClock, random: Math.random, logger: silentLogger 
 /** The operator's cache of Sandboxes, and a handler that fills a queue. */
 async function startCache(client: HttpKubeClient) {
   const { sandboxes } = createCaches({ client, namespace: 'agents', ...runtime });
-  const controller = new Controller({ name: 'bench', reconcile: () => Promise.resolve(undefined), ...runtime });
+  const controller = new Controller({
+    name: 'bench',
+    reconcile: () => Promise.resolve(undefined),
+    ...runtime,
+  });
   let left = 0;
   let done: () => void = () => undefined;
   sandboxes.start();
@@ -160,8 +174,17 @@ const median = {
   json: percentile(rates.json, 0.5),
 };
 const target = { atLeast: 100_000 };
-report({ what: 'parsed events to store, index, schema check and handler', value: median.parsed, unit: '/s', target });
+report({
+  what: 'parsed events to store, index, schema check and handler',
+  value: median.parsed,
+  unit: '/s',
+  target,
+});
 report({ what: 'the same from the bytes of a socket on', value: median.bytes, unit: '/s', target });
 report({ what: 'JSON.parse alone of these events', value: median.json, unit: '/s' });
-report({ what: 'from bytes to store takes as long as JSON.parse alone', value: median.json / median.bytes, unit: 'times' });
+report({
+  what: 'from bytes to store takes as long as JSON.parse alone',
+  value: median.json / median.bytes,
+  unit: 'times',
+});
 report({ what: 'bytes of one event', value: sandboxText(1, 1).length, unit: 'B' });

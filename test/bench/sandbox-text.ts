@@ -3,11 +3,25 @@ const createdAt = '2026-03-01T12:00:00Z';
 const runningSince = '2026-03-01T12:00:04.376Z';
 
 /** The keys in the order in which an API server writes them. */
-const fields = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [`f:${name}`, {}]));
+const fields = (...names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [`f:${name}`, {}]));
 const ownFields = (...names: readonly string[]) => ({ '.': {}, ...fields(...names) });
-const conditionFields = ownFields('lastTransitionTime', 'message', 'observedGeneration', 'reason', 'status', 'type');
+const conditionFields = ownFields(
+  'lastTransitionTime',
+  'message',
+  'observedGeneration',
+  'reason',
+  'status',
+  'type',
+);
 
-const condition = (type: string, status: boolean, reason: string, message: string, lastTransitionTime = runningSince) => ({
+const condition = (
+  type: string,
+  status: boolean,
+  reason: string,
+  message: string,
+  lastTransitionTime = runningSince,
+) => ({
   lastTransitionTime,
   message,
   observedGeneration: 1,
@@ -38,9 +52,23 @@ const managedFields = (ownerUid: string) => [
         ...fields('activeSinceTime', 'agentPort'),
         'f:conditions': {
           '.': {},
-          ...Object.fromEntries(['Admitted', 'AgentReady', 'Ready'].map((type) => [`k:{"type":"${type}"}`, conditionFields])),
+          ...Object.fromEntries(
+            ['Admitted', 'AgentReady', 'Ready'].map((type) => [
+              `k:{"type":"${type}"}`,
+              conditionFields,
+            ]),
+          ),
         },
-        ...fields('containerID', 'lastContainerID', 'masterKeyId', 'message', 'observedGeneration', 'phase', 'podIP', 'podName'),
+        ...fields(
+          'containerID',
+          'lastContainerID',
+          'masterKeyId',
+          'message',
+          'observedGeneration',
+          'phase',
+          'podIP',
+          'podName',
+        ),
         ...fields('podUID', 'reason', 'replicas', 'selector'),
       },
     },
@@ -52,8 +80,9 @@ const managedFields = (ownerUid: string) => [
 ];
 
 /**
- * A Sandbox of a conversation, field by field as kube-apiserver 1.34 sends one that our controllers have written, `managedFields`
- * too. Its agent answers in the first, third, … hundred thousand versions and does not in the others.
+ * A Sandbox of a conversation, field by field as kube-apiserver 1.34 sends one that our controllers
+ * have written, `managedFields` too. Its agent answers in the first, third, … hundred thousand
+ * versions and does not in the others.
  */
 export function sandboxText(index: number, resourceVersion: number): string {
   const ready = Math.floor(resourceVersion / 100_000) % 2 === 0;
@@ -62,7 +91,8 @@ export function sandboxText(index: number, resourceVersion: number): string {
   const message = ready ? 'The agent answers.' : 'The agent does not answer.';
   const id = `01a1fcd17ec57272bf19${String(index).padStart(12, '0')}`;
   const name = `sbx-${id}`;
-  const uuid = (first: string) => `${first}26dcb8-c9b7-46bf-af75-${String(index).padStart(12, '0')}`;
+  const uuid = (first: string) =>
+    `${first}26dcb8-c9b7-46bf-af75-${String(index).padStart(12, '0')}`;
   const containerID = `containerd://${id}${id}`;
   return JSON.stringify({
     apiVersion,
@@ -73,7 +103,9 @@ export function sandboxText(index: number, resourceVersion: number): string {
       managedFields: managedFields(uuid('c0')),
       name,
       namespace: 'agents',
-      ownerReferences: [{ apiVersion, controller: true, kind: 'Conversation', name: id, uid: uuid('c0') }],
+      ownerReferences: [
+        { apiVersion, controller: true, kind: 'Conversation', name: id, uid: uuid('c0') },
+      ],
       resourceVersion: String(resourceVersion),
       uid: uuid('a3'),
     },

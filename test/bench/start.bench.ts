@@ -7,7 +7,10 @@ import { sandboxes } from '../../src/resources/sandbox.ts';
 import { connectTo, inParallel, namespace, openApiServer } from './api-server.ts';
 import { report } from './figure.ts';
 
-/** A process that finds so many objects: when has it reconciled each once? Against KUBECONFIG where there is one. */
+/**
+ * A process that finds so many objects: when has it reconciled each once? Against KUBECONFIG where
+ * there is one.
+ */
 const count = Number(process.env['OBJECTS'] ?? 50_000);
 const server = await openApiServer();
 await inParallel(count, 16, (index) =>
@@ -22,7 +25,12 @@ await inParallel(count, 16, (index) =>
 const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
 const began = performance.now();
 const fresh = connectTo(server.connection);
-const reflector = new Reflector({ client: fresh.client, resource: sandboxes, namespace, ...runtime });
+const reflector = new Reflector({
+  client: fresh.client,
+  resource: sandboxes,
+  namespace,
+  ...runtime,
+});
 const left = new Set(Array.from({ length: count }, (_, index) => `sandbox-${index}`));
 const all = Promise.withResolvers<undefined>();
 const controller = new Controller({
@@ -35,7 +43,9 @@ const controller = new Controller({
     return Promise.resolve(undefined);
   },
 });
-reflector.addHandler({ added: ({ metadata: { name } }) => controller.enqueue({ namespace, name }) });
+reflector.addHandler({
+  added: ({ metadata: { name } }) => controller.enqueue({ namespace, name }),
+});
 reflector.start();
 await reflector.synced();
 const listedMs = performance.now() - began;
@@ -44,7 +54,12 @@ await all.promise;
 const doneMs = performance.now() - began;
 const what = `${count.toLocaleString('en')} objects of ${server.name}`;
 report({ what: `${what} listed`, value: listedMs / 1000, unit: 's' });
-report({ what: `${what} first reconciled`, value: doneMs / 1000, unit: 's', target: { atMost: (10 * count) / 50_000 } });
+report({
+  what: `${what} first reconciled`,
+  value: doneMs / 1000,
+  unit: 's',
+  target: { atMost: (10 * count) / 50_000 },
+});
 await controller.stop();
 await reflector.stop();
 await fresh.close();

@@ -12,8 +12,9 @@ import { inParallel } from './api-server.ts';
 import { percentile, report } from './figure.ts';
 
 /**
- * 200 conversations that run in the reference agent, the operator and a gateway in processes of their own: what following them costs
- * the operator, and how long a change takes until a client sees it. Each run waits for a FIFO, so that it ends when the bench says so.
+ * 200 conversations that run in the reference agent, the operator and a gateway in processes of
+ * their own: what following them costs the operator, and how long a change takes until a client
+ * sees it. Each run waits for a FIFO, so that it ends when the bench says so.
  */
 const runs = Number(process.env['RUNS'] ?? 200);
 const changes = 60;
@@ -24,7 +25,11 @@ const quietMs = 30_000;
 const clockTicksPerSecond = 100;
 /** Of a process of the reference agent, with the shell of its run. */
 const agentBytes = 60 * 1024 * 1024;
-const lease = { LEASE_DURATION_SECONDS: '15', LEASE_RENEW_DEADLINE_SECONDS: '10', LEASE_RETRY_PERIOD_SECONDS: '2' };
+const lease = {
+  LEASE_DURATION_SECONDS: '15',
+  LEASE_RENEW_DEADLINE_SECONDS: '10',
+  LEASE_RETRY_PERIOD_SECONDS: '2',
+};
 
 interface Part {
   readonly name: string;
@@ -35,9 +40,24 @@ interface Part {
 
 const parts: readonly Part[] = [
   { name: `${runs} runs, 10 a sandbox, webhooks`, perSandbox: 10, webhooks: true, atMostMs: 1000 },
-  { name: `${runs} runs, 10 a sandbox, no webhooks`, perSandbox: 10, webhooks: false, atMostMs: 5000 },
-  { name: `${runs} runs, each in a process of its own, webhooks`, perSandbox: 1, webhooks: true, atMostMs: 1000 },
-  { name: `${runs} runs, each in a process of its own, no webhooks`, perSandbox: 1, webhooks: false, atMostMs: 5000 },
+  {
+    name: `${runs} runs, 10 a sandbox, no webhooks`,
+    perSandbox: 10,
+    webhooks: false,
+    atMostMs: 5000,
+  },
+  {
+    name: `${runs} runs, each in a process of its own, webhooks`,
+    perSandbox: 1,
+    webhooks: true,
+    atMostMs: 1000,
+  },
+  {
+    name: `${runs} runs, each in a process of its own, no webhooks`,
+    perSandbox: 1,
+    webhooks: false,
+    atMostMs: 5000,
+  },
 ];
 
 /** Seconds of processor that the process has used so far. */
@@ -63,7 +83,15 @@ async function measure({ name, perSandbox, webhooks, atMostMs }: Part): Promise<
     up.addOperator(operator, { ...lease, METRICS_PORT: String(metricsPort) });
     const pid = up.pidOf(operator);
     const limit = JSON.stringify({ spec: { limit: runs, maxSandboxes: runs } });
-    await kubectl(up.kubeconfig, ['patch', 'conversationquotas', 'default', '--type', 'merge', '-p', limit]);
+    await kubectl(up.kubeconfig, [
+      'patch',
+      'conversationquotas',
+      'default',
+      '--type',
+      'merge',
+      '-p',
+      limit,
+    ]);
 
     const message = (index: number) => `\`\`\`sh\ncat ${fifo(index)}\n\`\`\``;
     const begin = async (index: number, more: object = {}) => {
@@ -81,27 +109,50 @@ async function measure({ name, perSandbox, webhooks, atMostMs }: Part): Promise<
     });
     const first = runs / perSandbox;
     await inParallel(runs - first, 8, async (index) => {
-      ids.set(first + index, (await begin(first + index, { sandbox_id: sandboxes[index % first] })).id);
+      ids.set(
+        first + index,
+        (await begin(first + index, { sandbox_id: sandboxes[index % first] })).id,
+      );
     });
     const idOf = (index: number): string => ids.get(index) ?? '';
-    for (let index = 0; index < runs; index++) await user.reaches(idOf(index), { execution_status: 'running' }, 60_000);
+    for (let index = 0; index < runs; index++)
+      await user.reaches(idOf(index), { execution_status: 'running' }, 60_000);
 
     const statusWrites = async () => {
       const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      const lines = text.split('\n').filter((line) => line.includes('kube_api_calls_total{') && line.includes('verb="patch"'));
-      return lines.filter((line) => line.includes('"conversations')).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
+      const lines = text
+        .split('\n')
+        .filter((line) => line.includes('kube_api_calls_total{') && line.includes('verb="patch"'));
+      return lines
+        .filter((line) => line.includes('"conversations'))
+        .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
     };
     const during = async (work: () => Promise<unknown>) => {
-      const before = { seconds: processorSeconds(pid), writes: await statusWrites(), at: performance.now() };
+      const before = {
+        seconds: processorSeconds(pid),
+        writes: await statusWrites(),
+        at: performance.now(),
+      };
       await work();
-      const share = ((processorSeconds(pid) - before.seconds) * 100_000) / (performance.now() - before.at);
+      const share =
+        ((processorSeconds(pid) - before.seconds) * 100_000) / (performance.now() - before.at);
       return { share, writes: (await statusWrites()) - before.writes };
     };
 
     await delay(calmMs);
     const quiet = await during(() => delay(quietMs));
-    report({ what: `${name}: operator's processor, nothing changes`, value: quiet.share, unit: '% of one', target: { atMost: 5 } });
-    report({ what: `${name}: status writes in ${quietMs / 1000} s then`, value: quiet.writes, unit: 'writes', target: { atMost: 0 } });
+    report({
+      what: `${name}: operator's processor, nothing changes`,
+      value: quiet.share,
+      unit: '% of one',
+      target: { atMost: 5 },
+    });
+    report({
+      what: `${name}: status writes in ${quietMs / 1000} s then`,
+      value: quiet.writes,
+      unit: 'writes',
+      target: { atMost: 0 },
+    });
 
     const seenAt = new Map<number, number>();
     const waiting = new Set<number>();
@@ -110,9 +161,15 @@ async function measure({ name, perSandbox, webhooks, atMostMs }: Part): Promise<
       while (!state.isOver || waiting.size > 0) {
         const asked = [...waiting];
         if (asked.length > 0) {
-          const { body } = await user.call('GET', `/api/v1/app-conversations?ids=${asked.map(idOf).join('&ids=')}`);
+          const { body } = await user.call(
+            'GET',
+            `/api/v1/app-conversations?ids=${asked.map(idOf).join('&ids=')}`,
+          );
           const now = Date.now();
-          for (const record of body as readonly { readonly id: string; readonly execution_status: string | null }[]) {
+          for (const record of body as readonly {
+            readonly id: string;
+            readonly execution_status: string | null;
+          }[]) {
             const index = asked.find((each) => idOf(each) === record.id);
             if (index === undefined || record.execution_status !== 'finished') continue;
             seenAt.set(index, now);
@@ -134,9 +191,21 @@ async function measure({ name, perSandbox, webhooks, atMostMs }: Part): Promise<
       state.isOver = true;
       await client;
     });
-    report({ what: `${name}: operator's processor, 2.5 changes/s`, value: busy.share, unit: '% of one', target: { atMost: 5 } });
-    report({ what: `${name}: status writes a change`, value: busy.writes / changes, unit: 'writes', target: { atMost: 1 } });
-    const logs = new Map(logsBelow(join(folder, 'node')).map((path) => [path.split('/').at(-2) ?? '', path]));
+    report({
+      what: `${name}: operator's processor, 2.5 changes/s`,
+      value: busy.share,
+      unit: '% of one',
+      target: { atMost: 5 },
+    });
+    report({
+      what: `${name}: status writes a change`,
+      value: busy.writes / changes,
+      unit: 'writes',
+      target: { atMost: 1 },
+    });
+    const logs = new Map(
+      logsBelow(join(folder, 'node')).map((path) => [path.split('/').at(-2) ?? '', path]),
+    );
     const tookMs = [...seenAt].map(([index, at]) => at - finishedAt(logs.get(idOf(index)) ?? ''));
     report({ what: `${name}: change until GET, p50`, value: percentile(tookMs, 0.5), unit: 'ms' });
     report({
@@ -159,8 +228,13 @@ const logsBelow = (folder: string): readonly string[] =>
 /** By the agent's own record. Its times are UTC, without a zone. */
 function finishedAt(path: string): number {
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n');
-  const events = lines.map((line) => (JSON.parse(line) as { event: { key?: string; value?: unknown; timestamp: string } }).event);
-  const last = events.findLast(({ key, value }) => key === 'execution_status' && value === 'finished');
+  const events = lines.map(
+    (line) =>
+      (JSON.parse(line) as { event: { key?: string; value?: unknown; timestamp: string } }).event,
+  );
+  const last = events.findLast(
+    ({ key, value }) => key === 'execution_status' && value === 'finished',
+  );
   return Date.parse(`${last?.timestamp ?? ''}Z`);
 }
 
@@ -168,7 +242,9 @@ const only = process.env['PART'];
 for (const part of parts.filter((_, index) => only === undefined || Number(only) === index)) {
   const needed = (runs / part.perSandbox) * agentBytes;
   if (freemem() < needed + 2 * 1024 ** 3) {
-    process.stderr.write(`  left out, for want of ${Math.round(needed / 1024 ** 3)} GiB of free memory: ${part.name}\n`);
+    process.stderr.write(
+      `  left out, for want of ${Math.round(needed / 1024 ** 3)} GiB of free memory: ${part.name}\n`,
+    );
     continue;
   }
   await measure(part);

@@ -22,7 +22,8 @@ const transport = new Transport({
   metrics: createMetrics(),
 });
 
-const bare = async (): Promise<unknown> => (await pool.request({ path, method: 'GET' })).body.json();
+const bare = async (): Promise<unknown> =>
+  (await pool.request({ path, method: 'GET' })).body.json();
 const ours = (): Promise<unknown> => transport.call(request);
 
 async function timed(call: () => Promise<unknown>): Promise<number> {
@@ -45,11 +46,20 @@ report({ what: 'a call with bare undici, one after the other', value: bareMs, un
 report({ what: 'the same with the transport', value: oursMs, unit: 'ms' });
 report({ what: 'added per call', value: oursMs - bareMs, unit: 'ms', target: { atMost: 0.25 } });
 
-const before = Number(await (await pool.request({ path: '/connections', method: 'GET' })).body.text());
+const before = Number(
+  await (await pool.request({ path: '/connections', method: 'GET' })).body.text(),
+);
 for (let round = 0; round < 20; round++) await Promise.all(Array.from({ length: 500 }, ours));
-const after = Number(await (await pool.request({ path: '/connections', method: 'GET' })).body.text());
+const after = Number(
+  await (await pool.request({ path: '/connections', method: 'GET' })).body.text(),
+);
 // The transport has had one of them before.
-report({ what: 'connections for 10,000 calls, 500 at a time', value: after - before + 1, unit: '', target: { atMost: 32 } });
+report({
+  what: 'connections for 10,000 calls, 500 at a time',
+  value: after - before + 1,
+  unit: '',
+  target: { atMost: 32 },
+});
 await transport.close();
 await pool.close();
 await server.close();

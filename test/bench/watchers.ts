@@ -1,8 +1,8 @@
 import { createConnection } from 'node:net';
 
 /**
- * Opens watches on the Sandboxes of an API server, each on a socket of its own, and throws away what they say. Prints a line once
- * all of them have heard of a change.
+ * Opens watches on the Sandboxes of an API server, each on a socket of its own, and throws away
+ * what they say. Prints a line once all of them have heard of a change.
  */
 const [url = '', token = '', count = '0', resourceVersion = ''] = process.argv.slice(2);
 const { hostname, port } = new URL(url);
@@ -10,7 +10,9 @@ const path = `/apis/conversation-operator.dev/v1alpha1/sandboxes?watch=true&time
 let streaming = 0;
 for (let index = 0; index < Number(count); index++) {
   const socket = createConnection({ host: hostname, port: Number(port) });
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+  );
   let heard = false;
   socket.on('data', (chunk) => {
     if (heard || !chunk.includes('"MODIFIED"')) return;

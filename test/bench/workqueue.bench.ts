@@ -7,7 +7,9 @@ const keys = Array.from({ length: count }, (_, index) => `default/sandbox-${inde
 const queue = new Workqueue({ clock: systemClock, random: Math.random });
 
 interface Rate {
-  /** In a second of processor time, of all threads: what else runs on the machine does not count. */
+  /**
+   * In a second of processor time, of all threads: what else runs on the machine does not count.
+   */
   readonly cpu: number;
   /** In a second of the wall clock. */
   readonly wall: number;
@@ -66,4 +68,9 @@ for (let left = keys.length; left > 0; left--) {
   const taken = await queue.get();
   if (taken !== undefined) queue.done(taken);
 }
-report({ what: 'heap that is left of 1,000,000 keys', value: (heapBytes() - start) / 1024, unit: 'KiB', target: { atMost: 1024 } });
+report({
+  what: 'heap that is left of 1,000,000 keys',
+  value: (heapBytes() - start) / 1024,
+  unit: 'KiB',
+  target: { atMost: 1024 },
+});

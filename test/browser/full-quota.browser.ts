@@ -24,7 +24,8 @@ let containers: readonly string[];
 const titles = { apples: 'Count the apples:', pears: 'Count the pears:' };
 const counting = (title: string, answer: string) => `${title}\n\`\`\`sh\necho ${answer}\n\`\`\``;
 const endOf = (run: string) => join(ends, run);
-const lasting = (run: string) => `Work:\n\`\`\`sh\nuntil [ -e '${endOf(run)}' ]; do sleep 0.2; done\necho ${run} is over\n\`\`\``;
+const lasting = (run: string) =>
+  `Work:\n\`\`\`sh\nuntil [ -e '${endOf(run)}' ]; do sleep 0.2; done\necho ${run} is over\n\`\`\``;
 
 const step = steps(() => window);
 const part = (name: string) => window.page.getByTestId(name);
@@ -42,17 +43,29 @@ async function started(text: string): Promise<string> {
   return z.string().parse(task.app_conversation_id);
 }
 
-/** The number of containers that an agent had, and its present container, which a pause would have ended. */
+/**
+ * The number of containers that an agent had, and its present container, which a pause would have
+ * ended.
+ */
 const containerOf = (id: string): Promise<string> =>
   k('get', 'sandbox', sandboxOf(id), '-o', 'jsonpath={.status.agentEpoch} {.status.containerID}');
 
 async function expectToWork(...ids: string[]): Promise<void> {
-  for (const id of ids) expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });
+  for (const id of ids)
+    expect(await up.conversation(id)).toMatchObject({
+      sandbox_status: 'RUNNING',
+      execution_status: 'running',
+    });
 }
 
-/** Opens a paused conversation in the web UI, which resumes its sandbox for that, and waits until the quota has decided. */
+/**
+ * Opens a paused conversation in the web UI, which resumes its sandbox for that, and waits until
+ * the quota has decided.
+ */
 async function open(id: string, title: string): Promise<void> {
-  const resumed = window.page.waitForResponse((response) => response.url().endsWith(`/api/v1/sandboxes/${sandboxOf(id)}/resume`));
+  const resumed = window.page.waitForResponse((response) =>
+    response.url().endsWith(`/api/v1/sandboxes/${sandboxOf(id)}/resume`),
+  );
   await part('conversation-card').getByText(title).click();
   await window.page.waitForURL(new RegExp(`/conversations/${id}`));
   expect((await resumed).status()).toBe(200);
@@ -63,9 +76,14 @@ async function open(id: string, title: string): Promise<void> {
 }
 
 const expectToWait = async (id: string): Promise<void> =>
-  expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'STARTING', sandbox_status_reason: 'waiting-for-idle-sandbox' });
+  expect(await up.conversation(id)).toMatchObject({
+    sandbox_status: 'STARTING',
+    sandbox_status_reason: 'waiting-for-idle-sandbox',
+  });
 
-/** Waits until the page shows the conversation of this title, with a sandbox that does not run yet. */
+/**
+ * Waits until the page shows the conversation of this title, with a sandbox that does not run yet.
+ */
 async function showsThatItStarts(title: string): Promise<void> {
   await part('conversation-name-title').getByText(title, { exact: true }).waitFor();
   await starting().waitFor();
@@ -77,7 +95,15 @@ beforeAll(async () => {
   up = await Installation.start({ env: { CORS_ORIGINS: ui.url } });
   window = await Window.open({ firstPicture: 41 });
   await signIn(window, up);
-  await k('patch', 'cq', 'default', '--type', 'merge', '-p', '{"spec":{"limit":2,"onExceeded":"PauseOldest"}}');
+  await k(
+    'patch',
+    'cq',
+    'default',
+    '--type',
+    'merge',
+    '-p',
+    '{"spec":{"limit":2,"onExceeded":"PauseOldest"}}',
+  );
   apples = await started(counting(titles.apples, '7 apples'));
   pears = await started(counting(titles.pears, '8 pears'));
   for (const id of [apples, pears]) await up.reaches(id, { execution_status: 'finished' });
@@ -97,14 +123,17 @@ afterAll(async () => {
 }, 30_000);
 
 describe('the official web UI, while a quota is full of agents that work', () => {
-  step('opens a conversation that its owner has paused, which pauses no agent that works', async () => {
-    await window.page.goto(ui.url);
-    await open(apples, titles.apples);
-    expect(await Promise.all([containerOf(digging), containerOf(sowing)])).toEqual(containers);
-    await expectToWork(digging, sowing);
-    await expectToWait(apples);
-    await showsThatItStarts(titles.apples);
-  });
+  step(
+    'opens a conversation that its owner has paused, which pauses no agent that works',
+    async () => {
+      await window.page.goto(ui.url);
+      await open(apples, titles.apples);
+      expect(await Promise.all([containerOf(digging), containerOf(sowing)])).toEqual(containers);
+      await expectToWork(digging, sowing);
+      await expectToWait(apples);
+      await showsThatItStarts(titles.apples);
+    },
+  );
 
   step('opens one that the quota has paused, which pauses none either', async () => {
     await open(pears, titles.pears);
@@ -121,7 +150,9 @@ describe('the official web UI, while a quota is full of agents that work', () =>
     await part('chat-interface').getByText('All blocks succeeded.').waitFor();
     await part('chat-interface').getByText('echo 8 pears').first().waitFor();
     await starting().waitFor({ state: 'detached' });
-    await eventually('an open WebSocket', () => window.sockets.some(({ open, url }) => open && url.includes(pears)));
+    await eventually('an open WebSocket', () =>
+      window.sockets.some(({ open, url }) => open && url.includes(pears)),
+    );
   });
 
   step('has let the other run come to its end in the container in which it began', async () => {
@@ -129,7 +160,14 @@ describe('the official web UI, while a quota is full of agents that work', () =>
     writeFileSync(endOf('sowing'), '');
     await up.reaches(sowing, { execution_status: 'finished' });
     expect(await containerOf(sowing)).toBe(containers[1]);
-    const paused = await k('get', 'events', '--field-selector', `involvedObject.name=${sowing},reason=PausedByQuota`, '-o', 'name');
+    const paused = await k(
+      'get',
+      'events',
+      '--field-selector',
+      `involvedObject.name=${sowing},reason=PausedByQuota`,
+      '-o',
+      'name',
+    );
     expect(paused).toBe('');
   });
 

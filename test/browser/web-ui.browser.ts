@@ -19,12 +19,24 @@ const repository = 'acme/shop';
 const titleAtFirst = 'Tell me what is in the shop:';
 const titleLater = 'What the shop has';
 const firstMessage = [titleAtFirst, '```sh', 'sleep 4; cat README.md; echo $((6*7)) things', '```'];
-const followUp = ['And now slowly:', '```sh', 'echo begun; sleep 40', '```', '```sh', 'echo went on with $((40+2))', '```'];
+const followUp = [
+  'And now slowly:',
+  '```sh',
+  'echo begun; sleep 40',
+  '```',
+  '```sh',
+  'echo went on with $((40+2))',
+  '```',
+];
 
 beforeAll(async () => {
   ui = await serveFolder(webUiFolder());
-  git = await GitServer.start({ repositories: { [repository]: { files: { 'README.md': 'Apples and pears.\n' } } } });
-  up = await Installation.start({ env: { CORS_ORIGINS: ui.url, GIT_HOSTS: JSON.stringify({ github: git.url }) } });
+  git = await GitServer.start({
+    repositories: { [repository]: { files: { 'README.md': 'Apples and pears.\n' } } },
+  });
+  up = await Installation.start({
+    env: { CORS_ORIGINS: ui.url, GIT_HOSTS: JSON.stringify({ github: git.url }) },
+  });
   window = await Window.open();
 }, 180_000);
 afterAll(async () => {
@@ -45,7 +57,8 @@ const connected = async () => {
     .waitFor();
   expect(await part('backend-selector').locator('input').inputValue()).toBe('Our service');
 };
-const k = async (args: string): Promise<string> => (await kubectl(up.kubeconfig, args.split(' '))).stdout;
+const k = async (args: string): Promise<string> =>
+  (await kubectl(up.kubeconfig, args.split(' '))).stdout;
 
 async function say(lines: readonly string[]): Promise<void> {
   await part('chat-input').click();
@@ -100,18 +113,28 @@ describe('the official web UI, from another origin', () => {
     await part('conversation-name-title').getByText(titleAtFirst, { exact: true }).waitFor();
     const record = await up.conversation(id);
     sandbox = record.sandbox_id ?? '';
-    expect(record).toMatchObject({ selected_repository: repository, selected_branch: 'main', trigger: 'gui' });
-    expect(await k(`get conversation ${id} -o jsonpath={.status.start.status},{.spec.repository.name}`)).toBe(`READY,${repository}`);
+    expect(record).toMatchObject({
+      selected_repository: repository,
+      selected_branch: 'main',
+      trigger: 'gui',
+    });
+    expect(
+      await k(`get conversation ${id} -o jsonpath={.status.start.status},{.spec.repository.name}`),
+    ).toBe(`READY,${repository}`);
   });
 
   step('follows the events over its WebSocket', async () => {
-    const socket = await eventually('an open WebSocket', () => window.sockets.findLast(({ open }) => open));
+    const socket = await eventually('an open WebSocket', () =>
+      window.sockets.findLast(({ open }) => open),
+    );
     expect(new URL(socket.url).pathname).toBe(`/sockets/events/${id}`);
     // The first frame, and never a URL, a header or a cookie.
     expect(JSON.parse(socket.sent[0] ?? '')).toMatchObject({ type: 'auth' });
     expect(socket.url).not.toContain('key');
     await chat().getByText('All blocks succeeded.').waitFor();
-    await eventually('its end over the socket', () => socket.received.some((frame) => frame.includes('All blocks succeeded.')));
+    await eventually('its end over the socket', () =>
+      socket.received.some((frame) => frame.includes('All blocks succeeded.')),
+    );
     await chat().getByTestId('generic-event-message-title').getByRole('button').click();
     await chat().getByText('Apples and pears.').waitFor();
     await chat().getByText('42 things').waitFor();
@@ -141,7 +164,10 @@ describe('the official web UI, from another origin', () => {
     await chat().getByText('All blocks that were not interrupted succeeded.').waitFor();
     await chat().getByText('Code block 2 of 2.').waitFor();
     await up.reaches(id, { execution_status: 'finished' });
-    const { body } = await up.call('GET', `/api/v1/conversation/${id}/events/search?kind=ObservationEvent`);
+    const { body } = await up.call(
+      'GET',
+      `/api/v1/conversation/${id}/events/search?kind=ObservationEvent`,
+    );
     expect(JSON.stringify(body)).toContain('went on with 42');
   });
 

@@ -1,9 +1,11 @@
-# Read by up: etcd, kube-apiserver and kube-controller-manager. Needs no rights, and touches nothing outside $state.
+# Read by up: etcd, kube-apiserver and kube-controller-manager. Needs no rights, and touches nothing
+# outside $state.
 # shellcheck shell=bash disable=SC2154 # The file `ports` assigns the numbers of ports.
 
 services=10.96.0.0/16
 
-# free_ports COUNT: below the range that the kernel gives to outgoing connections, from a place that differs from one copy to the next.
+# free_ports COUNT: below the range that the kernel gives to outgoing connections, from a place that
+# differs from one copy to the next.
 free_ports() {
   local port=$((20000 + $(cksum <<<"$state" | cut -d' ' -f1) % 8000)) left=$1
   while [ "$left" -gt 0 ]; do
@@ -38,7 +40,8 @@ issue() {
   mv "pki/$1.crt.new" "pki/$1.crt"
 }
 
-# kubeconfig USER SUBJECT: writes USER.kubeconfig, which holds all it needs, so it can be copied away.
+# kubeconfig USER SUBJECT: writes USER.kubeconfig, which holds all it needs, so it can be copied
+# away.
 kubeconfig() {
   issue "$1" "$2" extendedKeyUsage=clientAuth
   cat >"$1.kubeconfig.new" <<YAML
@@ -94,8 +97,9 @@ control_plane() {
     --kubelet-client-certificate "$state/pki/admin.crt" --kubelet-client-key "$state/pki/admin.key" \
     --kubelet-preferred-address-types InternalIP
   await apiserver 60 "the API server is ready" kubectl get --raw /readyz
-  # Only now: it ends when it may not read what it needs, and its rights are written by the API server. After an outage of the API server it
-  # may take 40 s until it asks again; by its default of 50 s it would give up the only node then, whose lease it has not seen renewed.
+  # Only now: it ends when it may not read what it needs, and its rights are written by the API
+  # server. After an outage of the API server it may take 40 s until it asks again; by its default
+  # of 50 s it would give up the only node then, whose lease it has not seen renewed.
   start controller-manager "$kube" kube-controller-manager --kubeconfig "$state/controller-manager.kubeconfig" \
     --authentication-kubeconfig "$state/controller-manager.kubeconfig" --authorization-kubeconfig "$state/controller-manager.kubeconfig" \
     --bind-address 127.0.0.1 --secure-port "$port_controller_manager" --leader-elect=false --use-service-account-credentials \

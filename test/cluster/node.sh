@@ -1,5 +1,6 @@
-# Read by up: what makes pods run on this machine (scheduler, containerd, kubelet, kube-proxy). Needs root; pods share the kernel's bridge,
-# nftables table and cgroups with everything else, so `down` is what takes them away again.
+# Read by up: what makes pods run on this machine (scheduler, containerd, kubelet, kube-proxy).
+# Needs root; pods share the kernel's bridge, nftables table and cgroups with everything else, so
+# `down` is what takes them away again.
 # shellcheck shell=bash disable=SC2154 # The files `network` and `ports` assign the names and numbers of this machine.
 
 packages=(containerd runc containernetworking-plugins iproute2 iptables nftables conntrack)
@@ -36,7 +37,8 @@ choose_network() {
   source ./network
 }
 
-# The image that holds a pod's namespaces. containerd loads archives, so one is written: a layer, its description, a list.
+# The image that holds a pod's namespaces. containerd loads archives, so one is written: a layer,
+# its description, a list.
 pause_image() {
   local image=localhost/pause:1 work layer
   if containers images ls -q | grep -qx "$image"; then return; fi
@@ -68,7 +70,8 @@ node() {
   kubeconfig proxy /CN=system:kube-proxy
   kubeconfig node /O=system:nodes/CN=system:node:node1
 
-  # restrict_oom_score_adj: without it no pod starts where even root may not lower that score (containers, some VMs).
+  # restrict_oom_score_adj: without it no pod starts where even root may not lower that score
+  # (containers, some VMs).
   cat >containerd.toml <<TOML
 version = 2
 root = "$state/containerd/root"
@@ -117,7 +120,8 @@ YAML
   start proxy "$kube" kube-proxy --kubeconfig "$state/proxy.kubeconfig" --proxy-mode nftables --cluster-cidr "$pods.0.0/16" \
     --hostname-override node1 --conntrack-max-per-core 0 --healthz-bind-address "127.0.0.1:$port_proxy_health" \
     --metrics-bind-address "127.0.0.1:$port_proxy_metrics"
-  # The provisioner of the controller-manager makes folders that only root may write to; those of a real cluster heed fsGroup.
+  # The provisioner of the controller-manager makes folders that only root may write to; those of a
+  # real cluster heed fsGroup.
   start volumes bash -c 'while sleep 0.2; do find /tmp/hostpath_pv -mindepth 1 -maxdepth 1 -perm 0750 -exec chmod 0777 {} + 2>/dev/null; done' \
     "volumes of $state"
   kubectl apply -f - >/dev/null <<YAML

@@ -1,4 +1,5 @@
-# Read by up and down: starting, watching and ending processes, each known by the file STATE/NAME.pid.
+# Read by up and down: starting, watching and ending processes, each known by the file
+# STATE/NAME.pid.
 # shellcheck shell=bash
 
 # A number may have been given to another process since it was written, after a reboot for instance.
@@ -7,7 +8,8 @@ running() {
   pid=$(cat "$state/$1.pid" 2>/dev/null) && grep -sqF "$state" "/proc/$pid/cmdline"
 }
 
-# start NAME COMMAND...: in a session of its own, so that it outlives the terminal; nothing when it runs already.
+# start NAME COMMAND...: in a session of its own, so that it outlives the terminal; nothing when it
+# runs already.
 start() {
   local name=$1
   shift
@@ -17,7 +19,8 @@ start() {
   echo $! >"$state/$name.pid"
 }
 
-# await NAME SECONDS WHAT COMMAND...: until the command succeeds; fails when the time is over or the process named has ended.
+# await NAME SECONDS WHAT COMMAND...: until the command succeeds; fails when the time is over or the
+# process named has ended.
 await() {
   local name=$1 seconds=$2 what=$3 end
   shift 3

@@ -6,7 +6,8 @@ const server = useServer();
 
 const managersOf = ({ metadata }: Document) =>
   (metadata.managedFields ?? []).map(
-    ({ manager, operation, subresource }) => `${manager} ${operation}${subresource === undefined ? '' : ` ${subresource}`}`,
+    ({ manager, operation, subresource }) =>
+      `${manager} ${operation}${subresource === undefined ? '' : ` ${subresource}`}`,
   );
 const fieldsOf = ({ metadata }: Document, manager: string): unknown =>
   metadata.managedFields?.find((entry) => entry.manager === manager)?.fieldsV1;
@@ -25,7 +26,10 @@ describe('apply', () => {
   it('creates what is not there', async () => {
     const { status, body } = await apply('a1', { color: 'green', size: 7 }, 'alice');
     expect(status).toBe(201);
-    expect(body).toMatchObject({ metadata: { generation: 1 }, spec: { color: 'green', size: 7, replicas: 1 } });
+    expect(body).toMatchObject({
+      metadata: { generation: 1 },
+      spec: { color: 'green', size: 7, replicas: 1 },
+    });
     expect(managersOf(body)).toEqual(['alice Apply']);
     expect(fieldsOf(body, 'alice')).toEqual({ 'f:spec': { 'f:color': {}, 'f:size': {} } });
   });
@@ -68,13 +72,21 @@ describe('apply', () => {
     expect(body).toMatchObject({
       reason: 'Conflict',
       message: 'Apply failed with 1 conflict: conflict with "alice": .spec.size',
-      details: { causes: [{ reason: 'FieldManagerConflict', message: 'conflict with "alice"', field: '.spec.size' }] },
+      details: {
+        causes: [
+          { reason: 'FieldManagerConflict', message: 'conflict with "alice"', field: '.spec.size' },
+        ],
+      },
     });
   });
 
   it('tells of all conflicts at once', async () => {
     await apply('a7', { color: 'green', size: 7 }, 'alice');
-    await server().mergePatch(server().widgets('a7'), { spec: { label: 'abc' } }, { query: { fieldManager: 'carol' } });
+    await server().mergePatch(
+      server().widgets('a7'),
+      { spec: { label: 'abc' } },
+      { query: { fieldManager: 'carol' } },
+    );
     const { body } = await apply('a7', { color: 'green', size: 8, label: 'xyz' }, 'bob');
     expect(body.message).toBe(
       `Apply failed with 2 conflicts: conflicts with "alice":\n- .spec.size\nconflicts with "carol" using ${server().widgetGroup}/v1:\n- .spec.label`,
@@ -91,17 +103,30 @@ describe('apply', () => {
 
   it('conflicts with an update of the field', async () => {
     await apply('a9', { color: 'green', size: 7 }, 'alice');
-    await server().mergePatch(server().widgets('a9'), { spec: { size: 8 } }, { query: { fieldManager: 'editor' } });
+    await server().mergePatch(
+      server().widgets('a9'),
+      { spec: { size: 8 } },
+      { query: { fieldManager: 'editor' } },
+    );
     const { status, body } = await apply('a9', { color: 'green', size: 7 }, 'alice');
     expect(status).toBe(409);
-    expect(body.message).toMatch(/^Apply failed with 1 conflict: conflict with "editor" using \S+\/v1: \.spec\.size$/);
+    expect(body.message).toMatch(
+      /^Apply failed with 1 conflict: conflict with "editor" using \S+\/v1: \.spec\.size$/,
+    );
   });
 
   it('conflicts over a map that is empty, and so not stored', async () => {
     const empty = (spec: object) => wish('a18', { color: 'green', ...spec }, { labels: {} });
     await server().apply(server().widgets('a18'), empty({ size: 7 }), 'alice');
-    const { status, body } = await server().apply(server().widgets('a18'), empty({ label: 'abc' }), 'bob');
-    expect([status, body.message]).toEqual([409, 'Apply failed with 1 conflict: conflict with "alice": .metadata.labels']);
+    const { status, body } = await server().apply(
+      server().widgets('a18'),
+      empty({ label: 'abc' }),
+      'bob',
+    );
+    expect([status, body.message]).toEqual([
+      409,
+      'Apply failed with 1 conflict: conflict with "alice": .metadata.labels',
+    ]);
   });
 
   it('needs a manager', async () => {
@@ -114,14 +139,26 @@ describe('apply', () => {
   });
 
   it('needs a version and a kind', async () => {
-    const { status } = await server().apply(server().widgets('a11'), { metadata: { name: 'a11' }, spec: { color: 'green' } }, 'alice');
+    const { status } = await server().apply(
+      server().widgets('a11'),
+      { metadata: { name: 'a11' }, spec: { color: 'green' } },
+      'alice',
+    );
     expect(status).toBe(400);
   });
 
   it('refuses managed fields of the client', async () => {
     const { status, body } = await server().apply(
       server().widgets('a12'),
-      wish('a12', { color: 'green' }, { managedFields: [{ manager: 'x', operation: 'Apply', apiVersion: `${server().widgetGroup}/v1` }] }),
+      wish(
+        'a12',
+        { color: 'green' },
+        {
+          managedFields: [
+            { manager: 'x', operation: 'Apply', apiVersion: `${server().widgetGroup}/v1` },
+          ],
+        },
+      ),
       'alice',
     );
     expect([status, body.message]).toEqual([400, 'metadata.managedFields must be nil']);
@@ -129,7 +166,11 @@ describe('apply', () => {
 
   it('is for nobody else to force', async () => {
     await server().post(server().widgets(), server().widget('a13'));
-    const { status, body } = await server().mergePatch(server().widgets('a13'), { spec: {} }, { query: { force: true } });
+    const { status, body } = await server().mergePatch(
+      server().widgets('a13'),
+      { spec: {} },
+      { query: { force: true } },
+    );
     expect(status).toBe(422);
     expect(body.message).toContain('force: Forbidden: may not be specified for non-apply patch');
   });
@@ -141,8 +182,15 @@ describe('apply', () => {
   });
 
   it('must name what the path names', async () => {
-    const { status, body } = await server().apply(server().widgets('a15'), wish('other', { color: 'green' }), 'alice');
-    expect([status, body.message]).toEqual([400, 'the name of the object (other) does not match the name on the URL (a15)']);
+    const { status, body } = await server().apply(
+      server().widgets('a15'),
+      wish('other', { color: 'green' }),
+      'alice',
+    );
+    expect([status, body.message]).toEqual([
+      400,
+      'the name of the object (other) does not match the name on the URL (a15)',
+    ]);
   });
 
   it('is checked like anything else', async () => {
@@ -151,15 +199,27 @@ describe('apply', () => {
   });
 
   it('refuses the same key twice', async () => {
-    const { status } = await apply('a17', { color: 'green', ports: [{ port: 1 }, { port: 1 }] }, 'alice');
+    const { status } = await apply(
+      'a17',
+      { color: 'green', ports: [{ port: 1 }, { port: 1 }] },
+      'alice',
+    );
     expect(status).toBe(500);
   });
 });
 
 describe('apply to lists', () => {
   it('merges a map by its keys', async () => {
-    await apply('l1', { color: 'green', ports: [{ port: 1, protocol: 'TCP', name: 'one' }] }, 'alice');
-    const { body } = await apply('l1', { color: 'green', ports: [{ port: 2, protocol: 'TCP', name: 'two' }] }, 'bob');
+    await apply(
+      'l1',
+      { color: 'green', ports: [{ port: 1, protocol: 'TCP', name: 'one' }] },
+      'alice',
+    );
+    const { body } = await apply(
+      'l1',
+      { color: 'green', ports: [{ port: 2, protocol: 'TCP', name: 'two' }] },
+      'bob',
+    );
     expect(body.spec['ports']).toEqual([
       { port: 1, protocol: 'TCP', name: 'one' },
       { port: 2, protocol: 'TCP', name: 'two' },
@@ -167,7 +227,14 @@ describe('apply to lists', () => {
     expect(fieldsOf(body, 'bob')).toEqual({
       'f:spec': {
         'f:color': {},
-        'f:ports': { 'k:{"port":2,"protocol":"TCP"}': { '.': {}, 'f:name': {}, 'f:port': {}, 'f:protocol': {} } },
+        'f:ports': {
+          'k:{"port":2,"protocol":"TCP"}': {
+            '.': {},
+            'f:name': {},
+            'f:port': {},
+            'f:protocol': {},
+          },
+        },
       },
     });
     const { body: left } = await apply('l1', { color: 'green' }, 'alice');
@@ -176,7 +243,11 @@ describe('apply to lists', () => {
 
   it('knows an item by the default of its key', async () => {
     await apply('l2', { color: 'green', ports: [{ port: 1, name: 'one' }] }, 'alice');
-    const { body } = await apply('l2', { color: 'green', ports: [{ port: 1, protocol: 'TCP', name: 'uno' }] }, 'alice');
+    const { body } = await apply(
+      'l2',
+      { color: 'green', ports: [{ port: 1, protocol: 'TCP', name: 'uno' }] },
+      'alice',
+    );
     expect(body.spec['ports']).toEqual([{ port: 1, protocol: 'TCP', name: 'uno' }]);
   });
 
@@ -184,7 +255,9 @@ describe('apply to lists', () => {
     await apply('l3', { color: 'green', tags: ['a', 'b'] }, 'alice');
     const { body } = await apply('l3', { color: 'green', tags: ['b', 'c'] }, 'bob');
     expect(body.spec['tags']).toEqual(['a', 'b', 'c']);
-    expect(fieldsOf(body, 'alice')).toEqual({ 'f:spec': { 'f:color': {}, 'f:tags': { 'v:"a"': {}, 'v:"b"': {} } } });
+    expect(fieldsOf(body, 'alice')).toEqual({
+      'f:spec': { 'f:color': {}, 'f:tags': { 'v:"a"': {}, 'v:"b"': {} } },
+    });
     const { body: left } = await apply('l3', { color: 'green' }, 'alice');
     expect(left.spec['tags']).toEqual(['b', 'c']);
   });
@@ -193,7 +266,9 @@ describe('apply to lists', () => {
     await apply('l4', { color: 'green', steps: ['a'], box: { a: '1' } }, 'alice');
     const { status } = await apply('l4', { color: 'green', steps: ['b'], box: { b: '2' } }, 'bob');
     expect(status).toBe(409);
-    const { body } = await apply('l4', { color: 'green', steps: ['b'], box: { b: '2' } }, 'bob', { force: true });
+    const { body } = await apply('l4', { color: 'green', steps: ['b'], box: { b: '2' } }, 'bob', {
+      force: true,
+    });
     expect(body.spec).toMatchObject({ steps: ['b'], box: { b: '2' } });
     expect(body.spec['box']).toEqual({ b: '2' });
     expect(fieldsOf(body, 'alice')).toEqual({ 'f:spec': { 'f:color': {} } });
@@ -216,12 +291,16 @@ describe('apply and others', () => {
     expect(status).toBe(200);
     expect([...managersOf(body)].sort()).toEqual(['alice Apply', 'reporter Apply status']);
     expect(fieldsOf(body, 'reporter')).toEqual({
-      'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': { '.': {}, 'f:status': {}, 'f:type': {} } } },
+      'f:status': {
+        'f:conditions': { 'k:{"type":"Ready"}': { '.': {}, 'f:status': {}, 'f:type': {} } },
+      },
     });
   });
 
   exceptions.managedFields.it('shares what an update has set to the same value', async () => {
-    await server().post(server().widgets(), server().widget('o2', { size: 7 }), { query: { fieldManager: 'maker' } });
+    await server().post(server().widgets(), server().widget('o2', { size: 7 }), {
+      query: { fieldManager: 'maker' },
+    });
     const { status, body } = await apply('o2', { size: 7 }, 'alice');
     expect([status, [...managersOf(body)].sort()]).toEqual([200, ['alice Apply', 'maker Update']]);
   });
@@ -229,11 +308,19 @@ describe('apply and others', () => {
   it('works on labels and finalizers', async () => {
     const { body } = await server().apply(
       server().widgets('o3'),
-      wish('o3', { color: 'green' }, { labels: { a: 'b' }, annotations: { c: 'd' }, finalizers: ['a.b/c'] }),
+      wish(
+        'o3',
+        { color: 'green' },
+        { labels: { a: 'b' }, annotations: { c: 'd' }, finalizers: ['a.b/c'] },
+      ),
       'alice',
     );
     expect(fieldsOf(body, 'alice')).toEqual({
-      'f:metadata': { 'f:annotations': { 'f:c': {} }, 'f:finalizers': { 'v:"a.b/c"': {} }, 'f:labels': { 'f:a': {} } },
+      'f:metadata': {
+        'f:annotations': { 'f:c': {} },
+        'f:finalizers': { 'v:"a.b/c"': {} },
+        'f:labels': { 'f:a': {} },
+      },
       'f:spec': { 'f:color': {} },
     });
     const { body: bare } = await apply('o3', { color: 'green' }, 'alice');
@@ -243,7 +330,12 @@ describe('apply and others', () => {
 
   it('works on built-in kinds', async () => {
     const container = (name: string, image: string) => ({ name, image });
-    const podOf = (containers: object) => ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'o4' }, spec: { containers } });
+    const podOf = (containers: object) => ({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'o4' },
+      spec: { containers },
+    });
     const { status, body } = await server().apply(
       server().core('pods', 'o4'),
       podOf([container('a', 'a:1'), container('b', 'b:1')]),
@@ -278,7 +370,9 @@ describe('apply and others', () => {
 
   it('is forgotten when a client clears the managed fields', async () => {
     const { body: made } = await apply('o6', { color: 'green' }, 'alice');
-    const { body } = await server().mergePatch(server().widgets('o6'), { metadata: { managedFields: [{}] } });
+    const { body } = await server().mergePatch(server().widgets('o6'), {
+      metadata: { managedFields: [{}] },
+    });
     expect(body.metadata).not.toHaveProperty('managedFields');
     expect(made.metadata.managedFields).toHaveLength(1);
   });

@@ -5,7 +5,12 @@ import { useServer } from './support/server.ts';
 const server = useServer();
 
 describe('leases', () => {
-  const lease = (name: string, spec: object) => ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec });
+  const lease = (name: string, spec: object) => ({
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name },
+    spec,
+  });
 
   it('keep microseconds', async () => {
     const spec = {
@@ -21,15 +26,28 @@ describe('leases', () => {
   });
 
   it('change hands only at the version read', async () => {
-    const { body: made } = await server().post(server().leases(), lease('l2', { holderIdentity: 'a' }));
-    const won = await server().put(server().leases('l2'), { ...made, spec: { holderIdentity: 'b' } });
-    const lost = await server().put(server().leases('l2'), { ...made, spec: { holderIdentity: 'c' } });
+    const { body: made } = await server().post(
+      server().leases(),
+      lease('l2', { holderIdentity: 'a' }),
+    );
+    const won = await server().put(server().leases('l2'), {
+      ...made,
+      spec: { holderIdentity: 'b' },
+    });
+    const lost = await server().put(server().leases('l2'), {
+      ...made,
+      spec: { holderIdentity: 'c' },
+    });
     expect([won.status, lost.status]).toEqual([200, 409]);
     expect((await server().get(server().leases('l2'))).body.spec).toEqual({ holderIdentity: 'b' });
   });
 
   it.each<[string, object, string]>([
-    ['no time', { leaseDurationSeconds: 0 }, 'spec.leaseDurationSeconds: FieldValueInvalid: Invalid value: 0: must be greater than 0'],
+    [
+      'no time',
+      { leaseDurationSeconds: 0 },
+      'spec.leaseDurationSeconds: FieldValueInvalid: Invalid value: 0: must be greater than 0',
+    ],
     [
       'less than no transitions',
       { leaseTransitions: -1 },
@@ -47,7 +65,13 @@ describe('leases', () => {
 });
 
 describe('events', () => {
-  const about = () => ({ kind: 'Pod', namespace: server().namespace, name: 'p', apiVersion: 'v1', uid: 'u1' });
+  const about = () => ({
+    kind: 'Pod',
+    namespace: server().namespace,
+    name: 'p',
+    apiVersion: 'v1',
+    uid: 'u1',
+  });
 
   it('are recorded, counted and selected', async () => {
     const { status } = await server().post(server().core('events'), {
@@ -62,13 +86,18 @@ describe('events', () => {
       source: { component: 'c' },
     });
     expect(status).toBe(201);
-    const { body } = await server().mergePatch(server().core('events', 'e1'), { count: 2, lastTimestamp: '2026-01-01T00:01:00Z' });
+    const { body } = await server().mergePatch(server().core('events', 'e1'), {
+      count: 2,
+      lastTimestamp: '2026-01-01T00:01:00Z',
+    });
     expect(body).toMatchObject({ count: 2 });
     const { body: found } = await server().get(server().core('events'), {
       query: { fieldSelector: 'involvedObject.name=p,reason=Started,type=Normal' },
     });
     expect(found.items).toHaveLength(1);
-    const { body: none } = await server().get(server().core('events'), { query: { fieldSelector: 'involvedObject.uid=u2' } });
+    const { body: none } = await server().get(server().core('events'), {
+      query: { fieldSelector: 'involvedObject.uid=u2' },
+    });
     expect(none.items).toHaveLength(0);
   });
 
@@ -80,7 +109,9 @@ describe('events', () => {
     });
     expect([status, causesOf(body)]).toEqual([
       422,
-      ['involvedObject.namespace: FieldValueInvalid: Invalid value: "elsewhere": does not match event.namespace'],
+      [
+        'involvedObject.namespace: FieldValueInvalid: Invalid value: "elsewhere": does not match event.namespace',
+      ],
     ]);
   });
 });
@@ -93,21 +124,35 @@ describe('claims', () => {
   const at = (name: string) => server().core('persistentvolumeclaims', name);
 
   exceptions.claimProtection.it('get the finalizer that protects them', async () => {
-    const { body } = await server().post(server().core('persistentvolumeclaims'), claim('c0', { storageClassName: 'none' }));
+    const { body } = await server().post(
+      server().core('persistentvolumeclaims'),
+      claim('c0', { storageClassName: 'none' }),
+    );
     expect(body.metadata.finalizers).toEqual(['kubernetes.io/pvc-protection']);
   });
 
   it('get their defaults', async () => {
-    const { status, body } = await server().post(server().core('persistentvolumeclaims'), claim('c1', { storageClassName: 'none' }));
+    const { status, body } = await server().post(
+      server().core('persistentvolumeclaims'),
+      claim('c1', { storageClassName: 'none' }),
+    );
     expect(status).toBe(201);
     expect(body).toMatchObject({
-      spec: { volumeMode: 'Filesystem', storageClassName: 'none', resources: { requests: { storage: '1Gi' } } },
+      spec: {
+        volumeMode: 'Filesystem',
+        storageClassName: 'none',
+        resources: { requests: { storage: '1Gi' } },
+      },
       status: { phase: 'Pending' },
     });
   });
 
   it.each<[string, object, string]>([
-    ['an access mode', { accessModes: [] }, 'spec.accessModes: FieldValueRequired: Required value: at least 1 access mode is required'],
+    [
+      'an access mode',
+      { accessModes: [] },
+      'spec.accessModes: FieldValueRequired: Required value: at least 1 access mode is required',
+    ],
     ['a size', { resources: {} }, 'spec.resources[storage]: FieldValueRequired: Required value'],
     [
       'a size above zero',
@@ -120,14 +165,22 @@ describe('claims', () => {
       'spec.accessModes: FieldValueNotSupported: Unsupported value: "ReadSometimes": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"',
     ],
   ])('need %s', async (_, spec, cause) => {
-    const { status, body } = await server().post(server().core('persistentvolumeclaims'), claim('c2', spec));
+    const { status, body } = await server().post(
+      server().core('persistentvolumeclaims'),
+      claim('c2', spec),
+    );
     expect(status).toBe(422);
     expect(causesOf(body)).toContain(cause);
   });
 
   it('do not change their spec', async () => {
-    await server().post(server().core('persistentvolumeclaims'), claim('c3', { storageClassName: 'none' }));
-    const { status, body } = await server().mergePatch(at('c3'), { spec: { accessModes: ['ReadWriteMany'] } });
+    await server().post(
+      server().core('persistentvolumeclaims'),
+      claim('c3', { storageClassName: 'none' }),
+    );
+    const { status, body } = await server().mergePatch(at('c3'), {
+      spec: { accessModes: ['ReadWriteMany'] },
+    });
     expect(status).toBe(422);
     expect(body.message).toContain(
       'spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
@@ -147,25 +200,38 @@ describe('secrets', () => {
   });
 
   it('refuse what is no base64', async () => {
-    const { status, body } = await server().post(server().core('secrets'), { metadata: { name: 's2' }, data: { a: '***' } });
+    const { status, body } = await server().post(server().core('secrets'), {
+      metadata: { name: 's2' },
+      data: { a: '***' },
+    });
     expect([status, body.reason]).toEqual([400, 'BadRequest']);
     expect(body.message).toContain('illegal base64 data');
   });
 
   it('keep their type', async () => {
     await server().post(server().core('secrets'), { metadata: { name: 's3' } });
-    const { status, body } = await server().mergePatch(server().core('secrets', 's3'), { type: 'other' });
-    expect([status, causesOf(body)]).toEqual([422, ['type: FieldValueInvalid: Invalid value: "other": field is immutable']]);
+    const { status, body } = await server().mergePatch(server().core('secrets', 's3'), {
+      type: 'other',
+    });
+    expect([status, causesOf(body)]).toEqual([
+      422,
+      ['type: FieldValueInvalid: Invalid value: "other": field is immutable'],
+    ]);
   });
 });
 
 describe('access reviews', () => {
   it('say that an administrator may', async () => {
-    const { status, body } = await server().post('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes: { namespace: server().namespace, verb: 'create', resource: 'pods' } },
-    });
+    const { status, body } = await server().post(
+      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SelfSubjectAccessReview',
+        spec: {
+          resourceAttributes: { namespace: server().namespace, verb: 'create', resource: 'pods' },
+        },
+      },
+    );
     expect(status).toBe(201);
     expect(body.status).toMatchObject({ allowed: true });
   });

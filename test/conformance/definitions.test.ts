@@ -7,19 +7,30 @@ import { widgetDefinition } from './support/widgets.ts';
 
 const server = useServer();
 const path = (name?: string) =>
-  ['/apis/apiextensions.k8s.io/v1/customresourcedefinitions', name].filter((part) => part !== undefined).join('/');
+  ['/apis/apiextensions.k8s.io/v1/customresourcedefinitions', name]
+    .filter((part) => part !== undefined)
+    .join('/');
 
 const conditionsOf = ({ status }: Document): ReadonlyMap<string, string> =>
-  new Map((status as { conditions: { type: string; status: string }[] }).conditions.map(({ type, status: value }) => [type, value]));
+  new Map(
+    (status as { conditions: { type: string; status: string }[] }).conditions.map(
+      ({ type, status: value }) => [type, value],
+    ),
+  );
 
 describe("the product's definitions", () => {
   it.each(definitions.map((definition) => [definition.plural, crdOf(definition)] as const))(
     '%s is accepted without a warning',
     async (_, manifest) => {
-      const { status, warnings, body } = await server().apply(path(manifest.metadata.name), manifest, 'conformance', {
-        force: true,
-        fieldValidation: 'Strict',
-      });
+      const { status, warnings, body } = await server().apply(
+        path(manifest.metadata.name),
+        manifest,
+        'conformance',
+        {
+          force: true,
+          fieldValidation: 'Strict',
+        },
+      );
       expect([status, warnings, body.message]).toEqual([200, [], undefined]);
       const conditions = conditionsOf((await server().get(path(manifest.metadata.name))).body);
       expect(conditions.get('NamesAccepted')).toBe('True');
@@ -33,14 +44,26 @@ describe("the product's definitions", () => {
 describe('a definition', () => {
   it('gets its defaults', async () => {
     const { body } = await server().get(path(`widgets.${server().widgetGroup}`));
-    expect(body.spec).toMatchObject({ conversion: { strategy: 'None' }, names: { listKind: 'WidgetList', singular: 'widget' } });
-    expect(body.status).toMatchObject({ acceptedNames: { kind: 'Widget', plural: 'widgets' }, storedVersions: ['v1'] });
+    expect(body.spec).toMatchObject({
+      conversion: { strategy: 'None' },
+      names: { listKind: 'WidgetList', singular: 'widget' },
+    });
+    expect(body.status).toMatchObject({
+      acceptedNames: { kind: 'Widget', plural: 'widgets' },
+      storedVersions: ['v1'],
+    });
   });
 
   const widgets = () => widgetDefinition(`refused.${server().widgetGroup}`);
   const version = (change: object) => {
     const definition = widgets();
-    return { ...definition, spec: { ...definition.spec, versions: definition.spec.versions.map((each) => ({ ...each, ...change })) } };
+    return {
+      ...definition,
+      spec: {
+        ...definition.spec,
+        versions: definition.spec.versions.map((each) => ({ ...each, ...change })),
+      },
+    };
   };
   const schema = (spec: object) =>
     version({
@@ -62,19 +85,31 @@ describe('a definition', () => {
       () => ({ ...widgets(), metadata: { name: 'gadgets.example.com' } }),
       /metadata\.name: Invalid value: "gadgets\.example\.com": must be spec\.names\.plural\+"\."\+spec\.group/,
     ],
-    ['no scope', () => ({ ...widgets(), spec: { ...widgets().spec, scope: undefined } }), /spec\.scope: Required value/],
+    [
+      'no scope',
+      () => ({ ...widgets(), spec: { ...widgets().spec, scope: undefined } }),
+      /spec\.scope: Required value/,
+    ],
     [
       'no versions',
       () => ({ ...widgets(), spec: { ...widgets().spec, versions: [] } }),
       /spec\.versions: Invalid value: .*must have exactly one version marked as storage version/,
     ],
-    ['no schema', () => version({ schema: undefined }), /spec\.versions\[0\]\.schema\.openAPIV3Schema: Required value/],
+    [
+      'no schema',
+      () => version({ schema: undefined }),
+      /spec\.versions\[0\]\.schema\.openAPIV3Schema: Required value/,
+    ],
     [
       'a schema without a type',
       () => schema({ properties: { a: { type: 'string' } } }),
       /\.type: Required value: must not be empty for specified object fields/,
     ],
-    ['a list without items', () => schema({ type: 'array' }), /\.items: Required value: must be specified/],
+    [
+      'a list without items',
+      () => schema({ type: 'array' }),
+      /\.items: Required value: must be specified/,
+    ],
     [
       'a default of another type',
       () => schema({ type: 'integer', default: 'x' }),
@@ -82,7 +117,12 @@ describe('a definition', () => {
     ],
     [
       'a list map without keys',
-      () => schema({ type: 'array', 'x-kubernetes-list-type': 'map', items: { type: 'object', properties: {} } }),
+      () =>
+        schema({
+          type: 'array',
+          'x-kubernetes-list-type': 'map',
+          items: { type: 'object', properties: {} },
+        }),
       /x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map/,
     ],
   ])('is refused with %s', refuses);
@@ -90,7 +130,12 @@ describe('a definition', () => {
   exceptions.ruleTypes.it.each<[string, () => object, RegExp]>([
     [
       'a rule that does not compile',
-      () => schema({ type: 'object', properties: {}, 'x-kubernetes-validations': [{ rule: 'self.nothing == 1' }] }),
+      () =>
+        schema({
+          type: 'object',
+          properties: {},
+          'x-kubernetes-validations': [{ rule: 'self.nothing == 1' }],
+        }),
       /x-kubernetes-validations\[0\]\.rule: Invalid value: .*undefined field 'nothing'/,
     ],
     [
@@ -109,7 +154,10 @@ describe('a definition', () => {
     const { status } = await server().delete(path(definition.metadata.name));
     expect(status).toBe(200);
     await eventually('the kind is gone', async () => (await server().get(objects)).status === 404);
-    await eventually('the definition is gone', async () => (await server().get(path(definition.metadata.name))).status === 404);
+    await eventually(
+      'the definition is gone',
+      async () => (await server().get(path(definition.metadata.name))).status === 404,
+    );
     await install(server(), definition);
     expect((await server().get(objects)).body.items).toEqual([]);
     await server().delete(path(definition.metadata.name));
@@ -124,10 +172,16 @@ describe('a definition', () => {
     const refused = await server().post(objects, object);
     expect(causesOf(refused.body)[0]).toContain('less than or equal to 100');
     const { status } = await server().jsonPatch(path(definition.metadata.name), [
-      { op: 'remove', path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum' },
+      {
+        op: 'remove',
+        path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum',
+      },
     ]);
     expect(status).toBe(200);
-    await eventually('the new schema is in force', async () => (await server().post(objects, object)).status === 201);
+    await eventually(
+      'the new schema is in force',
+      async () => (await server().post(objects, object)).status === 201,
+    );
     await server().delete(path(definition.metadata.name));
   });
 });

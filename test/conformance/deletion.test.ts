@@ -37,16 +37,23 @@ describe('finalizers', () => {
         finalizers: ['example.com/a', 'example.com/b'],
       },
     });
-    const one = await server().mergePatch(server().widgets('held'), { metadata: { finalizers: ['example.com/b'] } });
+    const one = await server().mergePatch(server().widgets('held'), {
+      metadata: { finalizers: ['example.com/b'] },
+    });
     expect(one.status).toBe(200);
-    const none = await server().mergePatch(server().widgets('held'), { metadata: { finalizers: null } });
+    const none = await server().mergePatch(server().widgets('held'), {
+      metadata: { finalizers: null },
+    });
     expect(none.status).toBe(200);
     expect(none.body.metadata).not.toHaveProperty('finalizers');
     expect((await server().get(server().widgets('held'))).status).toBe(404);
   });
 
   it('leave the object as it is when it is deleted again', async () => {
-    await server().post(server().widgets(), server().widget('again', {}, { finalizers: ['example.com/a'] }));
+    await server().post(
+      server().widgets(),
+      server().widget('again', {}, { finalizers: ['example.com/a'] }),
+    );
     const { body: first } = await server().delete(server().widgets('again'));
     const { status, body: second } = await server().delete(server().widgets('again'));
     expect(status).toBe(200);
@@ -56,7 +63,10 @@ describe('finalizers', () => {
   });
 
   it('may not come when it is being deleted', async () => {
-    await server().post(server().widgets(), server().widget('late', {}, { finalizers: ['example.com/a'] }));
+    await server().post(
+      server().widgets(),
+      server().widget('late', {}, { finalizers: ['example.com/a'] }),
+    );
     await server().delete(server().widgets('late'));
     const { status, body } = await server().mergePatch(server().widgets('late'), {
       metadata: { finalizers: ['example.com/a', 'example.com/b'] },
@@ -69,9 +79,14 @@ describe('finalizers', () => {
   });
 
   it('let other changes through', async () => {
-    await server().post(server().widgets(), server().widget('changing', {}, { finalizers: ['example.com/a'] }));
+    await server().post(
+      server().widgets(),
+      server().widget('changing', {}, { finalizers: ['example.com/a'] }),
+    );
     await server().delete(server().widgets('changing'));
-    const { status, body } = await server().mergePatch(server().widgets('changing'), { spec: { size: 9 } });
+    const { status, body } = await server().mergePatch(server().widgets('changing'), {
+      spec: { size: 9 },
+    });
     expect([status, body.spec['size'], body.metadata.generation]).toEqual([200, 9, 3]);
     await server().mergePatch(server().widgets('changing'), { metadata: { finalizers: null } });
   });
@@ -79,7 +94,9 @@ describe('finalizers', () => {
   it('keep the name taken', async () => {
     await configMap('occupied', { finalizers: ['example.com/a'] });
     await server().delete(at('occupied'));
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { name: 'occupied' } });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { name: 'occupied' },
+    });
     expect([status, body.reason]).toEqual([409, 'AlreadyExists']);
     expect(body.message).toBe('object is being deleted: configmaps "occupied" already exists');
     await server().mergePatch(at('occupied'), { metadata: { finalizers: null } });
@@ -88,7 +105,9 @@ describe('finalizers', () => {
   it('can not be undone', async () => {
     await configMap('doomed', { finalizers: ['example.com/a'] });
     const { body: deleting } = await server().delete(at('doomed'));
-    const { body } = await server().mergePatch(at('doomed'), { metadata: { deletionTimestamp: null } });
+    const { body } = await server().mergePatch(at('doomed'), {
+      metadata: { deletionTimestamp: null },
+    });
     expect(body.metadata.deletionTimestamp).toBe(deleting.metadata.deletionTimestamp);
     await server().mergePatch(at('doomed'), { metadata: { finalizers: null } });
   });
@@ -123,9 +142,15 @@ describe('owners', () => {
     'wait for it in the foreground',
     async () => {
       const owner = await configMap('fg-owner');
-      await configMap('fg-child', { ...ownedBy(referenceTo(owner, { blockOwnerDeletion: true })), finalizers: ['example.com/wait'] });
+      await configMap('fg-child', {
+        ...ownedBy(referenceTo(owner, { blockOwnerDeletion: true })),
+        finalizers: ['example.com/wait'],
+      });
       const { body } = await server().delete(at('fg-owner'), { propagationPolicy: 'Foreground' });
-      expect(body.metadata).toMatchObject({ finalizers: ['foregroundDeletion'], deletionTimestamp: expect.any(String) as unknown });
+      expect(body.metadata).toMatchObject({
+        finalizers: ['foregroundDeletion'],
+        deletionTimestamp: expect.any(String) as unknown,
+      });
       await eventually(
         'the child is being deleted',
         async () => {
@@ -145,7 +170,10 @@ describe('owners', () => {
     'do not wait in the foreground for what does not block',
     async () => {
       const owner = await configMap('nb-owner');
-      await configMap('nb-child', { ...ownedBy(referenceTo(owner)), finalizers: ['example.com/wait'] });
+      await configMap('nb-child', {
+        ...ownedBy(referenceTo(owner)),
+        finalizers: ['example.com/wait'],
+      });
       await server().delete(at('nb-owner'), { propagationPolicy: 'Foreground' });
       await gone(at('nb-owner'));
       await server().mergePatch(at('nb-child'), { metadata: { finalizers: null } });
@@ -176,7 +204,9 @@ describe('owners', () => {
       const { body } = await server().delete(at('old-owner'), { orphanDependents: true });
       expect(body.metadata.finalizers).toEqual(['orphan']);
       await gone(at('old-owner'));
-      expect((await server().get(at('old-child'))).body.metadata).not.toHaveProperty('ownerReferences');
+      expect((await server().get(at('old-child'))).body.metadata).not.toHaveProperty(
+        'ownerReferences',
+      );
     },
     waiting,
   );
@@ -192,7 +222,10 @@ describe('owners', () => {
         'one reference is left',
         async () => {
           const { body } = await server().get(at('two-child'));
-          return (body.metadata as unknown as { ownerReferences: readonly unknown[] }).ownerReferences.length === 1;
+          return (
+            (body.metadata as unknown as { ownerReferences: readonly unknown[] }).ownerReferences
+              .length === 1
+          );
         },
         patienceMs,
       );
@@ -250,7 +283,14 @@ describe('owners', () => {
       const { apiVersion, kind, metadata } = owner;
       await configMap(
         'of-sandbox',
-        ownedBy({ apiVersion, kind, name: metadata.name, uid: metadata.uid, controller: true, blockOwnerDeletion: true }),
+        ownedBy({
+          apiVersion,
+          kind,
+          name: metadata.name,
+          uid: metadata.uid,
+          controller: true,
+          blockOwnerDeletion: true,
+        }),
       );
       await server().delete(server().product('sandboxes', 'owner'));
       await gone(at('of-sandbox'));
@@ -271,15 +311,27 @@ describe('a namespace', () => {
         spec: { finalizers: ['kubernetes'] },
         status: { phase: 'Active' },
       });
-      await server().post(`${path}/configmaps`, { metadata: { name: 'inside', finalizers: ['example.com/wait'] } });
+      await server().post(`${path}/configmaps`, {
+        metadata: { name: 'inside', finalizers: ['example.com/wait'] },
+      });
       const { status, body } = await server().delete(path);
-      expect([status, body.kind, body.status]).toEqual([200, 'Namespace', { phase: 'Terminating' }]);
+      expect([status, body.kind, body.status]).toEqual([
+        200,
+        'Namespace',
+        { phase: 'Terminating' },
+      ]);
       const refused = await server().post(`${path}/configmaps`, { metadata: { name: 'late' } });
       expect([refused.status, refused.body.reason]).toEqual([403, 'Forbidden']);
       expect(refused.body).toMatchObject({
         message: `configmaps "late" is forbidden: unable to create new content in namespace ${name} because it is being terminated`,
         details: {
-          causes: [{ reason: 'NamespaceTerminating', message: `namespace ${name} is being terminated`, field: 'metadata.namespace' }],
+          causes: [
+            {
+              reason: 'NamespaceTerminating',
+              message: `namespace ${name} is being terminated`,
+              field: 'metadata.namespace',
+            },
+          ],
         },
       });
       await eventually(
@@ -298,6 +350,9 @@ describe('a namespace', () => {
 
   it('of the server itself stays', async () => {
     const { status, body } = await server().delete('/api/v1/namespaces/kube-system');
-    expect([status, body.message]).toEqual([403, 'namespaces "kube-system" is forbidden: this namespace may not be deleted']);
+    expect([status, body.message]).toEqual([
+      403,
+      'namespaces "kube-system" is forbidden: this namespace may not be deleted',
+    ]);
   });
 });

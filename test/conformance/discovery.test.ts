@@ -12,13 +12,25 @@ interface Resource {
 interface Aggregated {
   readonly items: readonly {
     readonly metadata: { readonly name?: string };
-    readonly versions: readonly { readonly version: string; readonly resources: readonly { readonly resource: string }[] }[];
+    readonly versions: readonly {
+      readonly version: string;
+      readonly resources: readonly { readonly resource: string }[];
+    }[];
   }[];
 }
 const json = async <T>(path: string, accept?: string): Promise<T> =>
   JSON.parse((await server().get(path, accept === undefined ? {} : { accept })).text) as T;
 
-const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+const allVerbs = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
 
 describe('discovery', () => {
   it('names the versions of the core', async () => {
@@ -26,19 +38,27 @@ describe('discovery', () => {
   });
 
   it('names the groups', async () => {
-    const { groups } = await json<{ groups: readonly { name: string; preferredVersion: object }[] }>('/apis');
+    const { groups } = await json<{
+      groups: readonly { name: string; preferredVersion: object }[];
+    }>('/apis');
     const product = groups.find(({ name }) => name === 'conversation-operator.dev');
     expect(product).toEqual({
       name: 'conversation-operator.dev',
       versions: [{ groupVersion: 'conversation-operator.dev/v1alpha1', version: 'v1alpha1' }],
       preferredVersion: { groupVersion: 'conversation-operator.dev/v1alpha1', version: 'v1alpha1' },
     });
-    expect(groups.map(({ name }) => name)).toEqual(expect.arrayContaining(['apiextensions.k8s.io', 'coordination.k8s.io']));
+    expect(groups.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['apiextensions.k8s.io', 'coordination.k8s.io']),
+    );
   });
 
   it('names the kinds of a custom group', async () => {
     const body = await json<{ resources: readonly Resource[] }>(`/apis/${server().widgetGroup}/v1`);
-    expect(body).toMatchObject({ kind: 'APIResourceList', apiVersion: 'v1', groupVersion: `${server().widgetGroup}/v1` });
+    expect(body).toMatchObject({
+      kind: 'APIResourceList',
+      apiVersion: 'v1',
+      groupVersion: `${server().widgetGroup}/v1`,
+    });
     const byName = new Map(body.resources.map((resource) => [resource.name, resource]));
     expect([...byName.keys()].sort()).toEqual(['widgets', 'widgets/scale', 'widgets/status']);
     expect(byName.get('widgets')).toMatchObject({
@@ -50,7 +70,11 @@ describe('discovery', () => {
       storageVersionHash: expect.any(String) as unknown,
     });
     expect([...(byName.get('widgets')?.verbs ?? [])].sort()).toEqual(allVerbs);
-    expect(byName.get('widgets/status')).toMatchObject({ kind: 'Widget', namespaced: true, verbs: ['get', 'patch', 'update'] });
+    expect(byName.get('widgets/status')).toMatchObject({
+      kind: 'Widget',
+      namespaced: true,
+      verbs: ['get', 'patch', 'update'],
+    });
     expect(byName.get('widgets/scale')).toMatchObject({
       group: 'autoscaling',
       version: 'v1',
@@ -79,7 +103,11 @@ describe('discovery', () => {
     ] as const)
       expect(byName.get(name)).toMatchObject({ kind, namespaced });
     expect([...(byName.get('pods')?.verbs ?? [])].sort()).toEqual(allVerbs);
-    expect(byName.get('pods')).toMatchObject({ shortNames: ['po'], categories: ['all'], singularName: 'pod' });
+    expect(byName.get('pods')).toMatchObject({
+      shortNames: ['po'],
+      categories: ['all'],
+      singularName: 'pod',
+    });
   });
 
   it('knows what is not there', async () => {
@@ -97,15 +125,26 @@ describe('discovery', () => {
   });
 
   it('says all at once when asked', async () => {
-    const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
+    const accept =
+      'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
     const { status, text, headers } = await server().get('/apis', { accept });
     expect(status).toBe(200);
-    expect(headers['content-type']).toBe('application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList');
+    expect(headers['content-type']).toBe(
+      'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
+    );
     const { items } = JSON.parse(text) as Aggregated;
     const product = items.find(({ metadata }) => metadata.name === 'conversation-operator.dev');
     expect(product?.versions).toMatchObject([{ version: 'v1alpha1', freshness: 'Current' }]);
-    const resources = new Map(product?.versions[0]?.resources.map((resource) => [resource.resource, resource]));
-    expect([...resources.keys()].sort()).toEqual(['apikeys', 'conversationquotas', 'conversations', 'sandboxes', 'sandboxtemplates']);
+    const resources = new Map(
+      product?.versions[0]?.resources.map((resource) => [resource.resource, resource]),
+    );
+    expect([...resources.keys()].sort()).toEqual([
+      'apikeys',
+      'conversationquotas',
+      'conversations',
+      'sandboxes',
+      'sandboxtemplates',
+    ]);
     expect(resources.get('sandboxes')).toMatchObject({
       responseKind: { group: 'conversation-operator.dev', version: 'v1alpha1', kind: 'Sandbox' },
       scope: 'Namespaced',
@@ -115,13 +154,22 @@ describe('discovery', () => {
       subresources: expect.arrayContaining([
         expect.objectContaining({
           subresource: 'status',
-          responseKind: { group: 'conversation-operator.dev', version: 'v1alpha1', kind: 'Sandbox' },
+          responseKind: {
+            group: 'conversation-operator.dev',
+            version: 'v1alpha1',
+            kind: 'Sandbox',
+          },
         }),
-        expect.objectContaining({ subresource: 'scale', responseKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' } }),
+        expect.objectContaining({
+          subresource: 'scale',
+          responseKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+        }),
       ]) as unknown,
     });
     const core = await json<Aggregated>('/api', accept);
-    expect(core.items[0]?.versions[0]?.resources.map(({ resource }) => resource)).toEqual(expect.arrayContaining(['pods', 'configmaps']));
+    expect(core.items[0]?.versions[0]?.resources.map(({ resource }) => resource)).toEqual(
+      expect.arrayContaining(['pods', 'configmaps']),
+    );
   });
 
   it('says its version', async () => {
@@ -142,21 +190,33 @@ describe('OpenAPI v3', () => {
   interface Document3 {
     readonly openapi: string;
     readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-    readonly components: { readonly schemas: Readonly<Record<string, { readonly properties?: Readonly<Record<string, unknown>> }>> };
+    readonly components: {
+      readonly schemas: Readonly<
+        Record<string, { readonly properties?: Readonly<Record<string, unknown>> }>
+      >;
+    };
   }
   const path = () => `apis/${server().widgetGroup}/v1`;
   const documentOf = async (name: string): Promise<Document3> => {
     const index = await eventually('the kind is in the index', async () => {
-      const { paths } = await json<{ paths: Readonly<Record<string, { serverRelativeURL: string }>> }>('/openapi/v3');
+      const { paths } = await json<{
+        paths: Readonly<Record<string, { serverRelativeURL: string }>>;
+      }>('/openapi/v3');
       return paths[name];
     });
     return json<Document3>(index.serverRelativeURL);
   };
 
   it('has an index with a document for each group and version', async () => {
-    const { paths } = await json<{ paths: Readonly<Record<string, { serverRelativeURL: string }>> }>('/openapi/v3');
+    const { paths } = await json<{
+      paths: Readonly<Record<string, { serverRelativeURL: string }>>;
+    }>('/openapi/v3');
     expect(Object.keys(paths)).toEqual(
-      expect.arrayContaining(['api/v1', 'apis/coordination.k8s.io/v1', 'apis/conversation-operator.dev/v1alpha1']),
+      expect.arrayContaining([
+        'api/v1',
+        'apis/coordination.k8s.io/v1',
+        'apis/conversation-operator.dev/v1alpha1',
+      ]),
     );
     expect(paths['api/v1']?.serverRelativeURL).toMatch(/^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]+$/);
   });
@@ -164,15 +224,22 @@ describe('OpenAPI v3', () => {
   it('has the schema of a custom kind', async () => {
     const { openapi, components } = await documentOf(path());
     expect(openapi).toBe('3.0.0');
-    const schema = Object.values(components.schemas).find(({ properties }) => properties?.['spec'] !== undefined);
+    const schema = Object.values(components.schemas).find(
+      ({ properties }) => properties?.['spec'] !== undefined,
+    );
     expect(schema).toMatchObject({
       type: 'object',
       required: ['spec'],
-      'x-kubernetes-group-version-kind': [{ group: server().widgetGroup, version: 'v1', kind: 'Widget' }],
+      'x-kubernetes-group-version-kind': [
+        { group: server().widgetGroup, version: 'v1', kind: 'Widget' },
+      ],
       properties: {
         spec: {
           required: ['color'],
-          properties: { size: { type: 'integer', minimum: 1, maximum: 100, default: 5 }, color: { enum: ['red', 'green', 'blue'] } },
+          properties: {
+            size: { type: 'integer', minimum: 1, maximum: 100, default: 5 },
+            color: { enum: ['red', 'green', 'blue'] },
+          },
         },
       },
     });
@@ -182,18 +249,31 @@ describe('OpenAPI v3', () => {
     const { paths } = await documentOf(path());
     const collection = `/apis/${server().widgetGroup}/v1/namespaces/{namespace}/widgets`;
     expect(Object.keys(paths)).toEqual(
-      expect.arrayContaining([collection, `${collection}/{name}`, `${collection}/{name}/status`, `${collection}/{name}/scale`]),
+      expect.arrayContaining([
+        collection,
+        `${collection}/{name}`,
+        `${collection}/{name}/status`,
+        `${collection}/{name}/scale`,
+      ]),
     );
-    expect(Object.keys(paths[`${collection}/{name}`] ?? {})).toEqual(expect.arrayContaining(['get', 'put', 'patch', 'delete']));
+    expect(Object.keys(paths[`${collection}/{name}`] ?? {})).toEqual(
+      expect.arrayContaining(['get', 'put', 'patch', 'delete']),
+    );
   });
 
   it('has the schemas of built-in kinds', async () => {
     const { components } = await documentOf('api/v1');
     expect(components.schemas['io.k8s.api.core.v1.Pod']).toMatchObject({
       type: 'object',
-      properties: { spec: expect.anything() as unknown, status: expect.anything() as unknown, metadata: expect.anything() as unknown },
+      properties: {
+        spec: expect.anything() as unknown,
+        status: expect.anything() as unknown,
+        metadata: expect.anything() as unknown,
+      },
       'x-kubernetes-group-version-kind': [{ group: '', version: 'v1', kind: 'Pod' }],
     });
-    expect(components.schemas['io.k8s.api.core.v1.PodSpec']?.properties).toHaveProperty('containers');
+    expect(components.schemas['io.k8s.api.core.v1.PodSpec']?.properties).toHaveProperty(
+      'containers',
+    );
   });
 });

@@ -1,12 +1,17 @@
 import { useServer } from './support/server.ts';
 
 const server = useServer();
-const widget = () => ({ ...server().widget('', { bogus: 1, nested: { wrong: 2 } }), metadata: { generateName: 'v-' } });
+const widget = () => ({
+  ...server().widget('', { bogus: 1, nested: { wrong: 2 } }),
+  metadata: { generateName: 'v-' },
+});
 const map = { metadata: { generateName: 'v-' }, data: { a: 'b' }, bogus: 1 };
 
 describe('fieldValidation', () => {
   it('Strict refuses unknown fields of a custom kind', async () => {
-    const { status, body } = await server().post(server().widgets(), widget(), { query: { fieldValidation: 'Strict' } });
+    const { status, body } = await server().post(server().widgets(), widget(), {
+      query: { fieldValidation: 'Strict' },
+    });
     expect([status, body.reason]).toEqual([400, 'BadRequest']);
     expect(body.message).toBe(
       `Widget in version "v1" cannot be handled as a Widget: strict decoding error: unknown field "spec.bogus", unknown field "spec.nested.wrong"`,
@@ -14,7 +19,9 @@ describe('fieldValidation', () => {
   });
 
   it('Strict refuses unknown fields of a built-in kind', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), map, { query: { fieldValidation: 'Strict' } });
+    const { status, body } = await server().post(server().core('configmaps'), map, {
+      query: { fieldValidation: 'Strict' },
+    });
     expect([status, body.message]).toEqual([
       400,
       'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "bogus"',
@@ -24,27 +31,42 @@ describe('fieldValidation', () => {
   it.each([['Warn'], ['']])('%s drops them and says so', async (fieldValidation) => {
     const query = fieldValidation === '' ? {} : { fieldValidation };
     const custom = await server().post(server().widgets(), widget(), { query });
-    expect([custom.status, custom.warnings]).toEqual([201, ['unknown field "spec.bogus"', 'unknown field "spec.nested.wrong"']]);
+    expect([custom.status, custom.warnings]).toEqual([
+      201,
+      ['unknown field "spec.bogus"', 'unknown field "spec.nested.wrong"'],
+    ]);
     const builtin = await server().post(server().core('configmaps'), map, { query });
     expect([builtin.status, builtin.warnings]).toEqual([201, ['unknown field "bogus"']]);
   });
 
   it('Ignore drops them silently', async () => {
-    const { status, warnings } = await server().post(server().widgets(), widget(), { query: { fieldValidation: 'Ignore' } });
+    const { status, warnings } = await server().post(server().widgets(), widget(), {
+      query: { fieldValidation: 'Ignore' },
+    });
     expect([status, warnings]).toEqual([201, []]);
   });
 
   it('knows no other word', async () => {
-    const { status, body } = await server().post(server().widgets(), widget(), { query: { fieldValidation: 'Loose' } });
+    const { status, body } = await server().post(server().widgets(), widget(), {
+      query: { fieldValidation: 'Loose' },
+    });
     expect([status, body.reason]).toEqual([422, 'Invalid']);
-    expect(body.message).toContain('fieldValidation: Unsupported value: "Loose": supported values: "", "Ignore", "Strict", "Warn"');
+    expect(body.message).toContain(
+      'fieldValidation: Unsupported value: "Loose": supported values: "", "Ignore", "Strict", "Warn"',
+    );
   });
 
   it.each([
-    ['a field', '{"metadata":{"name":"twice"},"data":{"a":"1","a":"2"}}', 'duplicate field "data.a"'],
+    [
+      'a field',
+      '{"metadata":{"name":"twice"},"data":{"a":"1","a":"2"}}',
+      'duplicate field "data.a"',
+    ],
     ['a part', '{"metadata":{"name":"twice"},"data":{},"data":{}}', 'duplicate field "data"'],
   ])('Strict refuses %s that comes twice', async (_, text, problem) => {
-    const { status, body } = await server().post(server().core('configmaps'), text, { query: { fieldValidation: 'Strict' } });
+    const { status, body } = await server().post(server().core('configmaps'), text, {
+      query: { fieldValidation: 'Strict' },
+    });
     expect([status, body.message]).toEqual([
       400,
       `ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: ${problem}`,
@@ -54,13 +76,19 @@ describe('fieldValidation', () => {
   it('Warn takes the last of a field that comes twice', async () => {
     const text = `{"apiVersion":"${server().widgetGroup}/v1","kind":"Widget","metadata":{"name":"twice"},"spec":{"color":"red","color":"blue"}}`;
     const { status, body, warnings } = await server().post(server().widgets(), text);
-    expect([status, body.spec['color'], warnings]).toEqual([201, 'blue', ['duplicate field "spec.color"']]);
+    expect([status, body.spec['color'], warnings]).toEqual([
+      201,
+      'blue',
+      ['duplicate field "spec.color"'],
+    ]);
   });
 
   it('holds for updates', async () => {
     const { body: made } = await server().post(server().widgets(), server().widget('changed'));
     const sent = { ...made, spec: { ...made.spec, bogus: 1 } };
-    const strict = await server().put(server().widgets('changed'), sent, { query: { fieldValidation: 'Strict' } });
+    const strict = await server().put(server().widgets('changed'), sent, {
+      query: { fieldValidation: 'Strict' },
+    });
     expect([strict.status, strict.body.message]).toEqual([
       400,
       'Widget in version "v1" cannot be handled as a Widget: strict decoding error: unknown field "spec.bogus"',
@@ -72,7 +100,9 @@ describe('fieldValidation', () => {
   it('holds for patches', async () => {
     await server().post(server().widgets(), server().widget('patched'));
     const patch = { spec: { bogus: 1 } };
-    const strict = await server().mergePatch(server().widgets('patched'), patch, { query: { fieldValidation: 'Strict' } });
+    const strict = await server().mergePatch(server().widgets('patched'), patch, {
+      query: { fieldValidation: 'Strict' },
+    });
     expect([strict.status, strict.body.reason]).toEqual([422, 'Invalid']);
     expect(strict.body.message).toContain('unknown field "spec.bogus"');
     const warned = await server().mergePatch(server().widgets('patched'), patch);
@@ -82,9 +112,14 @@ describe('fieldValidation', () => {
   it.each([['Strict'], ['Ignore']])(
     '%s does not matter to apply: who owns an unknown field can not be written down',
     async (fieldValidation) => {
-      const { status, body } = await server().apply(server().widgets('applied'), server().widget('applied', { bogus: 1 }), 'me', {
-        fieldValidation,
-      });
+      const { status, body } = await server().apply(
+        server().widgets('applied'),
+        server().widget('applied', { bogus: 1 }),
+        'me',
+        {
+          fieldValidation,
+        },
+      );
       expect([status, body.message]).toEqual([
         500,
         `failed to create typed patch object (/applied; ${server().widgetGroup}/v1, Kind=Widget): .spec.bogus: field not declared in schema`,

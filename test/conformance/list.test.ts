@@ -7,14 +7,23 @@ const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
 beforeAll(async () => {
   for (const [index, letter] of letters.entries()) {
-    const labels = { set: 'letters', parity: index % 2 === 0 ? 'even' : 'odd', ...(index < 3 ? { early: '' } : {}) };
-    await server().post(server().widgets(), server().widget(letter, { color: index < 2 ? 'red' : 'blue', size: index + 1 }, { labels }));
+    const labels = {
+      set: 'letters',
+      parity: index % 2 === 0 ? 'even' : 'odd',
+      ...(index < 3 ? { early: '' } : {}),
+    };
+    await server().post(
+      server().widgets(),
+      server().widget(letter, { color: index < 2 ? 'red' : 'blue', size: index + 1 }, { labels }),
+    );
     await server().post(server().core('configmaps'), { metadata: { name: letter, labels } });
   }
 });
 
 const list = (query: Record<string, string | number> = {}) =>
-  server().get(server().widgets(), { query: { ...query, labelSelector: query['labelSelector'] ?? 'set=letters' } });
+  server().get(server().widgets(), {
+    query: { ...query, labelSelector: query['labelSelector'] ?? 'set=letters' },
+  });
 
 describe('a list', () => {
   it('has the kind, the version and the items, by name', async () => {
@@ -26,11 +35,16 @@ describe('a list', () => {
       metadata: { resourceVersion: expect.stringMatching(/^[1-9][0-9]*$/) as unknown },
     });
     expect(namesOf(body)).toEqual(letters);
-    expect(body.items[0]).toMatchObject({ apiVersion: `${server().widgetGroup}/v1`, kind: 'Widget' });
+    expect(body.items[0]).toMatchObject({
+      apiVersion: `${server().widgetGroup}/v1`,
+      kind: 'Widget',
+    });
   });
 
   it('of a built-in kind does not repeat the kind in its items', async () => {
-    const { body } = await server().get(server().core('configmaps'), { query: { labelSelector: 'set=letters' } });
+    const { body } = await server().get(server().core('configmaps'), {
+      query: { labelSelector: 'set=letters' },
+    });
     expect(body).toMatchObject({ kind: 'ConfigMapList', apiVersion: 'v1' });
     expect(body.items[0]).not.toHaveProperty('kind');
     expect(body.items[0]).not.toHaveProperty('apiVersion');
@@ -42,12 +56,16 @@ describe('a list', () => {
   });
 
   it('of a namespace that is not there is empty', async () => {
-    const { status, body } = await server().get(`/apis/${server().widgetGroup}/v1/namespaces/nowhere/widgets`);
+    const { status, body } = await server().get(
+      `/apis/${server().widgetGroup}/v1/namespaces/nowhere/widgets`,
+    );
     expect([status, body.items]).toEqual([200, []]);
   });
 
   it('spans all namespaces without one in the path', async () => {
-    const { body } = await server().get(`/apis/${server().widgetGroup}/v1/widgets`, { query: { labelSelector: 'set=letters' } });
+    const { body } = await server().get(`/apis/${server().widgetGroup}/v1/widgets`, {
+      query: { labelSelector: 'set=letters' },
+    });
     expect(namesOf(body)).toEqual(letters);
   });
 
@@ -65,7 +83,9 @@ describe('pages', () => {
     const versions = new Set<string>();
     const remaining: (number | undefined)[] = [];
     do {
-      const { body } = await server().get(server().widgets(), { query: { limit: 3, ...(token === '' ? {} : { continue: token }) } });
+      const { body } = await server().get(server().widgets(), {
+        query: { limit: 3, ...(token === '' ? {} : { continue: token }) },
+      });
       seen.push(...namesOf(body));
       versions.add(body.metadata.resourceVersion);
       remaining.push(body.metadata.remainingItemCount);
@@ -83,12 +103,18 @@ describe('pages', () => {
   });
 
   it('show the state of the first page', async () => {
-    await server().post(server().core('configmaps'), { metadata: { name: 'z1', labels: { set: 'z' } } });
-    await server().post(server().core('configmaps'), { metadata: { name: 'z2', labels: { set: 'z' } } });
+    await server().post(server().core('configmaps'), {
+      metadata: { name: 'z1', labels: { set: 'z' } },
+    });
+    await server().post(server().core('configmaps'), {
+      metadata: { name: 'z2', labels: { set: 'z' } },
+    });
     const query = { labelSelector: 'set=z', limit: 1 };
     const { body: first } = await server().get(server().core('configmaps'), { query });
     await server().delete(server().core('configmaps', 'z2'));
-    await server().post(server().core('configmaps'), { metadata: { name: 'z3', labels: { set: 'z' } } });
+    await server().post(server().core('configmaps'), {
+      metadata: { name: 'z3', labels: { set: 'z' } },
+    });
     const { body: rest } = await server().get(server().core('configmaps'), {
       query: { ...query, limit: 10, continue: first.metadata.continue ?? '' },
     });
@@ -104,7 +130,11 @@ describe('pages', () => {
   it('refuse a version beside a token', async () => {
     const { body: first } = await server().get(server().widgets(), { query: { limit: 1 } });
     const { status } = await server().get(server().widgets(), {
-      query: { limit: 1, continue: first.metadata.continue ?? '', resourceVersion: first.metadata.resourceVersion },
+      query: {
+        limit: 1,
+        continue: first.metadata.continue ?? '',
+        resourceVersion: first.metadata.resourceVersion,
+      },
     });
     expect(status).toBe(400);
   });
@@ -114,7 +144,9 @@ describe('pages', () => {
     'end with 410 when the state of the first is forgotten, and offer to go on with the present one',
     async () => {
       const { body: first } = await server().get(server().widgets(), { query: { limit: 2 } });
-      await server().mergePatch(server().widgets('a'), { metadata: { annotations: { changed: 'yes' } } });
+      await server().mergePatch(server().widgets('a'), {
+        metadata: { annotations: { changed: 'yes' } },
+      });
       await server().forget();
       const query = { limit: 3, continue: first.metadata.continue ?? '' };
       const expired = await eventually(
@@ -126,7 +158,9 @@ describe('pages', () => {
         patienceMs,
       );
       expect([expired.status, expired.body.reason]).toEqual([410, 'Expired']);
-      expect(expired.body.message).toMatch(/^The provided continue parameter is too old to display a consistent list result/);
+      expect(expired.body.message).toMatch(
+        /^The provided continue parameter is too old to display a consistent list result/,
+      );
       const { status, body } = await server().get(server().widgets(), {
         query: { ...query, continue: expired.body.metadata.continue ?? '' },
       });
@@ -143,18 +177,33 @@ describe('versions', () => {
   });
 
   it('of now or before are no older than asked for', async () => {
-    const { body: made } = await server().post(server().core('configmaps'), { metadata: { name: 'newest', labels: { set: 'new' } } });
+    const { body: made } = await server().post(server().core('configmaps'), {
+      metadata: { name: 'newest', labels: { set: 'new' } },
+    });
     const { body } = await server().get(server().core('configmaps'), {
-      query: { labelSelector: 'set=new', resourceVersion: made.metadata.resourceVersion, resourceVersionMatch: 'NotOlderThan' },
+      query: {
+        labelSelector: 'set=new',
+        resourceVersion: made.metadata.resourceVersion,
+        resourceVersionMatch: 'NotOlderThan',
+      },
     });
     expect(namesOf(body)).toEqual(['newest']);
   });
 
   it('can be asked for exactly', async () => {
-    const { body: before } = await server().get(server().core('configmaps'), { query: { labelSelector: 'set=exact' } });
-    await server().post(server().core('configmaps'), { metadata: { name: 'later', labels: { set: 'exact' } } });
+    const { body: before } = await server().get(server().core('configmaps'), {
+      query: { labelSelector: 'set=exact' },
+    });
+    await server().post(server().core('configmaps'), {
+      metadata: { name: 'later', labels: { set: 'exact' } },
+    });
     const { status, body } = await server().get(server().core('configmaps'), {
-      query: { labelSelector: 'set=exact', limit: 10, resourceVersion: before.metadata.resourceVersion, resourceVersionMatch: 'Exact' },
+      query: {
+        labelSelector: 'set=exact',
+        limit: 10,
+        resourceVersion: before.metadata.resourceVersion,
+        resourceVersionMatch: 'Exact',
+      },
     });
     expect([status, namesOf(body)]).toEqual([200, []]);
   });
@@ -165,7 +214,11 @@ describe('versions', () => {
       { resourceVersionMatch: 'Exact' },
       /resourceVersionMatch is forbidden unless resourceVersion is provided/,
     ],
-    ['an unknown match', { resourceVersion: '1', resourceVersionMatch: 'About' }, /supported values: "Exact", "NotOlderThan", ""/],
+    [
+      'an unknown match',
+      { resourceVersion: '1', resourceVersionMatch: 'About' },
+      /supported values: "Exact", "NotOlderThan", ""/,
+    ],
     [
       'exactly nothing',
       { resourceVersion: '0', resourceVersionMatch: 'Exact' },
@@ -210,11 +263,14 @@ describe('label selectors', () => {
     expect([status, namesOf(body).join('')]).toEqual([200, expected]);
   });
 
-  it.each([['a b'], ['=x'], ['a in ()x'], ['a in'], ['a=b=c'], ['-a'], ['a=-b']])('%s is none', async (labelSelector) => {
-    const { status, body } = await list({ labelSelector });
-    expect([status, body.reason]).toEqual([400, 'BadRequest']);
-    expect(body.message).toMatch(/^unable to parse requirement|^found|^couldn't parse/);
-  });
+  it.each([['a b'], ['=x'], ['a in ()x'], ['a in'], ['a=b=c'], ['-a'], ['a=-b']])(
+    '%s is none',
+    async (labelSelector) => {
+      const { status, body } = await list({ labelSelector });
+      expect([status, body.reason]).toEqual([400, 'BadRequest']);
+      expect(body.message).toMatch(/^unable to parse requirement|^found|^couldn't parse/);
+    },
+  );
 });
 
 describe('field selectors', () => {
@@ -249,22 +305,36 @@ describe('field selectors', () => {
 
   it('refuse fields that are not selectable', async () => {
     const { status, body } = await list({ fieldSelector: 'spec.label=x' });
-    expect([status, body.reason, body.message]).toEqual([400, 'BadRequest', `field label not supported: spec.label`]);
+    expect([status, body.reason, body.message]).toEqual([
+      400,
+      'BadRequest',
+      `field label not supported: spec.label`,
+    ]);
   });
 
   it('refuse the same of built-in kinds', async () => {
-    const { status, body } = await server().get(server().core('configmaps'), { query: { fieldSelector: 'data.a=x' } });
-    expect([status, body.message]).toEqual([400, '"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"']);
+    const { status, body } = await server().get(server().core('configmaps'), {
+      query: { fieldSelector: 'data.a=x' },
+    });
+    expect([status, body.message]).toEqual([
+      400,
+      '"data.a" is not a known field selector: only "metadata.name", "metadata.namespace"',
+    ]);
   });
 
   it('refuse the same of pods', async () => {
-    const { status, body } = await server().get(server().core('pods'), { query: { fieldSelector: 'spec.priority=1' } });
+    const { status, body } = await server().get(server().core('pods'), {
+      query: { fieldSelector: 'spec.priority=1' },
+    });
     expect([status, body.message]).toEqual([400, 'field label not supported: spec.priority']);
   });
 
   it.each([['metadata.name'], ['metadata.name>1']])('%s is none', async (fieldSelector) => {
     const { status, body } = await list({ fieldSelector });
-    expect([status, body.message]).toEqual([400, `invalid selector: '${fieldSelector}'; can't understand '${fieldSelector}'`]);
+    expect([status, body.message]).toEqual([
+      400,
+      `invalid selector: '${fieldSelector}'; can't understand '${fieldSelector}'`,
+    ]);
   });
 
   it('know what pods run on', async () => {
@@ -272,7 +342,8 @@ describe('field selectors', () => {
       metadata: { name: 'here' },
       spec: { nodeName: 'n1', containers: [{ name: 'a', image: 'a' }] },
     });
-    const select = async (fieldSelector: string) => namesOf((await server().get(server().core('pods'), { query: { fieldSelector } })).body);
+    const select = async (fieldSelector: string) =>
+      namesOf((await server().get(server().core('pods'), { query: { fieldSelector } })).body);
     expect(await select('spec.nodeName=n1')).toEqual(['here']);
     expect(await select('spec.nodeName=')).toEqual([]);
     expect(await select('status.phase=Pending,spec.restartPolicy=Always')).toEqual(['here']);

@@ -36,7 +36,10 @@ describe('names', () => {
     const { status, body } = await server().post(server().widgets(), server().widget(name));
     expect([status, causesOf(body)]).toEqual([422, [invalid('metadata.name', name, text)]]);
     const builtin = await server().post(server().core('configmaps'), { metadata: { name } });
-    expect([builtin.status, causesOf(builtin.body)]).toEqual([422, [invalid('metadata.name', name, text)]]);
+    expect([builtin.status, causesOf(builtin.body)]).toEqual([
+      422,
+      [invalid('metadata.name', name, text)],
+    ]);
   });
 
   it.each([
@@ -63,7 +66,10 @@ describe('names', () => {
     ['UPPER-', subdomain],
     ['under_', subdomain],
   ])('%s is none to begin with', async (generateName, text) => {
-    const { status, body } = await server().post(server().widgets(), { ...server().widget('x'), metadata: { generateName } });
+    const { status, body } = await server().post(server().widgets(), {
+      ...server().widget('x'),
+      metadata: { generateName },
+    });
     expect(status).toBe(422);
     expect(causesOf(body)[0]).toBe(invalid('metadata.generateName', generateName, text));
   });
@@ -76,7 +82,9 @@ describe('labels', () => {
     ['x'.repeat(63), 'y'.repeat(63)],
     [`${'x'.repeat(63)}.example.com/a`, 'b'],
   ])('may be %s=%s', async (key, value) => {
-    const { status } = await server().post(server().core('configmaps'), { metadata: { generateName: 'l-', labels: { [key]: value } } });
+    const { status } = await server().post(server().core('configmaps'), {
+      metadata: { generateName: 'l-', labels: { [key]: value } },
+    });
     expect(status).toBe(201);
   });
 
@@ -93,7 +101,13 @@ describe('labels', () => {
       'a/b/c',
       `a qualified name must ${qualified.slice('name part must '.length)} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ],
-    ['x'.repeat(64), 'b', 'metadata.labels', 'x'.repeat(64), 'name part must be no more than 63 characters'],
+    [
+      'x'.repeat(64),
+      'b',
+      'metadata.labels',
+      'x'.repeat(64),
+      'name part must be no more than 63 characters',
+    ],
     ['a', '-b', 'metadata.labels', '-b', labelValue],
     ['a', 'b c', 'metadata.labels', 'b c', labelValue],
     ['a', 'b/c', 'metadata.labels', 'b/c', labelValue],
@@ -103,14 +117,19 @@ describe('labels', () => {
       [server().core('configmaps'), {}],
       [server().widgets(), server().widget('x')],
     ] as const) {
-      const { status, body } = await server().post(path, { ...object, metadata: { generateName: 'l-', labels: { [key]: value } } });
+      const { status, body } = await server().post(path, {
+        ...object,
+        metadata: { generateName: 'l-', labels: { [key]: value } },
+      });
       expect(status).toBe(422);
       expect(causesOf(body).join('\n')).toContain(invalid(field, wrong, text));
     }
   });
 
   it('are texts', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { name: 'l', labels: { a: 5 } } });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { name: 'l', labels: { a: 5 } },
+    });
     expect([status, body.reason]).toEqual([400, 'BadRequest']);
     expect(body.message).toContain('metadata.labels');
   });
@@ -120,7 +139,10 @@ describe('annotations', () => {
   it('hold any text, up to 256 KiB together', async () => {
     const annotate = (bytes: number) =>
       server().post(server().core('configmaps'), {
-        metadata: { generateName: 'a-', annotations: { 'a/b': 'ü /'.repeat(2), long: 'x'.repeat(bytes) } },
+        metadata: {
+          generateName: 'a-',
+          annotations: { 'a/b': 'ü /'.repeat(2), long: 'x'.repeat(bytes) },
+        },
       });
     expect((await annotate(262_000)).status).toBe(201);
     const { status, body } = await annotate(262_144);
@@ -135,20 +157,27 @@ describe('annotations', () => {
       metadata: { generateName: 'a-', annotations: { 'Example.COM/A': '' } },
     });
     expect(status).toBe(201);
-    const { body } = await server().post(server().core('configmaps'), { metadata: { generateName: 'a-', annotations: { 'a b': '' } } });
+    const { body } = await server().post(server().core('configmaps'), {
+      metadata: { generateName: 'a-', annotations: { 'a b': '' } },
+    });
     expect(causesOf(body)).toEqual([invalid('metadata.annotations', 'a b', qualified)]);
   });
 });
 
 describe('finalizers', () => {
   it('have qualified names', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { name: 'f', finalizers: ['a b'] } });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { name: 'f', finalizers: ['a b'] },
+    });
     expect(status).toBe(422);
     expect(causesOf(body)[0]).toBe(invalid('metadata.finalizers', 'a b', qualified));
   });
 
   it('of a custom kind should have a domain, and may do without', async () => {
-    const { status, warnings } = await server().post(server().widgets(), server().widget('plain', {}, { finalizers: ['plain'] }));
+    const { status, warnings } = await server().post(
+      server().widgets(),
+      server().widget('plain', {}, { finalizers: ['plain'] }),
+    );
     expect(status).toBe(201);
     expect(warnings).toEqual([
       'metadata.finalizers: "plain": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers',
@@ -158,18 +187,37 @@ describe('finalizers', () => {
 });
 
 describe('owner references', () => {
-  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: '11111111-1111-4111-8111-111111111111' };
+  const owner = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    name: 'owner',
+    uid: '11111111-1111-4111-8111-111111111111',
+  };
   it.each([
     [
       'without a version',
       { ...owner, apiVersion: '' },
       'metadata.ownerReferences.apiVersion: FieldValueInvalid: Invalid value: "": version must not be empty',
     ],
-    ['without a kind', { ...owner, kind: '' }, 'metadata.ownerReferences.kind: FieldValueInvalid: Invalid value: "": must not be empty'],
-    ['without a name', { ...owner, name: '' }, 'metadata.ownerReferences.name: FieldValueInvalid: Invalid value: "": must not be empty'],
-    ['without a uid', { ...owner, uid: '' }, 'metadata.ownerReferences.uid: FieldValueInvalid: Invalid value: "": must not be empty'],
+    [
+      'without a kind',
+      { ...owner, kind: '' },
+      'metadata.ownerReferences.kind: FieldValueInvalid: Invalid value: "": must not be empty',
+    ],
+    [
+      'without a name',
+      { ...owner, name: '' },
+      'metadata.ownerReferences.name: FieldValueInvalid: Invalid value: "": must not be empty',
+    ],
+    [
+      'without a uid',
+      { ...owner, uid: '' },
+      'metadata.ownerReferences.uid: FieldValueInvalid: Invalid value: "": must not be empty',
+    ],
   ])('are refused %s', async (_, reference, cause) => {
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { name: 'o', ownerReferences: [reference] } });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { name: 'o', ownerReferences: [reference] },
+    });
     expect(status).toBe(422);
     expect(causesOf(body)).toContain(cause);
   });
@@ -183,8 +231,13 @@ describe('owner references', () => {
   });
 
   it('name at most one controller', async () => {
-    const two = [owner, { ...owner, name: 'other' }].map((reference) => ({ ...reference, controller: true }));
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { name: 'o', ownerReferences: two } });
+    const two = [owner, { ...owner, name: 'other' }].map((reference) => ({
+      ...reference,
+      controller: true,
+    }));
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { name: 'o', ownerReferences: two },
+    });
     expect(status).toBe(422);
     expect(causesOf(body)[0]).toContain(
       'Only one reference can have Controller set to true. Found "true" in references for ConfigMap/owner and ConfigMap/other',

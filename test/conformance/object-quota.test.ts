@@ -27,7 +27,8 @@ ofRealServers("the chart's quota on the number of objects", () => {
       const { status, text } = await server().post(server().product('conversations'), object);
       return { status, text };
     };
-    // A controller that has learnt of the kinds a moment ago counts them only for quotas that come later.
+    // A controller that has learnt of the kinds a moment ago counts them only for quotas that come
+    // later.
     await eventually(
       'the kinds to be counted',
       async () => {

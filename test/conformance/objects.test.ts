@@ -3,7 +3,10 @@ import { causesOf } from './support/document.ts';
 import { useServer } from './support/server.ts';
 
 const server = useServer();
-const map = (name: string, data: object = { a: '1' }, metadata: object = {}) => ({ metadata: { name, ...metadata }, data });
+const map = (name: string, data: object = { a: '1' }, metadata: object = {}) => ({
+  metadata: { name, ...metadata },
+  data,
+});
 
 describe('creating', () => {
   it('answers 201 with the object as it is stored', async () => {
@@ -29,7 +32,12 @@ describe('creating', () => {
   exceptions.managedFields.it('notes who made the object', async () => {
     const { body } = await server().post(server().widgets(), server().widget('signed'));
     expect(body.metadata.managedFields).toMatchObject([
-      { manager: 'conformance', operation: 'Update', apiVersion: `${server().widgetGroup}/v1`, fieldsType: 'FieldsV1' },
+      {
+        manager: 'conformance',
+        operation: 'Update',
+        apiVersion: `${server().widgetGroup}/v1`,
+        fieldsType: 'FieldsV1',
+      },
     ]);
   });
 
@@ -59,19 +67,26 @@ describe('creating', () => {
   });
 
   it('makes a name from generateName', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { generateName: 'made-' } });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { generateName: 'made-' },
+    });
     expect(status).toBe(201);
     expect(body.metadata.name).toMatch(/^made-[bcdfghjklmnpqrstvwxz2456789]{5}$/);
     expect(body.metadata).toMatchObject({ generateName: 'made-' });
   });
 
   it('prefers a name to generateName', async () => {
-    const { body } = await server().post(server().core('configmaps'), map('given', {}, { generateName: 'made-' }));
+    const { body } = await server().post(
+      server().core('configmaps'),
+      map('given', {}, { generateName: 'made-' }),
+    );
     expect(body.metadata).toMatchObject({ name: 'given', generateName: 'made-' });
   });
 
   it('shortens a generateName that is too long', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), { metadata: { generateName: 'x'.repeat(200) } });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      metadata: { generateName: 'x'.repeat(200) },
+    });
     expect(status).toBe(201);
     expect(body.metadata.name).toHaveLength(63);
   });
@@ -81,15 +96,24 @@ describe('creating', () => {
     expect(status).toBe(422);
     expect(body).toMatchObject({
       reason: 'Invalid',
-      message: 'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
-      details: { kind: 'ConfigMap', causes: [{ reason: 'FieldValueRequired', field: 'metadata.name' }] },
+      message:
+        'ConfigMap "" is invalid: metadata.name: Required value: name or generateName is required',
+      details: {
+        kind: 'ConfigMap',
+        causes: [{ reason: 'FieldValueRequired', field: 'metadata.name' }],
+      },
     });
   });
 
   it('says of a custom kind the same', async () => {
-    const { status, body } = await server().post(server().widgets(), { ...server().widget('x'), metadata: {} });
+    const { status, body } = await server().post(server().widgets(), {
+      ...server().widget('x'),
+      metadata: {},
+    });
     expect(status).toBe(422);
-    expect(causesOf(body)).toContain('metadata.name: FieldValueRequired: Required value: name or generateName is required');
+    expect(causesOf(body)).toContain(
+      'metadata.name: FieldValueRequired: Required value: name or generateName is required',
+    );
     expect(body.details).toMatchObject({ group: server().widgetGroup, kind: 'Widget' });
   });
 
@@ -117,12 +141,20 @@ describe('creating', () => {
   });
 
   it('keeps a status out of a kind that has the subresource', async () => {
-    const { body } = await server().post(server().widgets(), { ...server().widget('stateless'), status: { ready: true } });
+    const { body } = await server().post(server().widgets(), {
+      ...server().widget('stateless'),
+      status: { ready: true },
+    });
     expect(body).not.toHaveProperty('status');
   });
 
   it.each([
-    ['a resourceVersion', { resourceVersion: '5' }, 500, 'resourceVersion should not be set on objects to be created'],
+    [
+      'a resourceVersion',
+      { resourceVersion: '5' },
+      500,
+      'resourceVersion should not be set on objects to be created',
+    ],
     [
       'another namespace',
       { namespace: 'elsewhere' },
@@ -130,12 +162,18 @@ describe('creating', () => {
       'the namespace of the provided object does not match the namespace sent on the request',
     ],
   ])('refuses %s', async (_, metadata, code, message) => {
-    const { status, body } = await server().post(server().core('configmaps'), map('odd', {}, metadata));
+    const { status, body } = await server().post(
+      server().core('configmaps'),
+      map('odd', {}, metadata),
+    );
     expect([status, body.message]).toEqual([code, message]);
   });
 
   it('refuses an object in a namespace that is not there', async () => {
-    const { status, body } = await server().post('/api/v1/namespaces/nowhere/configmaps', map('lost'));
+    const { status, body } = await server().post(
+      '/api/v1/namespaces/nowhere/configmaps',
+      map('lost'),
+    );
     expect(status).toBe(404);
     expect(body).toMatchObject({
       message: 'namespaces "nowhere" not found',
@@ -150,21 +188,43 @@ describe('creating', () => {
   });
 
   it.each([
-    ['another kind', { apiVersion: 'v1', kind: 'Secret' }, 400, /Secret in version "v1" cannot be handled as a ConfigMap/],
-    ['a kind that does not exist', { apiVersion: 'v1', kind: 'Konfig' }, 400, /Konfig in version "v1" cannot be handled as a ConfigMap/],
+    [
+      'another kind',
+      { apiVersion: 'v1', kind: 'Secret' },
+      400,
+      /Secret in version "v1" cannot be handled as a ConfigMap/,
+    ],
+    [
+      'a kind that does not exist',
+      { apiVersion: 'v1', kind: 'Konfig' },
+      400,
+      /Konfig in version "v1" cannot be handled as a ConfigMap/,
+    ],
   ])('refuses an object of %s', async (_, typed, code, message) => {
-    const { status, body } = await server().post(server().core('configmaps'), { ...typed, ...map('typed') });
+    const { status, body } = await server().post(server().core('configmaps'), {
+      ...typed,
+      ...map('typed'),
+    });
     expect(status).toBe(code);
     expect(body.message).toMatch(message);
   });
 
   it('refuses a custom object of another kind', async () => {
-    const { status, body } = await server().post(server().widgets(), { ...server().widget('typed'), kind: 'Gadget' });
-    expect([status, causesOf(body)[0]]).toEqual([422, 'kind: FieldValueInvalid: Invalid value: "Gadget": must be Widget']);
+    const { status, body } = await server().post(server().widgets(), {
+      ...server().widget('typed'),
+      kind: 'Gadget',
+    });
+    expect([status, causesOf(body)[0]]).toEqual([
+      422,
+      'kind: FieldValueInvalid: Invalid value: "Gadget": must be Widget',
+    ]);
   });
 
   it('refuses a custom object of another version', async () => {
-    const { status, body } = await server().post(server().widgets(), { ...server().widget('typed'), apiVersion: 'example.com/v9' });
+    const { status, body } = await server().post(server().widgets(), {
+      ...server().widget('typed'),
+      apiVersion: 'example.com/v9',
+    });
     expect([status, body.message]).toEqual([
       400,
       `the API version in the data (example.com/v9) does not match the expected API version (${server().widgetGroup}/v1)`,
@@ -182,14 +242,20 @@ describe('creating', () => {
   });
 
   it('reads YAML too', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), 'metadata:\n  name: yaml\ndata: {a: "1"}\n', {
-      contentType: 'application/yaml',
-    });
+    const { status, body } = await server().post(
+      server().core('configmaps'),
+      'metadata:\n  name: yaml\ndata: {a: "1"}\n',
+      {
+        contentType: 'application/yaml',
+      },
+    );
     expect([status, body.metadata.name]).toEqual([201, 'yaml']);
   });
 
   it('refuses a body in a format that it does not read', async () => {
-    const { status, body } = await server().post(server().core('configmaps'), 'x', { contentType: 'text/plain' });
+    const { status, body } = await server().post(server().core('configmaps'), 'x', {
+      contentType: 'text/plain',
+    });
     expect([status, body.reason]).toEqual([415, 'UnsupportedMediaType']);
   });
 
@@ -226,7 +292,10 @@ describe('reading', () => {
 
   it('says of a plural of a built-in group that the resource is not found', async () => {
     const { status, body } = await server().get(server().core('konfigs'));
-    expect([status, body.message]).toEqual([404, 'the server could not find the requested resource']);
+    expect([status, body.message]).toEqual([
+      404,
+      'the server could not find the requested resource',
+    ]);
   });
 
   it('knows no subresource that a kind does not have', async () => {
@@ -260,7 +329,12 @@ describe('deleting', () => {
     const { body } = await server().delete(server().widgets('goes'));
     expect(body).toMatchObject({
       status: 'Success',
-      details: { name: 'goes', group: server().widgetGroup, kind: 'widgets', uid: made.metadata.uid },
+      details: {
+        name: 'goes',
+        group: server().widgetGroup,
+        kind: 'widgets',
+        uid: made.metadata.uid,
+      },
     });
   });
 
@@ -272,7 +346,9 @@ describe('deleting', () => {
   it('holds to the uid asked for', async () => {
     const { body: made } = await server().post(server().core('configmaps'), map('precise'));
     const path = server().core('configmaps', 'precise');
-    const wrong = await server().delete(path, { preconditions: { uid: '11111111-1111-4111-8111-111111111111' } });
+    const wrong = await server().delete(path, {
+      preconditions: { uid: '11111111-1111-4111-8111-111111111111' },
+    });
     expect([wrong.status, wrong.body.reason]).toEqual([409, 'Conflict']);
     expect(wrong.body.message).toBe(
       `Operation cannot be fulfilled on ConfigMap "precise": the UID in the precondition (11111111-1111-4111-8111-111111111111) does not match the UID in record (${made.metadata.uid}). The object might have been deleted and then recreated`,
@@ -285,12 +361,16 @@ describe('deleting', () => {
     const { body: made } = await server().post(server().core('configmaps'), map('timely'));
     const path = server().core('configmaps', 'timely');
     const { body: changed } = await server().mergePatch(path, { data: { b: '2' } });
-    const wrong = await server().delete(path, { preconditions: { resourceVersion: made.metadata.resourceVersion } });
+    const wrong = await server().delete(path, {
+      preconditions: { resourceVersion: made.metadata.resourceVersion },
+    });
     expect([wrong.status, wrong.body.message]).toEqual([
       409,
       `Operation cannot be fulfilled on ConfigMap "timely": the ResourceVersion in the precondition (${made.metadata.resourceVersion}) does not match the ResourceVersion in record (${changed.metadata.resourceVersion}). The object might have been modified`,
     ]);
-    const right = await server().delete(path, { preconditions: { resourceVersion: changed.metadata.resourceVersion } });
+    const right = await server().delete(path, {
+      preconditions: { resourceVersion: changed.metadata.resourceVersion },
+    });
     expect(right.status).toBe(200);
   });
 
@@ -299,7 +379,9 @@ describe('deleting', () => {
     await server().delete(server().core('configmaps', 'again'));
     const { body: second } = await server().post(server().core('configmaps'), map('again'));
     expect(second.metadata.uid).not.toBe(first.metadata.uid);
-    expect(Number(second.metadata.resourceVersion)).toBeGreaterThan(Number(first.metadata.resourceVersion));
+    expect(Number(second.metadata.resourceVersion)).toBeGreaterThan(
+      Number(first.metadata.resourceVersion),
+    );
   });
 
   it('takes a whole collection, as far as its selector goes', async () => {
@@ -309,7 +391,9 @@ describe('deleting', () => {
       ['c3', 'blue'],
     ] as const)
       await server().post(server().widgets(), server().widget(name, {}, { labels: { team } }));
-    const { status, body } = await server().send('DELETE', server().widgets(), { query: { labelSelector: 'team=red' } });
+    const { status, body } = await server().send('DELETE', server().widgets(), {
+      query: { labelSelector: 'team=red' },
+    });
     expect(status).toBe(200);
     expect(body.kind).toBe('WidgetList');
     expect(body.items.map(({ metadata }) => metadata.name)).toEqual(['c1', 'c2']);
@@ -328,9 +412,13 @@ describe('deleting', () => {
 
   it('reads its options from the query too', async () => {
     await server().post(server().core('configmaps'), map('asked'));
-    const { status, body } = await server().delete(server().core('configmaps', 'asked'), undefined, {
-      query: { propagationPolicy: 'Foreground' },
-    });
+    const { status, body } = await server().delete(
+      server().core('configmaps', 'asked'),
+      undefined,
+      {
+        query: { propagationPolicy: 'Foreground' },
+      },
+    );
     expect(status).toBe(200);
     expect(body.metadata.finalizers).toEqual(['foregroundDeletion']);
   });

@@ -18,7 +18,11 @@ const tableOf = (text: string): Table => JSON.parse(text) as Table;
 beforeAll(async () => {
   await server().post(
     server().widgets(),
-    server().widget('t1', { weight: 1.5, since: '2001-01-01T00:00:00Z', ports: [{ port: 1 }, { port: 2 }] }, { labels: { set: 't' } }),
+    server().widget(
+      't1',
+      { weight: 1.5, since: '2001-01-01T00:00:00Z', ports: [{ port: 1 }, { port: 2 }] },
+      { labels: { set: 't' } },
+    ),
   );
   await server().mergePatch(server().widgets('t1', 'status'), {
     status: { ready: true, conditions: [{ type: 'Ready', status: 'False' }] },
@@ -36,7 +40,14 @@ describe('a table', () => {
       'meta.k8s.io/v1',
       expect.stringMatching(/^\d+$/),
     ]);
-    expect(tableOf(text).columnDefinitions.map(({ name, type, format, priority }) => [name, type, format, priority])).toEqual([
+    expect(
+      tableOf(text).columnDefinitions.map(({ name, type, format, priority }) => [
+        name,
+        type,
+        format,
+        priority,
+      ]),
+    ).toEqual([
       ['Name', 'string', 'name', 0],
       ['Color', 'string', '', 0],
       ['Size', 'integer', '', 0],
@@ -50,19 +61,43 @@ describe('a table', () => {
   });
 
   it('has a cell for each, or none', async () => {
-    const { text } = await server().get(server().widgets(), { accept, query: { labelSelector: 'set=t' } });
+    const { text } = await server().get(server().widgets(), {
+      accept,
+      query: { labelSelector: 'set=t' },
+    });
     const cells = tableOf(text).rows.map((row) => row.cells);
     expect(cells).toEqual([
-      ['t1', 'green', 5, 1.5, true, expect.stringMatching(/^2\dy/), '1', 'False', expect.stringMatching(/^\d+s$/)],
+      [
+        't1',
+        'green',
+        5,
+        1.5,
+        true,
+        expect.stringMatching(/^2\dy/),
+        '1',
+        'False',
+        expect.stringMatching(/^\d+s$/),
+      ],
       ['t2', 'green', 5, null, null, null, null, null, expect.stringMatching(/^\d+s$/)],
     ]);
   });
 
   it('carries the metadata of its rows, unless told otherwise', async () => {
     const rows = async (includeObject?: string) =>
-      tableOf((await server().get(server().widgets(), { accept, query: includeObject === undefined ? {} : { includeObject } })).text).rows;
+      tableOf(
+        (
+          await server().get(server().widgets(), {
+            accept,
+            query: includeObject === undefined ? {} : { includeObject },
+          })
+        ).text,
+      ).rows;
     const [plain] = await rows();
-    expect(plain?.object).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 't1' } });
+    expect(plain?.object).toMatchObject({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { name: 't1' },
+    });
     expect(plain?.object).not.toHaveProperty('spec');
     const [whole] = await rows('Object');
     expect(whole?.object).toMatchObject({ kind: 'Widget', spec: { color: 'green' } });
@@ -78,14 +113,21 @@ describe('a table', () => {
   it('comes in pages', async () => {
     const { text, body } = await server().get(server().widgets(), { accept, query: { limit: 1 } });
     expect(tableOf(text).rows).toHaveLength(1);
-    expect(body.metadata).toMatchObject({ continue: expect.any(String) as unknown, remainingItemCount: 1 });
+    expect(body.metadata).toMatchObject({
+      continue: expect.any(String) as unknown,
+      remainingItemCount: 1,
+    });
   });
 
   it('is watched row by row', async () => {
     const { body } = await server().get(server().widgets());
     const reply = server().get(server().widgets(), {
       accept,
-      query: { watch: true, timeoutSeconds: 1, resourceVersion: String(Number(body.metadata.resourceVersion)) },
+      query: {
+        watch: true,
+        timeoutSeconds: 1,
+        resourceVersion: String(Number(body.metadata.resourceVersion)),
+      },
     });
     await server().mergePatch(server().widgets('t2'), { spec: { size: 6 } });
     const { text } = await reply;
@@ -93,21 +135,64 @@ describe('a table', () => {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as { type: string; object: Table & Document });
-    expect([event?.type, event?.object.kind, event?.object.rows[0]?.cells.slice(0, 3)]).toEqual(['MODIFIED', 'Table', ['t2', 'green', 6]]);
+    expect([event?.type, event?.object.kind, event?.object.rows[0]?.cells.slice(0, 3)]).toEqual([
+      'MODIFIED',
+      'Table',
+      ['t2', 'green', 6],
+    ]);
     await server().mergePatch(server().widgets('t2'), { spec: { size: 5 } });
   });
 
   it.each<[string, string, readonly string[]]>([
-    ['pods', 'v1', ['Name', 'Ready', 'Status', 'Restarts', 'Age', 'IP', 'Node', 'Nominated Node', 'Readiness Gates']],
+    [
+      'pods',
+      'v1',
+      [
+        'Name',
+        'Ready',
+        'Status',
+        'Restarts',
+        'Age',
+        'IP',
+        'Node',
+        'Nominated Node',
+        'Readiness Gates',
+      ],
+    ],
     ['configmaps', 'v1', ['Name', 'Data', 'Age']],
     ['secrets', 'v1', ['Name', 'Type', 'Data', 'Age']],
     ['services', 'v1', ['Name', 'Type', 'Cluster-IP', 'External-IP', 'Port(s)', 'Age', 'Selector']],
     ['serviceaccounts', 'v1', ['Name', 'Secrets', 'Age']],
-    ['events', 'v1', ['Last Seen', 'Type', 'Reason', 'Object', 'Subobject', 'Source', 'Message', 'First Seen', 'Count', 'Name']],
+    [
+      'events',
+      'v1',
+      [
+        'Last Seen',
+        'Type',
+        'Reason',
+        'Object',
+        'Subobject',
+        'Source',
+        'Message',
+        'First Seen',
+        'Count',
+        'Name',
+      ],
+    ],
     [
       'persistentvolumeclaims',
       'v1',
-      ['Name', 'Status', 'Volume', 'Capacity', 'Access Modes', 'StorageClass', 'VolumeAttributesClass', 'Age', 'VolumeMode'],
+      [
+        'Name',
+        'Status',
+        'Volume',
+        'Capacity',
+        'Access Modes',
+        'StorageClass',
+        'VolumeAttributesClass',
+        'Age',
+        'VolumeMode',
+      ],
     ],
   ])('of %s has the columns that kubectl shows', async (plural, _, names) => {
     const { text } = await server().get(server().core(plural), { accept });
@@ -116,16 +201,30 @@ describe('a table', () => {
 
   it('of leases and namespaces too', async () => {
     const leases = await server().get(server().leases(), { accept });
-    expect(tableOf(leases.text).columnDefinitions.map(({ name }) => name)).toEqual(['Name', 'Holder', 'Age']);
+    expect(tableOf(leases.text).columnDefinitions.map(({ name }) => name)).toEqual([
+      'Name',
+      'Holder',
+      'Age',
+    ]);
     const namespaces = await server().get('/api/v1/namespaces', { accept });
-    expect(tableOf(namespaces.text).columnDefinitions.map(({ name }) => name)).toEqual(['Name', 'Status', 'Age']);
+    expect(tableOf(namespaces.text).columnDefinitions.map(({ name }) => name)).toEqual([
+      'Name',
+      'Status',
+      'Age',
+    ]);
   });
 });
 
 describe('metadata only', () => {
   it('is what is asked of an object', async () => {
-    const { body } = await server().get(server().widgets('t1'), { accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io' });
-    expect(body).toMatchObject({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 't1' } });
+    const { body } = await server().get(server().widgets('t1'), {
+      accept: 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io',
+    });
+    expect(body).toMatchObject({
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: { name: 't1' },
+    });
     expect(body).not.toHaveProperty('spec');
   });
 
@@ -136,12 +235,17 @@ describe('metadata only', () => {
       query: { dryRun: 'All' },
     });
     expect(status).toBe(201);
-    expect(body).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 't3', uid: expect.any(String) as unknown } });
+    expect(body).toMatchObject({
+      kind: 'PartialObjectMetadata',
+      metadata: { name: 't3', uid: expect.any(String) as unknown },
+    });
     expect(body).not.toHaveProperty('spec');
   });
 
   it('is what is asked of a list', async () => {
-    const { body } = await server().get(server().widgets(), { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io' });
+    const { body } = await server().get(server().widgets(), {
+      accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+    });
     expect(body.kind).toBe('PartialObjectMetadataList');
     expect(body.items.map(({ metadata }) => metadata.name)).toEqual(['t1', 't2']);
     expect(body.items[0]).not.toHaveProperty('spec');
@@ -149,7 +253,9 @@ describe('metadata only', () => {
 });
 
 it('answers in YAML when asked', async () => {
-  const { text, headers } = await server().get(server().widgets('t1'), { accept: 'application/yaml' });
+  const { text, headers } = await server().get(server().widgets('t1'), {
+    accept: 'application/yaml',
+  });
   expect(headers['content-type']).toBe('application/yaml');
   expect(text).toContain('kind: Widget\n');
 });

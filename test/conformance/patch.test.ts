@@ -12,7 +12,11 @@ describe('merge patch', () => {
   it('merges objects, replaces lists and takes away what is null', async () => {
     await server().post(
       server().widgets(),
-      server().widget('m1', { tags: ['a', 'b'], attributes: { x: '1', y: '2' } }, { labels: { l: '1' } }),
+      server().widget(
+        'm1',
+        { tags: ['a', 'b'], attributes: { x: '1', y: '2' } },
+        { labels: { l: '1' } },
+      ),
     );
     const { status, body } = await server().mergePatch(server().widgets('m1'), {
       metadata: { labels: { m: '2' } },
@@ -36,19 +40,32 @@ describe('merge patch', () => {
     const { body: made } = await server().post(server().widgets(), server().widget('m3'));
     const { resourceVersion } = made.metadata;
     await server().mergePatch(server().widgets('m3'), { spec: { size: 6 } });
-    const { status, body } = await server().mergePatch(server().widgets('m3'), { metadata: { resourceVersion }, spec: { size: 7 } });
+    const { status, body } = await server().mergePatch(server().widgets('m3'), {
+      metadata: { resourceVersion },
+      spec: { size: 7 },
+    });
     expect([status, body.reason]).toEqual([409, 'Conflict']);
   });
 
   it('needs the object', async () => {
-    const { status, body } = await server().mergePatch(server().widgets('nobody'), { spec: { size: 6 } });
-    expect([status, body.message]).toEqual([404, `widgets.${server().widgetGroup} "nobody" not found`]);
+    const { status, body } = await server().mergePatch(server().widgets('nobody'), {
+      spec: { size: 6 },
+    });
+    expect([status, body.message]).toEqual([
+      404,
+      `widgets.${server().widgetGroup} "nobody" not found`,
+    ]);
   });
 
   it('can not rename', async () => {
     await server().post(server().widgets(), server().widget('m4'));
-    const { status, body } = await server().mergePatch(server().widgets('m4'), { metadata: { name: 'm5' } });
-    expect([status, body.message]).toEqual([400, 'the name of the object (m5) does not match the name on the URL (m4)']);
+    const { status, body } = await server().mergePatch(server().widgets('m4'), {
+      metadata: { name: 'm5' },
+    });
+    expect([status, body.message]).toEqual([
+      400,
+      'the name of the object (m5) does not match the name on the URL (m4)',
+    ]);
   });
 
   it.each([
@@ -62,8 +79,13 @@ describe('merge patch', () => {
   });
 
   it('works on built-in kinds', async () => {
-    await server().post(server().core('configmaps'), { metadata: { name: 'm7' }, data: { a: '1', b: '2' } });
-    const { body } = await server().mergePatch(server().core('configmaps', 'm7'), { data: { a: null, c: '3' } });
+    await server().post(server().core('configmaps'), {
+      metadata: { name: 'm7' },
+      data: { a: '1', b: '2' },
+    });
+    const { body } = await server().mergePatch(server().core('configmaps', 'm7'), {
+      data: { a: null, c: '3' },
+    });
     expect(body).toMatchObject({ data: { b: '2', c: '3' } });
   });
 });
@@ -71,8 +93,16 @@ describe('merge patch', () => {
 describe('JSON patch', () => {
   it.each<[string, readonly object[], object]>([
     ['adds', [{ op: 'add', path: '/spec/label', value: 'abc' }], { label: 'abc' }],
-    ['adds to the end of a list', [{ op: 'add', path: '/spec/tags/-', value: 'z' }], { tags: ['a', 'b', 'z'] }],
-    ['adds before an item', [{ op: 'add', path: '/spec/tags/0', value: 'z' }], { tags: ['z', 'a', 'b'] }],
+    [
+      'adds to the end of a list',
+      [{ op: 'add', path: '/spec/tags/-', value: 'z' }],
+      { tags: ['a', 'b', 'z'] },
+    ],
+    [
+      'adds before an item',
+      [{ op: 'add', path: '/spec/tags/0', value: 'z' }],
+      { tags: ['z', 'a', 'b'] },
+    ],
     ['removes', [{ op: 'remove', path: '/spec/tags/0' }], { tags: ['b'] }],
     ['replaces', [{ op: 'replace', path: '/spec/size', value: 9 }], { size: 9 }],
     ['moves', [{ op: 'move', from: '/spec/tags/0', path: '/spec/tags/1' }], { tags: ['b', 'a'] }],
@@ -85,10 +115,17 @@ describe('JSON patch', () => {
       ],
       { size: 6 },
     ],
-    ['escapes slashes', [{ op: 'add', path: '/spec/attributes/a~1b', value: 'x' }], { attributes: { 'a/b': 'x' } }],
+    [
+      'escapes slashes',
+      [{ op: 'add', path: '/spec/attributes/a~1b', value: 'x' }],
+      { attributes: { 'a/b': 'x' } },
+    ],
   ])('%s', async (what, operations, expected) => {
     const name = what.replaceAll(' ', '-');
-    await server().post(server().widgets(), server().widget(name, { tags: ['a', 'b'], attributes: {} }));
+    await server().post(
+      server().widgets(),
+      server().widget(name, { tags: ['a', 'b'], attributes: {} }),
+    );
     const { status, body } = await server().jsonPatch(server().widgets(name), operations);
     expect(status).toBe(200);
     expect(body.spec).toMatchObject(expected);
@@ -105,14 +142,23 @@ describe('JSON patch', () => {
       ...server().widget('', { tags: ['a'] }),
       metadata: { generateName: 'j-' },
     });
-    const { status, body } = await server().jsonPatch(server().widgets(made.metadata.name), operations);
-    expect([status, body.reason, body.message]).toEqual([422, 'Invalid', 'the server rejected our request due to an error in our request']);
+    const { status, body } = await server().jsonPatch(
+      server().widgets(made.metadata.name),
+      operations,
+    );
+    expect([status, body.reason, body.message]).toEqual([
+      422,
+      'Invalid',
+      'the server rejected our request due to an error in our request',
+    ]);
     expect((await server().get(server().widgets(made.metadata.name))).body).toEqual(made);
   });
 
   it('replaces what is not there', async () => {
     await server().post(server().widgets(), server().widget('j2'));
-    const { status, body } = await server().jsonPatch(server().widgets('j2'), [{ op: 'replace', path: '/spec/label', value: 'abc' }]);
+    const { status, body } = await server().jsonPatch(server().widgets('j2'), [
+      { op: 'replace', path: '/spec/label', value: 'abc' },
+    ]);
     expect([status, body.spec['label']]).toEqual([200, 'abc']);
   });
 
@@ -138,19 +184,30 @@ describe('strategic merge patch', () => {
 
   it('takes away an item that it says so of', async () => {
     await server().post(server().core('configmaps'), {
-      metadata: { name: 'p2', finalizers: ['a.b/x', 'a.b/y'], ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'q', uid: 'u1' }] },
+      metadata: {
+        name: 'p2',
+        finalizers: ['a.b/x', 'a.b/y'],
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'q', uid: 'u1' }],
+      },
     });
     const { body } = await server().strategicPatch(server().core('configmaps', 'p2'), {
-      metadata: { '$deleteFromPrimitiveList/finalizers': ['a.b/x'], ownerReferences: [{ uid: 'u1', $patch: 'delete' }] },
+      metadata: {
+        '$deleteFromPrimitiveList/finalizers': ['a.b/x'],
+        ownerReferences: [{ uid: 'u1', $patch: 'delete' }],
+      },
     });
     expect(body.metadata.finalizers).toEqual(['a.b/y']);
     expect(body.metadata).not.toHaveProperty('ownerReferences');
-    await server().strategicPatch(server().core('configmaps', 'p2'), { metadata: { finalizers: null } });
+    await server().strategicPatch(server().core('configmaps', 'p2'), {
+      metadata: { finalizers: null },
+    });
   });
 
   it('is not for custom kinds', async () => {
     await server().post(server().widgets(), server().widget('p3'));
-    const { status, body } = await server().strategicPatch(server().widgets('p3'), { spec: { size: 6 } });
+    const { status, body } = await server().strategicPatch(server().widgets('p3'), {
+      spec: { size: 6 },
+    });
     expect([status, body.reason]).toEqual([415, 'UnsupportedMediaType']);
     expect(body.message).toBe(
       'the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml',
@@ -160,6 +217,9 @@ describe('strategic merge patch', () => {
 
 it('refuses a patch of no known format', async () => {
   await server().post(server().core('configmaps'), { metadata: { name: 'unknown' } });
-  const { status } = await server().send('PATCH', server().core('configmaps', 'unknown'), { body: {}, contentType: 'application/json' });
+  const { status } = await server().send('PATCH', server().core('configmaps', 'unknown'), {
+    body: {},
+    contentType: 'application/json',
+  });
   expect(status).toBe(415);
 });

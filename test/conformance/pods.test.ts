@@ -9,7 +9,8 @@ const pod = (name: string, spec: object = {}) => ({
   metadata: { name },
   spec: { schedulerName, containers: [{ name: 'main', image: 'busybox:1' }], ...spec },
 });
-const create = (name: string, spec: object = {}) => server().post(server().core('pods'), pod(name, spec));
+const create = (name: string, spec: object = {}) =>
+  server().post(server().core('pods'), pod(name, spec));
 const bind = (name: string, node: string) =>
   server().post(at(name, 'binding'), {
     apiVersion: 'v1',
@@ -56,7 +57,10 @@ describe('a pod', () => {
               successThreshold: 1,
               failureThreshold: 3,
             },
-            resources: { limits: { cpu: '1', memory: '64Mi' }, requests: { cpu: '1', memory: '64Mi' } },
+            resources: {
+              limits: { cpu: '1', memory: '64Mi' },
+              requests: { cpu: '1', memory: '64Mi' },
+            },
           },
         ],
       },
@@ -80,9 +84,21 @@ describe('a pod', () => {
   });
 
   it.each<[string, object, string]>([
-    ['without containers', { containers: [] }, 'spec.containers: FieldValueRequired: Required value'],
-    ['with a container without a name', { containers: [{ image: 'a' }] }, 'spec.containers[0].name: FieldValueRequired: Required value'],
-    ['with a container without an image', { containers: [{ name: 'a' }] }, 'spec.containers[0].image: FieldValueRequired: Required value'],
+    [
+      'without containers',
+      { containers: [] },
+      'spec.containers: FieldValueRequired: Required value',
+    ],
+    [
+      'with a container without a name',
+      { containers: [{ image: 'a' }] },
+      'spec.containers[0].name: FieldValueRequired: Required value',
+    ],
+    [
+      'with a container without an image',
+      { containers: [{ name: 'a' }] },
+      'spec.containers[0].image: FieldValueRequired: Required value',
+    ],
     [
       'with two containers of one name',
       {
@@ -125,7 +141,11 @@ describe('a pod', () => {
     ],
     [
       'with more requested than allowed',
-      { containers: [{ name: 'a', image: 'a', resources: { requests: { cpu: '2' }, limits: { cpu: '1' } } }] },
+      {
+        containers: [
+          { name: 'a', image: 'a', resources: { requests: { cpu: '2' }, limits: { cpu: '1' } } },
+        ],
+      },
       'spec.containers[0].resources.requests: FieldValueInvalid: Invalid value: "2": must be less than or equal to cpu limit of 1',
     ],
   ])('is refused %s', async (_, spec, cause) => {
@@ -135,29 +155,50 @@ describe('a pod', () => {
   });
 
   it('refuses a quantity that is none', async () => {
-    const { status, body } = await create('refused', { containers: [{ name: 'a', image: 'a', resources: { limits: { cpu: 'many' } } }] });
+    const { status, body } = await create('refused', {
+      containers: [{ name: 'a', image: 'a', resources: { limits: { cpu: 'many' } } }],
+    });
     expect([status, body.reason]).toEqual([400, 'BadRequest']);
     expect(body.message).toContain('quantities must match the regular expression');
   });
 
   it('writes quantities in one form', async () => {
     const { body } = await create('p2', {
-      containers: [{ name: 'a', image: 'a', resources: { limits: { cpu: 0.5, memory: '1024Mi' }, requests: { cpu: '0.1' } } }],
+      containers: [
+        {
+          name: 'a',
+          image: 'a',
+          resources: { limits: { cpu: 0.5, memory: '1024Mi' }, requests: { cpu: '0.1' } },
+        },
+      ],
     });
     expect(body.spec['containers']).toMatchObject([
-      { resources: { limits: { cpu: '500m', memory: '1Gi' }, requests: { cpu: '100m', memory: '1Gi' } } },
+      {
+        resources: {
+          limits: { cpu: '500m', memory: '1Gi' },
+          requests: { cpu: '100m', memory: '1Gi' },
+        },
+      },
     ]);
     expect(body.status).toMatchObject({ qosClass: 'Burstable' });
   });
 
   it('lets its image change, and little else', async () => {
     await create('p3');
-    const image = await server().strategicPatch(at('p3'), { spec: { containers: [{ name: 'main', image: 'busybox:2' }] } });
+    const image = await server().strategicPatch(at('p3'), {
+      spec: { containers: [{ name: 'main', image: 'busybox:2' }] },
+    });
     expect([image.status, image.body.metadata.generation]).toEqual([200, 2]);
-    const command = await server().strategicPatch(at('p3'), { spec: { containers: [{ name: 'main', command: ['x'] }] } });
+    const command = await server().strategicPatch(at('p3'), {
+      spec: { containers: [{ name: 'main', command: ['x'] }] },
+    });
     expect([command.status, command.body.reason]).toEqual([422, 'Invalid']);
-    expect(command.body.message).toMatch(/spec: Forbidden: pod updates may not change fields other than `spec\.containers\[\*\]\.image`/);
-    expect((await server().mergePatch(at('p3'), { metadata: { labels: { a: 'b' } } })).status).toBe(200);
+    expect(command.body.message).toMatch(
+      /spec: Forbidden: pod updates may not change fields other than `spec\.containers\[\*\]\.image`/,
+    );
+    expect((await server().mergePatch(at('p3'), { metadata: { labels: { a: 'b' } } })).status).toBe(
+      200,
+    );
   });
 
   it('has its status written by its own path', async () => {
@@ -168,7 +209,16 @@ describe('a pod', () => {
     expect(status).toBe(200);
     expect(body.status).toMatchObject({ phase: 'Running', podIP: '10.0.0.1' });
     const again = await server().strategicPatch(at('p4', 'status'), {
-      status: { conditions: [{ type: 'Ready', status: 'True', lastProbeTime: null, lastTransitionTime: '2026-01-01T00:00:00Z' }] },
+      status: {
+        conditions: [
+          {
+            type: 'Ready',
+            status: 'True',
+            lastProbeTime: null,
+            lastTransitionTime: '2026-01-01T00:00:00Z',
+          },
+        ],
+      },
     });
     expect(again.body.status).toMatchObject({ conditions: [{ type: 'Ready', status: 'True' }] });
     const { status: kept } = await server().mergePatch(at('p4'), { status: { phase: 'Failed' } });
@@ -181,7 +231,10 @@ describe('binding', () => {
   it('puts a pod on a node, once', async () => {
     await create('b1');
     const { status, body } = await bind('b1', 'n1');
-    expect([status, body]).toEqual([201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 }]);
+    expect([status, body]).toEqual([
+      201,
+      { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 },
+    ]);
     const { body: bound } = await server().get(at('b1'));
     expect(bound.spec['nodeName']).toBe('n1');
     expect(bound.status).toMatchObject({ conditions: [{ type: 'PodScheduled', status: 'True' }] });
@@ -193,7 +246,10 @@ describe('binding', () => {
   });
 
   it('is refused for a pod that goes', async () => {
-    await server().post(server().core('pods'), { ...pod('b2'), metadata: { name: 'b2', finalizers: ['example.com/a'] } });
+    await server().post(server().core('pods'), {
+      ...pod('b2'),
+      metadata: { name: 'b2', finalizers: ['example.com/a'] },
+    });
     await remove('b2');
     const { status, body } = await bind('b2', 'n1');
     expect([status, body.message]).toEqual([
@@ -240,10 +296,15 @@ describe('deleting a pod', () => {
     await create('d4', { nodeName: 'n1' });
     const { body: first } = await remove('d4', { gracePeriodSeconds: 20 });
     const { body: slower } = await remove('d4', { gracePeriodSeconds: 60 });
-    expect(slower.metadata).toMatchObject({ deletionGracePeriodSeconds: 20, deletionTimestamp: first.metadata.deletionTimestamp });
+    expect(slower.metadata).toMatchObject({
+      deletionGracePeriodSeconds: 20,
+      deletionTimestamp: first.metadata.deletionTimestamp,
+    });
     const { body: faster } = await remove('d4', { gracePeriodSeconds: 5 });
     expect(faster.metadata).toMatchObject({ deletionGracePeriodSeconds: 5 });
-    expect(Date.parse(faster.metadata.deletionTimestamp ?? '')).toBeLessThan(Date.parse(first.metadata.deletionTimestamp ?? ''));
+    expect(Date.parse(faster.metadata.deletionTimestamp ?? '')).toBeLessThan(
+      Date.parse(first.metadata.deletionTimestamp ?? ''),
+    );
     await remove('d4', { gracePeriodSeconds: 0 });
   });
 
@@ -261,7 +322,10 @@ describe('deleting a pod', () => {
     });
     await remove('d6', { gracePeriodSeconds: 0 });
     const { body } = await server().get(at('d6'));
-    expect(body.metadata).toMatchObject({ deletionGracePeriodSeconds: 0, finalizers: ['example.com/a'] });
+    expect(body.metadata).toMatchObject({
+      deletionGracePeriodSeconds: 0,
+      finalizers: ['example.com/a'],
+    });
     await server().mergePatch(at('d6'), { metadata: { finalizers: null } });
     expect((await server().get(at('d6'))).status).toBe(404);
   });
@@ -299,8 +363,14 @@ describe('logs', () => {
       ],
     });
     const { status, body } = await server().get(at('l2', 'log'));
-    expect([status, body.message]).toEqual([400, 'a container name must be specified for pod l2, choose one of: [a b]']);
+    expect([status, body.message]).toEqual([
+      400,
+      'a container name must be specified for pod l2, choose one of: [a b]',
+    ]);
     const other = await server().get(at('l2', 'log'), { query: { container: 'c' } });
-    expect([other.status, other.body.message]).toEqual([400, 'container c is not valid for pod l2']);
+    expect([other.status, other.body.message]).toEqual([
+      400,
+      'container c is not valid for pod l2',
+    ]);
   });
 });

@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { RenderedChart } from '../support/rendered-chart.ts';
 import { eventually } from '../support/eventually.ts';
-import { judge, policyCases, policyFixtures, tenantRoles, tenants } from '../support/policy-cases.ts';
+import {
+  judge,
+  policyCases,
+  policyFixtures,
+  tenantRoles,
+  tenants,
+} from '../support/policy-cases.ts';
 import type { Body } from '../support/plane.ts';
 import { isReal, useServer } from './support/server.ts';
 
@@ -14,12 +20,16 @@ ofRealServers("the chart's admission policies", () => {
   const server = useServer();
   const release = 'conversation-operator';
   const releaseNamespace = `policies-${randomBytes(4).toString('hex')}`;
-  const accountOf = (component: string) => `system:serviceaccount:${releaseNamespace}:${release}-${component}`;
+  const accountOf = (component: string) =>
+    `system:serviceaccount:${releaseNamespace}:${release}-${component}`;
   const cases = policyCases({ gateway: accountOf('gateway'), operator: accountOf('operator') });
   const clusterWide: string[] = [];
 
   const run = async (args: readonly string[], objects?: readonly object[]) => {
-    const input = objects === undefined ? undefined : JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+    const input =
+      objects === undefined
+        ? undefined
+        : JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
     const result = await server().kubectl(args, input);
     if (result.code !== 0) throw new Error(`kubectl ${args.join(' ')}: ${result.stderr}`);
     return result.stdout;
@@ -32,59 +42,115 @@ ofRealServers("the chart's admission policies", () => {
       namespace: releaseNamespace,
       values: { policies: { enabled: true }, sandboxes: { namespace } },
     });
-    const policies = chart.resources.filter(({ kind }: Body) => String(kind).startsWith('ValidatingAdmissionPolicy'));
-    for (const { kind, metadata } of policies) clusterWide.push(`${String(kind).toLowerCase()}/${metadata.name}`);
+    const policies = chart.resources.filter(({ kind }: Body) =>
+      String(kind).startsWith('ValidatingAdmissionPolicy'),
+    );
+    for (const { kind, metadata } of policies)
+      clusterWide.push(`${String(kind).toLowerCase()}/${metadata.name}`);
     const roles = chart.resources.filter(
-      ({ kind, metadata }: Body) => ['Role', 'RoleBinding'].includes(kind) && metadata.namespace === namespace,
+      ({ kind, metadata }: Body) =>
+        ['Role', 'RoleBinding'].includes(kind) && metadata.namespace === namespace,
     );
     await run(['apply', '-f', '-'], [...roles, ...tenantRoles(namespace), ...policyFixtures]);
     const fromBefore = {
       apiVersion: 'conversation-operator.dev/v1alpha1',
       kind: 'SandboxTemplate',
       metadata: { name: 'from-before' },
-      spec: { podTemplate: { spec: { hostNetwork: true, containers: [{ name: 'agent', image: 'agent:1' }] } } },
+      spec: {
+        podTemplate: {
+          spec: { hostNetwork: true, containers: [{ name: 'agent', image: 'agent:1' }] },
+        },
+      },
     };
     await run(['apply', '-f', '-'], [fromBefore]);
     await run(['apply', '-f', '-'], policies);
     const [denied] = cases.filter(({ refused }) => refused !== undefined);
     if (denied === undefined) throw new Error('no case is refused');
-    await eventually('policies to work', async () => judge(denied, await attempt(denied)) === '', 60_000);
+    await eventually(
+      'policies to work',
+      async () => judge(denied, await attempt(denied)) === '',
+      60_000,
+    );
   }, 90_000);
   afterAll(() => run(['delete', ...clusterWide, '--ignore-not-found']));
 
   const attempt = ({ as, args, input }: (typeof cases)[number]) =>
-    server().kubectl([...args, '--as', as], input === undefined ? undefined : JSON.stringify(input));
+    server().kubectl(
+      [...args, '--as', as],
+      input === undefined ? undefined : JSON.stringify(input),
+    );
 
-  it.each(cases.map((each) => [`${each.refused === undefined ? 'allow' : 'refuse'} that ${each.as} ${each.does}`, each] as const))(
-    '%s',
-    async (_name, each) => {
-      expect(judge(each, await attempt(each))).toBe('');
-    },
-  );
+  it.each(
+    cases.map(
+      (each) =>
+        [
+          `${each.refused === undefined ? 'allow' : 'refuse'} that ${each.as} ${each.does}`,
+          each,
+        ] as const,
+    ),
+  )('%s', async (_name, each) => {
+    expect(judge(each, await attempt(each))).toBe('');
+  });
 
   it('type-check', async () => {
     const names = clusterWide.filter((name) => name.startsWith('validatingadmissionpolicy/'));
-    const warnings = () => run(['get', ...names, '-o', 'jsonpath={range .items[*]}{.status.typeChecking}{"\\n"}{end}']);
-    await eventually('all to be checked', async () => (await warnings()).trim().split('\n').length === names.length, 30_000);
+    const warnings = () =>
+      run(['get', ...names, '-o', 'jsonpath={range .items[*]}{.status.typeChecking}{"\\n"}{end}']);
+    await eventually(
+      'all to be checked',
+      async () => (await warnings()).trim().split('\n').length === names.length,
+      30_000,
+    );
     expect((await warnings()).trim().split('\n')).toEqual(names.map(() => '{}'));
   });
 
   it('let a template from before be changed in all but its pods', async () => {
     const asAlice = (patch: object) =>
-      server().kubectl(['patch', 'sandboxtemplate/from-before', '--type', 'merge', '-p', JSON.stringify(patch), '--as', tenants.alice]);
+      server().kubectl([
+        'patch',
+        'sandboxtemplate/from-before',
+        '--type',
+        'merge',
+        '-p',
+        JSON.stringify(patch),
+        '--as',
+        tenants.alice,
+      ]);
     expect(await asAlice({ spec: { displayName: 'Another' } })).toMatchObject({ code: 0 });
-    expect((await asAlice({ spec: { podTemplate: { spec: { hostPID: true } } } })).stderr).toMatch(/the node's namespaces/);
+    expect((await asAlice({ spec: { podTemplate: { spec: { hostPID: true } } } })).stderr).toMatch(
+      /the node's namespaces/,
+    );
   });
 
   it('let the garbage collector take the sandbox of a conversation that is deleted', async () => {
     const { namespace } = server();
-    const uid = await run(['get', 'conversation', 'policy-test-of-bob', '-o', 'jsonpath={.metadata.uid}']);
-    const owner = { apiVersion: 'conversation-operator.dev/v1alpha1', kind: 'Conversation', name: 'policy-test-of-bob', uid };
-    await run(['patch', 'sandbox/policy-test-of-bob', '--type', 'merge', '-p', JSON.stringify({ metadata: { ownerReferences: [owner] } })]);
+    const uid = await run([
+      'get',
+      'conversation',
+      'policy-test-of-bob',
+      '-o',
+      'jsonpath={.metadata.uid}',
+    ]);
+    const owner = {
+      apiVersion: 'conversation-operator.dev/v1alpha1',
+      kind: 'Conversation',
+      name: 'policy-test-of-bob',
+      uid,
+    };
+    await run([
+      'patch',
+      'sandbox/policy-test-of-bob',
+      '--type',
+      'merge',
+      '-p',
+      JSON.stringify({ metadata: { ownerReferences: [owner] } }),
+    ]);
     await run(['delete', 'conversation', 'policy-test-of-bob']);
     await eventually(
       'the sandbox to be gone',
-      async () => (await server().kubectl(['--namespace', namespace, 'get', 'sandbox', 'policy-test-of-bob'])).code !== 0,
+      async () =>
+        (await server().kubectl(['--namespace', namespace, 'get', 'sandbox', 'policy-test-of-bob']))
+          .code !== 0,
       90_000,
     );
   }, 100_000);

@@ -4,7 +4,11 @@ import { useServer } from './support/server.ts';
 const server = useServer();
 
 const create = (spec: object, query = {}) =>
-  server().post(server().widgets(), { ...server().widget('', spec), metadata: { generateName: 's-' } }, { query });
+  server().post(
+    server().widgets(),
+    { ...server().widget('', spec), metadata: { generateName: 's-' } },
+    { query },
+  );
 
 describe('defaults', () => {
   it('fill what is not sent, inside defaults and lists too', async () => {
@@ -30,8 +34,16 @@ describe('defaults', () => {
     ['leave null where it may stand', { mood: null }, { mood: null }],
     ['leave what is false or empty', { enabled: false, tags: [] }, { enabled: false, tags: [] }],
     ['fill an empty object', { nested: {} }, { nested: { level: 3 } }],
-    ['fill an object beside what it holds', { nested: { note: 'n' } }, { nested: { level: 3, note: 'n' } }],
-    ['fill what a list item leaves null', { ports: [{ port: 1, protocol: null }] }, { ports: [{ port: 1, protocol: 'TCP' }] }],
+    [
+      'fill an object beside what it holds',
+      { nested: { note: 'n' } },
+      { nested: { level: 3, note: 'n' } },
+    ],
+    [
+      'fill what a list item leaves null',
+      { ports: [{ port: 1, protocol: null }] },
+      { ports: [{ port: 1, protocol: 'TCP' }] },
+    ],
   ])('%s', async (_, spec, expected) => {
     const { status, body } = await create(spec);
     expect(status).toBe(201);
@@ -40,7 +52,9 @@ describe('defaults', () => {
 
   it('come back when a patch takes the value away', async () => {
     const { body: made } = await create({ size: 9 });
-    const { body } = await server().mergePatch(server().widgets(made.metadata.name), { spec: { size: null } });
+    const { body } = await server().mergePatch(server().widgets(made.metadata.name), {
+      spec: { size: null },
+    });
     expect(body).toMatchObject({ spec: { size: 5 }, metadata: { generation: 2 } });
   });
 });
@@ -61,25 +75,40 @@ describe('null', () => {
 
 describe('unknown fields', () => {
   it('are dropped', async () => {
-    const { status, body } = await create({ bogus: 1, nested: { bogus: 2 }, ports: [{ port: 1, bogus: 3 }], box: { c: 'c' } });
+    const { status, body } = await create({
+      bogus: 1,
+      nested: { bogus: 2 },
+      ports: [{ port: 1, bogus: 3 }],
+      box: { c: 'c' },
+    });
     expect(status).toBe(201);
     expect(JSON.stringify(body.spec)).not.toContain('bogus');
     expect(body.spec).toMatchObject({ box: {} });
   });
 
   it('are kept where the schema says so, but not inside what it knows', async () => {
-    const { body } = await create({ open: { any: { thing: [1, 'two', null] }, known: { a: 'a', b: 'b' } } });
-    expect(body.spec).toMatchObject({ open: { any: { thing: [1, 'two', null] }, known: { a: 'a' } } });
+    const { body } = await create({
+      open: { any: { thing: [1, 'two', null] }, known: { a: 'a', b: 'b' } },
+    });
+    expect(body.spec).toMatchObject({
+      open: { any: { thing: [1, 'two', null] }, known: { a: 'a' } },
+    });
     expect(body.spec['open']).not.toHaveProperty('known.b');
   });
 
   it('of the object itself are dropped', async () => {
-    const { body } = await server().post(server().widgets(), { ...server().widget('stray'), extra: { a: 1 } });
+    const { body } = await server().post(server().widgets(), {
+      ...server().widget('stray'),
+      extra: { a: 1 },
+    });
     expect(body).not.toHaveProperty('extra');
   });
 
   it('of metadata are dropped', async () => {
-    const { status, body } = await server().post(server().widgets(), server().widget('stray-meta', {}, { bogus: 'x' }));
+    const { status, body } = await server().post(
+      server().widgets(),
+      server().widget('stray-meta', {}, { bogus: 'x' }),
+    );
     expect(status).toBe(201);
     expect(body.metadata).not.toHaveProperty('bogus');
   });
@@ -87,7 +116,12 @@ describe('unknown fields', () => {
 
 describe('an embedded object', () => {
   it('keeps its fields', async () => {
-    const template = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'inner', labels: { a: 'b' } }, spec: { anything: [1] } };
+    const template = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'inner', labels: { a: 'b' } },
+      spec: { anything: [1] },
+    };
     const { body } = await create({ template });
     expect(body.spec).toMatchObject({ template });
   });
@@ -102,7 +136,9 @@ describe('an embedded object', () => {
   });
 
   it('has valid metadata', async () => {
-    const { status, body } = await create({ template: { apiVersion: 'v1', kind: 'Pod', metadata: { labels: { 'a b': 'c' } } } });
+    const { status, body } = await create({
+      template: { apiVersion: 'v1', kind: 'Pod', metadata: { labels: { 'a b': 'c' } } },
+    });
     expect(status).toBe(422);
     expect(causesOf(body).join('\n')).toContain(
       'spec.template.metadata.labels: FieldValueInvalid: Invalid value: "a b": name part must consist of',
@@ -110,7 +146,8 @@ describe('an embedded object', () => {
   });
 });
 
-const value = (field: string, shown: string, text: string) => `${field}: FieldValueInvalid: Invalid value: ${shown}: ${text}`;
+const value = (field: string, shown: string, text: string) =>
+  `${field}: FieldValueInvalid: Invalid value: ${shown}: ${text}`;
 const type = (field: string, shown: string, wanted: string) =>
   `${field}: FieldValueTypeInvalid: Invalid value: "${shown}": ${field} in body must be of type ${wanted}: "${shown}"`;
 
@@ -122,14 +159,46 @@ describe('values', () => {
     ['a text for a boolean', { enabled: 'yes' }, type('spec.enabled', 'string', 'boolean')],
     ['an object for a list', { tags: {} }, type('spec.tags', 'object', 'array')],
     ['a list for an object', { nested: [] }, type('spec.nested', 'array', 'object')],
-    ['a text for an item that is an object', { ports: ['http'] }, type('spec.ports[0]', 'string', 'object')],
-    ['too little', { size: 0 }, value('spec.size', '0', 'spec.size in body should be greater than or equal to 1')],
-    ['too much', { size: 101 }, value('spec.size', '101', 'spec.size in body should be less than or equal to 100')],
-    ['an excluded minimum', { weight: 0 }, value('spec.weight', '0', 'spec.weight in body should be greater than 0')],
-    ['no multiple', { weight: 0.7 }, value('spec.weight', '0.7', 'spec.weight in body should be a multiple of 0.5')],
-    ['a short text', { label: 'a' }, value('spec.label', '"a"', 'spec.label in body should be at least 2 chars long')],
-    ['a long text', { label: 'abcdefghijk' }, 'spec.label: FieldValueTooLong: Too long: may not be more than 10 bytes'],
-    ['another pattern', { label: 'AB' }, value('spec.label', '"AB"', "spec.label in body should match '^[a-z]+$'")],
+    [
+      'a text for an item that is an object',
+      { ports: ['http'] },
+      type('spec.ports[0]', 'string', 'object'),
+    ],
+    [
+      'too little',
+      { size: 0 },
+      value('spec.size', '0', 'spec.size in body should be greater than or equal to 1'),
+    ],
+    [
+      'too much',
+      { size: 101 },
+      value('spec.size', '101', 'spec.size in body should be less than or equal to 100'),
+    ],
+    [
+      'an excluded minimum',
+      { weight: 0 },
+      value('spec.weight', '0', 'spec.weight in body should be greater than 0'),
+    ],
+    [
+      'no multiple',
+      { weight: 0.7 },
+      value('spec.weight', '0.7', 'spec.weight in body should be a multiple of 0.5'),
+    ],
+    [
+      'a short text',
+      { label: 'a' },
+      value('spec.label', '"a"', 'spec.label in body should be at least 2 chars long'),
+    ],
+    [
+      'a long text',
+      { label: 'abcdefghijk' },
+      'spec.label: FieldValueTooLong: Too long: may not be more than 10 bytes',
+    ],
+    [
+      'another pattern',
+      { label: 'AB' },
+      value('spec.label', '"AB"', "spec.label in body should match '^[a-z]+$'"),
+    ],
     [
       'no member',
       { color: 'pink' },
@@ -145,30 +214,74 @@ describe('values', () => {
       value('.spec.replicas', '3000000000', 'should be less than or equal to 2147483647'),
     ],
     ['a boolean for a port', { port: true }, type('spec.port', 'boolean', 'integer,string')],
-    ['too many items', { tags: ['a', 'b', 'c', 'd', 'e'] }, 'spec.tags: FieldValueTooMany: Too many: 5: must have at most 4 items'],
-    ['too few items', { steps: [] }, value('spec.steps', '0', 'spec.steps in body should have at least 1 items')],
+    [
+      'too many items',
+      { tags: ['a', 'b', 'c', 'd', 'e'] },
+      'spec.tags: FieldValueTooMany: Too many: 5: must have at most 4 items',
+    ],
+    [
+      'too few items',
+      { steps: [] },
+      value('spec.steps', '0', 'spec.steps in body should have at least 1 items'),
+    ],
     [
       'too many members',
       { attributes: { a: '', b: '', c: '', d: '' } },
       'spec.attributes: FieldValueTooMany: Too many: 4: must have at most 3 items',
     ],
-    ['a long member', { attributes: { a: '123456' } }, 'spec.attributes.a: FieldValueTooLong: Too long: may not be more than 5 bytes'],
-    ['a member of another type', { attributes: { a: 1 } }, type('spec.attributes.a', 'integer', 'string')],
-    ['the same item twice in a set', { tags: ['a', 'a'] }, 'spec.tags[1]: FieldValueDuplicate: Duplicate value: "a"'],
+    [
+      'a long member',
+      { attributes: { a: '123456' } },
+      'spec.attributes.a: FieldValueTooLong: Too long: may not be more than 5 bytes',
+    ],
+    [
+      'a member of another type',
+      { attributes: { a: 1 } },
+      type('spec.attributes.a', 'integer', 'string'),
+    ],
+    [
+      'the same item twice in a set',
+      { tags: ['a', 'a'] },
+      'spec.tags[1]: FieldValueDuplicate: Duplicate value: "a"',
+    ],
     [
       'the same key twice in a map',
       { ports: [{ port: 1 }, { port: 1 }] },
       'spec.ports[1]: FieldValueDuplicate: Duplicate value: {"port":1,"protocol":"TCP"}',
     ],
-    ['an item without what it needs', { ports: [{ name: 'x' }] }, 'spec.ports[0].port: FieldValueRequired: Required value'],
+    [
+      'an item without what it needs',
+      { ports: [{ name: 'x' }] },
+      'spec.ports[0].port: FieldValueRequired: Required value',
+    ],
     [
       'both choices',
       { choice: { one: 'a', other: 'b' } },
-      value('<nil>', '""', '"spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives'),
+      value(
+        '<nil>',
+        '""',
+        '"spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives',
+      ),
     ],
-    ['no choice', { choice: {} }, value('<nil>', '""', '"spec.choice" must validate one and only one schema (oneOf). Found none valid')],
-    ['what is excluded', { forbidden: 'bad' }, value('<nil>', '""', '"spec.forbidden" must not validate the schema (not)')],
-    ['no quantity', { quantity: '5' }, value('spec.quantity', '"5"', "spec.quantity in body should match '^[0-9]+[KMG]i$'")],
+    [
+      'no choice',
+      { choice: {} },
+      value(
+        '<nil>',
+        '""',
+        '"spec.choice" must validate one and only one schema (oneOf). Found none valid',
+      ),
+    ],
+    [
+      'what is excluded',
+      { forbidden: 'bad' },
+      value('<nil>', '""', '"spec.forbidden" must not validate the schema (not)'),
+    ],
+    [
+      'no quantity',
+      { quantity: '5' },
+      value('spec.quantity', '"5"', "spec.quantity in body should match '^[0-9]+[KMG]i$'"),
+    ],
   ])('are refused: %s', async (_, spec, cause) => {
     const { status, body } = await create(spec);
     expect([status, body.reason]).toEqual([422, 'Invalid']);
@@ -186,7 +299,10 @@ describe('values', () => {
     ['a port by name', { port: 'http' }],
     ['a quantity', { quantity: '5Gi' }],
     ['a number as a quantity', { quantity: 5 }],
-    ['two ports that differ in the protocol', { ports: [{ port: 1 }, { port: 1, protocol: 'UDP' }] }],
+    [
+      'two ports that differ in the protocol',
+      { ports: [{ port: 1 }, { port: 1, protocol: 'UDP' }] },
+    ],
     ['one choice', { choice: { other: 'b' } }],
     ['an empty map', { attributes: {} }],
     ['anything in an open object', { open: { x: [{ y: null }] } }],
@@ -196,29 +312,46 @@ describe('values', () => {
   });
 
   it('need a kind', async () => {
-    const { status, body } = await server().post(server().widgets(), { metadata: { name: 'kindless' }, spec: { color: 'red' } });
+    const { status, body } = await server().post(server().widgets(), {
+      metadata: { name: 'kindless' },
+      spec: { color: 'red' },
+    });
     expect([status, body.reason]).toEqual([400, 'BadRequest']);
     expect(body.message).toContain('the object provided is unrecognized (must be of type Widget)');
   });
 
   it('that are required must be there', async () => {
-    const { body } = await server().post(server().widgets(), { ...server().widget('empty'), spec: {} });
+    const { body } = await server().post(server().widgets(), {
+      ...server().widget('empty'),
+      spec: {},
+    });
     expect(body.message).toContain('spec.color: Required value');
-    const { body: none } = await server().post(server().widgets(), { ...server().widget('empty'), spec: undefined });
+    const { body: none } = await server().post(server().widgets(), {
+      ...server().widget('empty'),
+      spec: undefined,
+    });
     expect(causesOf(none)).toContain('spec: FieldValueRequired: Required value');
   });
 
   it('are all told of at once', async () => {
     const { body } = await create({ size: 0, label: 'A', color: 'pink' });
-    expect(causesOf(body).map((cause) => cause.split(':')[0])).toEqual(expect.arrayContaining(['spec.size', 'spec.label', 'spec.color']));
+    expect(causesOf(body).map((cause) => cause.split(':')[0])).toEqual(
+      expect.arrayContaining(['spec.size', 'spec.label', 'spec.color']),
+    );
   });
 
   it('are named in the message, in brackets when there are several', async () => {
-    const size = 'spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1';
+    const size =
+      'spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1';
     const one = await server().post(server().widgets(), server().widget('wrong', { size: 0 }));
     expect(one.body.message).toBe(`Widget.${server().widgetGroup} "wrong" is invalid: ${size}`);
-    const two = await server().post(server().widgets(), server().widget('wrong', { size: 0, weight: 0 }));
-    expect(two.body.message).toMatch(/^Widget\.\S+ "wrong" is invalid: \[spec\.\w+: .*, spec\.\w+: .*\]$/);
+    const two = await server().post(
+      server().widgets(),
+      server().widget('wrong', { size: 0, weight: 0 }),
+    );
+    expect(two.body.message).toMatch(
+      /^Widget\.\S+ "wrong" is invalid: \[spec\.\w+: .*, spec\.\w+: .*\]$/,
+    );
   });
 });
 
@@ -230,7 +363,11 @@ describe('rules', () => {
       { color: 'red', replicas: 11 },
       'spec: FieldValueInvalid: Invalid value: "object": red has at most 10 replicas',
     ],
-    ['a rule with a reason', { secret: 'open' }, 'spec.secret: FieldValueForbidden: Forbidden: not that one'],
+    [
+      'a rule with a reason',
+      { secret: 'open' },
+      'spec.secret: FieldValueForbidden: Forbidden: not that one',
+    ],
     [
       'a rule of list items',
       { ports: [{ port: 1 }, { port: 2, protocol: 'ICMP' }] },
@@ -244,10 +381,18 @@ describe('rules', () => {
 
   it('on changes are not asked at creation, and refuse later', async () => {
     const { body: made } = await create({});
-    const { status, body } = await server().mergePatch(server().widgets(made.metadata.name), { spec: { color: 'blue' } });
+    const { status, body } = await server().mergePatch(server().widgets(made.metadata.name), {
+      spec: { color: 'blue' },
+    });
     expect(status).toBe(422);
     expect(causesOf(body)).toEqual([value('spec.color', '"object"', 'color is immutable')]);
-    expect((await server().mergePatch(server().widgets(made.metadata.name), { spec: { color: 'green', size: 6 } })).status).toBe(200);
+    expect(
+      (
+        await server().mergePatch(server().widgets(made.metadata.name), {
+          spec: { color: 'green', size: 6 },
+        })
+      ).status,
+    ).toBe(200);
   });
 
   it.each([
@@ -276,12 +421,18 @@ describe("the product's kinds", () => {
 
   it('have their defaults', async () => {
     const { status, body } = await server().post(server().product('sandboxes'), sandbox({}));
-    expect([status, body.spec]).toEqual([201, { owner: 'alice', templateName: 'default', replicas: 1 }]);
+    expect([status, body.spec]).toEqual([
+      201,
+      { owner: 'alice', templateName: 'default', replicas: 1 },
+    ]);
   });
 
   it('hold their immutable fields', async () => {
     const { body: made } = await server().post(server().product('sandboxes'), sandbox({}));
-    const { status, body } = await server().mergePatch(server().product('sandboxes', made.metadata.name), { spec: { owner: 'bob' } });
+    const { status, body } = await server().mergePatch(
+      server().product('sandboxes', made.metadata.name),
+      { spec: { owner: 'bob' } },
+    );
     expect(status).toBe(422);
     expect(causesOf(body)).toEqual([value('spec.owner', '"object"', 'owner is immutable')]);
   });
@@ -292,8 +443,14 @@ describe("the product's kinds", () => {
     ['initialMessage', { initialMessage: { content: [{ type: 'text', text: 'hi' }] } }],
     ['parent', { parent: 'one' }],
   ])('keep the %s that a conversation did not have from coming', async (field, spec) => {
-    const { body: made } = await server().post(server().product('conversations'), object('Conversation', { owner: 'alice' }));
-    const { status, body } = await server().mergePatch(server().product('conversations', made.metadata.name), { spec });
+    const { body: made } = await server().post(
+      server().product('conversations'),
+      object('Conversation', { owner: 'alice' }),
+    );
+    const { status, body } = await server().mergePatch(
+      server().product('conversations', made.metadata.name),
+      { spec },
+    );
     expect(status).toBe(422);
     expect(body.message).toContain(`${field} is immutable`);
   });
@@ -315,56 +472,118 @@ describe("the product's kinds", () => {
     ['issuedBy', { issuedBy: null }],
   ])('keep the %s of a key as it is', async (field, change) => {
     const spec = { owner: 'alice', sha256: '0'.repeat(64), issuedBy: { name: 'one', uid: 'u' } };
-    const { status: created, body: made } = await server().post(server().product('apikeys'), object('ApiKey', spec));
+    const { status: created, body: made } = await server().post(
+      server().product('apikeys'),
+      object('ApiKey', spec),
+    );
     expect([created, made.spec]).toEqual([201, { ...spec, role: 'user' }]);
-    const { status, body } = await server().mergePatch(server().product('apikeys', made.metadata.name), { spec: change });
+    const { status, body } = await server().mergePatch(
+      server().product('apikeys', made.metadata.name),
+      { spec: change },
+    );
     expect(status).toBe(422);
     expect(body.message).toContain(`${field} is immutable`);
-    const disabled = await server().mergePatch(server().product('apikeys', made.metadata.name), { spec: { disabled: true } });
+    const disabled = await server().mergePatch(server().product('apikeys', made.metadata.name), {
+      spec: { disabled: true },
+    });
     expect(disabled.status).toBe(200);
   });
 
-  const template = (agent: object) => object('SandboxTemplate', { podTemplate: { spec: { containers: [{ name: 'agent' }] } }, agent });
+  const template = (agent: object) =>
+    object('SandboxTemplate', {
+      podTemplate: { spec: { containers: [{ name: 'agent' }] } },
+      agent,
+    });
 
   it.each<[string, object, string]>([
-    ['a credential whose model says where it goes', { model: 'openai/m', credential: 'openai' }, 'credential needs baseUrl'],
+    [
+      'a credential whose model says where it goes',
+      { model: 'openai/m', credential: 'openai' },
+      'credential needs baseUrl',
+    ],
     [
       'a credential that goes to any provider',
       { model: 'openai/m', credential: 'openai', allowedModels: ['openai/*', '*/m'] },
       'each pattern must name the provider',
     ],
-    ['a model that is a URL', { model: 'huggingface/https://models.example' }, 'model must be a name'],
+    [
+      'a model that is a URL',
+      { model: 'huggingface/https://models.example' },
+      'model must be a name',
+    ],
     ['a model that leads elsewhere', { model: 'openai/../m' }, 'model must be a name'],
     ['a model with white space', { model: 'openai/m x' }, 'model must be a name'],
     ['a pattern that is none', { allowedModels: ['openai/[a-z]'] }, 'allowedModels'],
-    ['too many patterns', { allowedModels: Array.from({ length: 65 }, (_, index) => `m${index}`) }, 'allowedModels'],
+    [
+      'too many patterns',
+      { allowedModels: Array.from({ length: 65 }, (_, index) => `m${index}`) },
+      'allowedModels',
+    ],
   ])('refuse a template with %s', async (_, agent, message) => {
-    const { status, body } = await server().post(server().product('sandboxtemplates'), template(agent));
+    const { status, body } = await server().post(
+      server().product('sandboxtemplates'),
+      template(agent),
+    );
     expect(status).toBe(422);
     expect(body.message).toContain(message);
   });
 
   it.each<[string, object]>([
-    ['a credential and an address', { model: 'openai/m', credential: 'openai', baseUrl: 'https://models.example/v1' }],
-    ['a credential and models', { model: 'anthropic/m', credential: 'anthropic', allowedModels: ['anthropic/claude-*'] }],
-    ['a credential and names of models', { model: 'gpt-5', credential: 'openai', allowedModels: ['gpt-5-mini'] }],
+    [
+      'a credential and an address',
+      { model: 'openai/m', credential: 'openai', baseUrl: 'https://models.example/v1' },
+    ],
+    [
+      'a credential and models',
+      { model: 'anthropic/m', credential: 'anthropic', allowedModels: ['anthropic/claude-*'] },
+    ],
+    [
+      'a credential and names of models',
+      { model: 'gpt-5', credential: 'openai', allowedModels: ['gpt-5-mini'] },
+    ],
     [
       'a credential, an address and any model',
-      { model: 'openai/m', credential: 'openai', baseUrl: 'https://models.example/v1', allowedModels: ['*'] },
+      {
+        model: 'openai/m',
+        credential: 'openai',
+        baseUrl: 'https://models.example/v1',
+        allowedModels: ['*'],
+      },
     ],
-    ['a credential and its own model alone', { model: 'vertex_ai/claude-sonnet@20250514', credential: 'vertex', allowedModels: [] }],
+    [
+      'a credential and its own model alone',
+      { model: 'vertex_ai/claude-sonnet@20250514', credential: 'vertex', allowedModels: [] },
+    ],
   ])('take a template with %s', async (_, agent) => {
-    const { status, body } = await server().post(server().product('sandboxtemplates'), template(agent));
+    const { status, body } = await server().post(
+      server().product('sandboxtemplates'),
+      template(agent),
+    );
     expect([status, body.spec['agent']]).toEqual([201, { workingDir: '/workspace', ...agent }]);
   });
 
   it.each<[string, string, string, object]>([
     ['a sandbox with two replicas', 'sandboxes', 'Sandbox', { owner: 'a', replicas: 2 }],
     ['a sandbox without an owner', 'sandboxes', 'Sandbox', {}],
-    ['a sandbox of a template with a bad name', 'sandboxes', 'Sandbox', { owner: 'a', templateName: 'A' }],
+    [
+      'a sandbox of a template with a bad name',
+      'sandboxes',
+      'Sandbox',
+      { owner: 'a', templateName: 'A' },
+    ],
     ['a key that is no hash', 'apikeys', 'ApiKey', { owner: 'a', sha256: 'x' }],
-    ['a quota below zero', 'conversationquotas', 'ConversationQuota', { scope: 'Owner', limit: -1 }],
-    ['a quota of an unknown scope', 'conversationquotas', 'ConversationQuota', { scope: 'World', limit: 1 }],
+    [
+      'a quota below zero',
+      'conversationquotas',
+      'ConversationQuota',
+      { scope: 'Owner', limit: -1 },
+    ],
+    [
+      'a quota of an unknown scope',
+      'conversationquotas',
+      'ConversationQuota',
+      { scope: 'World', limit: 1 },
+    ],
   ])('refuse %s', async (_, plural, kind, spec) => {
     const { status } = await server().post(server().product(plural), object(kind, spec));
     expect(status).toBe(422);

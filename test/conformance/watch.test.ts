@@ -7,12 +7,19 @@ afterEach(() => {
   for (const watch of open.splice(0)) watch.close();
 });
 
-async function watching(query: Record<string, string | number | boolean> = {}, path = server().widgets()): Promise<Watch> {
-  const watch = await server().watch(path, { ...query, timeoutSeconds: query['timeoutSeconds'] ?? 60 });
+async function watching(
+  query: Record<string, string | number | boolean> = {},
+  path = server().widgets(),
+): Promise<Watch> {
+  const watch = await server().watch(path, {
+    ...query,
+    timeoutSeconds: query['timeoutSeconds'] ?? 60,
+  });
   open.push(watch);
   return watch;
 }
-const now = async (): Promise<string> => (await server().get(server().widgets())).body.metadata.resourceVersion;
+const now = async (): Promise<string> =>
+  (await server().get(server().widgets())).body.metadata.resourceVersion;
 const make = (name: string, spec: object = {}, metadata: object = {}) =>
   server().post(server().widgets(), server().widget(name, spec, metadata));
 const change = (name: string, patch: object) => server().mergePatch(server().widgets(name), patch);
@@ -44,7 +51,9 @@ describe('a watch from a version', () => {
     const { type, object } = await watch.next();
     expect(type).toBe('DELETED');
     expect(object.metadata.uid).toBe(made.metadata.uid);
-    expect(Number(object.metadata.resourceVersion)).toBeGreaterThan(Number(made.metadata.resourceVersion));
+    expect(Number(object.metadata.resourceVersion)).toBeGreaterThan(
+      Number(made.metadata.resourceVersion),
+    );
   });
 
   it('tells of no write that changed nothing', async () => {
@@ -62,13 +71,20 @@ describe('a watch from a version', () => {
 
   it('begins with 410 when the version is forgotten', async () => {
     await make('w6');
-    // The cache of a real server begins with its kind, so there it knows nothing of version 1 in any case.
+    // The cache of a real server begins with its kind, so there it knows nothing of version 1 in
+    // any case.
     if (canForget) await server().forget();
     const watch = await watching({ resourceVersion: '1' });
     const { type, object } = await watch.next();
     expect(watch.status).toBe(200);
     expect(type).toBe('ERROR');
-    expect(object).toMatchObject({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'Expired', code: 410 });
+    expect(object).toMatchObject({
+      kind: 'Status',
+      apiVersion: 'v1',
+      status: 'Failure',
+      reason: 'Expired',
+      code: 410,
+    });
     expect(object.message).toMatch(/^too old resource version: 1 \(\d+\)$/);
     expect(await watch.rest()).toEqual([]);
   });
@@ -98,7 +114,10 @@ describe('a watch with initial events', () => {
     expect([...(await watch.take(2))].sort()).toEqual(['ADDED i1', 'ADDED i2']);
     const { type, object } = await watch.next();
     expect(type).toBe('BOOKMARK');
-    expect(object).toMatchObject({ kind: 'Widget', metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } });
+    expect(object).toMatchObject({
+      kind: 'Widget',
+      metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } },
+    });
     expect(Number(object.metadata.resourceVersion)).toBeGreaterThan(0);
     await make('i3', {}, { labels: { set: 'i' } });
     expect(await watch.take(1)).toEqual(['ADDED i3']);
@@ -117,15 +136,22 @@ describe('a watch with initial events', () => {
 
   it.each<[string, Record<string, string | boolean>]>([
     ['without a match', { sendInitialEvents: true }],
-    ['with another match', { sendInitialEvents: true, resourceVersionMatch: 'Exact', resourceVersion: '1' }],
+    [
+      'with another match',
+      { sendInitialEvents: true, resourceVersionMatch: 'Exact', resourceVersion: '1' },
+    ],
   ])('is refused %s', async (_, query) => {
     expect((await watching(query)).status).toBe(422);
   });
 
   it('is for watches only', async () => {
-    const { status, body } = await server().get(server().widgets(), { query: { sendInitialEvents: true } });
+    const { status, body } = await server().get(server().widgets(), {
+      query: { sendInitialEvents: true },
+    });
     expect([status, body.reason]).toEqual([422, 'Invalid']);
-    expect(body.message).toContain('sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list');
+    expect(body.message).toContain(
+      'sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list',
+    );
   });
 });
 
@@ -133,13 +159,22 @@ describe('bookmarks', () => {
   it('come before a watch ends, when they are wanted', async () => {
     await make('b1');
     const version = await now();
-    const watch = await watching({ resourceVersion: version, allowWatchBookmarks: true, timeoutSeconds: 6 });
+    const watch = await watching({
+      resourceVersion: version,
+      allowWatchBookmarks: true,
+      timeoutSeconds: 6,
+    });
     await make('b2');
     const events = await watch.rest();
     const bookmarks = events.filter(({ type }) => type === 'BOOKMARK');
     expect(bookmarks.length).toBeGreaterThan(0);
-    expect(bookmarks[0]?.object).toMatchObject({ kind: 'Widget', apiVersion: `${server().widgetGroup}/v1` });
-    expect(Number(bookmarks[0]?.object.metadata.resourceVersion)).toBeGreaterThanOrEqual(Number(version));
+    expect(bookmarks[0]?.object).toMatchObject({
+      kind: 'Widget',
+      apiVersion: `${server().widgetGroup}/v1`,
+    });
+    expect(Number(bookmarks[0]?.object.metadata.resourceVersion)).toBeGreaterThanOrEqual(
+      Number(version),
+    );
   });
 
   it('do not come otherwise', async () => {
@@ -171,7 +206,10 @@ describe('a watch with a selector', () => {
   });
 
   it('works by fields', async () => {
-    const watch = await watching({ resourceVersion: await now(), fieldSelector: 'status.phase=New' });
+    const watch = await watching({
+      resourceVersion: await now(),
+      fieldSelector: 'status.phase=New',
+    });
     await make('s4');
     await server().mergePatch(server().widgets('s4', 'status'), { status: { phase: 'New' } });
     await server().mergePatch(server().widgets('s4', 'status'), { status: { phase: 'Old' } });
@@ -180,7 +218,10 @@ describe('a watch with a selector', () => {
 
   it('works on one object', async () => {
     await make('s5');
-    const watch = await watching({ resourceVersion: await now(), fieldSelector: 'metadata.name=s5' });
+    const watch = await watching({
+      resourceVersion: await now(),
+      fieldSelector: 'metadata.name=s5',
+    });
     await make('s6');
     await change('s5', { spec: { size: 6 } });
     expect(await watch.take(1)).toEqual(['MODIFIED s5']);
@@ -193,7 +234,10 @@ describe('a watch with a selector', () => {
 
 describe('watching more', () => {
   it('spans all namespaces without one in the path', async () => {
-    const watch = await watching({ resourceVersion: await now() }, `/apis/${server().widgetGroup}/v1/widgets`);
+    const watch = await watching(
+      { resourceVersion: await now() },
+      `/apis/${server().widgetGroup}/v1/widgets`,
+    );
     await make('m1');
     const { object } = await watch.next();
     expect(object.metadata).toMatchObject({ name: 'm1', namespace: server().namespace });
@@ -201,10 +245,19 @@ describe('watching more', () => {
 
   it('works on built-in kinds', async () => {
     const { body } = await server().get(server().core('configmaps'));
-    const watch = await watching({ resourceVersion: body.metadata.resourceVersion }, server().core('configmaps'));
-    await server().post(server().core('configmaps'), { metadata: { name: 'm2' }, data: { a: 'b' } });
+    const watch = await watching(
+      { resourceVersion: body.metadata.resourceVersion },
+      server().core('configmaps'),
+    );
+    await server().post(server().core('configmaps'), {
+      metadata: { name: 'm2' },
+      data: { a: 'b' },
+    });
     const { type, object } = await watch.next();
-    expect([type, object]).toEqual(['ADDED', expect.objectContaining({ kind: 'ConfigMap', apiVersion: 'v1', data: { a: 'b' } })]);
+    expect([type, object]).toEqual([
+      'ADDED',
+      expect.objectContaining({ kind: 'ConfigMap', apiVersion: 'v1', data: { a: 'b' } }),
+    ]);
   });
 
   it('ends when the definition of its kind goes', async () => {
@@ -217,12 +270,21 @@ describe('watching more', () => {
         group,
         scope: 'Namespaced',
         names: { kind: 'Thing', plural: 'things', singular: 'thing' },
-        versions: [{ name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } } }],
+        versions: [
+          {
+            name: 'v1',
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: 'object' } },
+          },
+        ],
       },
     };
     await install(server(), definition);
     const watch = await watching({}, `/apis/${group}/v1/things`);
-    await server().delete(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.${group}`);
+    await server().delete(
+      `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.${group}`,
+    );
     expect(await watch.rest()).toEqual([]);
   });
 });

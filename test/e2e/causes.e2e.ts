@@ -3,7 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { eventually } from '../support/eventually.ts';
 import { apply, stateFolder } from './support/cluster.ts';
-import { causes, priorityClass, restrictNamespace, templateOf, unrestrictNamespace, type Cause } from './support/causes.ts';
+import {
+  causes,
+  priorityClass,
+  restrictNamespace,
+  templateOf,
+  unrestrictNamespace,
+  type Cause,
+} from './support/causes.ts';
 import { TestedInstallation, report } from './support/installation.ts';
 
 const up = new TestedInstallation('causes');
@@ -11,8 +18,12 @@ const withinMs = 150_000;
 const image = `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent:${process.env['TAG'] ?? ''}`;
 const templateName = (cause: Cause): string => `cause-${causes.indexOf(cause)}`;
 
-/** What the start of a case is called: by the test, so that its resource is known before it is there. */
-const idOf = (cause: Cause): string => (0xe2e000000000 + causes.indexOf(cause)).toString(16).padStart(32, '0');
+/**
+ * What the start of a case is called: by the test, so that its resource is known before it is
+ * there.
+ */
+const idOf = (cause: Cause): string =>
+  (0xe2e000000000 + causes.indexOf(cause)).toString(16).padStart(32, '0');
 
 interface Start {
   readonly status: string;
@@ -20,31 +31,51 @@ interface Start {
   readonly error?: string;
   readonly transitions: readonly { readonly status: string; readonly time: string }[];
 }
-const seconds = (from: string, to: string): number => Math.round((Date.parse(to) - Date.parse(from)) / 1000);
+const seconds = (from: string, to: string): number =>
+  Math.round((Date.parse(to) - Date.parse(from)) / 1000);
 /** Whoever looks is told by then; a start that may still succeed goes on after that. */
 const toldWithinSeconds = 30;
 
-/** Waits for the start to end, and for the Event that told of it; both may have come long before. */
+/**
+ * Waits for the start to end, and for the Event that told of it; both may have come long before.
+ */
 async function endsAsSaid(cause: Cause): Promise<void> {
   const { created, sandbox, start } = await eventually(
     'the start to end',
     async () => {
-      const { metadata, status } = JSON.parse(await up.k(`get conversation ${idOf(cause)} -o json`)) as {
+      const { metadata, status } = JSON.parse(
+        await up.k(`get conversation ${idOf(cause)} -o json`),
+      ) as {
         metadata: { creationTimestamp: string };
         status?: { sandboxName?: string; start?: Start };
       };
-      if (status?.start === undefined || !['READY', 'ERROR'].includes(status.start.status)) return undefined;
-      return { created: metadata.creationTimestamp, sandbox: status.sandboxName ?? '', start: status.start };
+      if (status?.start === undefined || !['READY', 'ERROR'].includes(status.start.status))
+        return undefined;
+      return {
+        created: metadata.creationTimestamp,
+        sandbox: status.sandboxName ?? '',
+        start: status.start,
+      };
     },
     withinMs,
   );
-  expect(start).toMatchObject({ status: 'ERROR', errorCode: cause.code, error: expect.stringMatching(cause.says) as string });
+  expect(start).toMatchObject({
+    status: 'ERROR',
+    errorCode: cause.code,
+    error: expect.stringMatching(cause.says) as string,
+  });
   // Nothing of the API server's own words, which may tell of the platform.
-  expect(start.error).not.toMatch(/forbidden|internal words|pods "|admissionregistration|kubernetes\.io|dial tcp/);
+  expect(start.error).not.toMatch(
+    /forbidden|internal words|pods "|admissionregistration|kubernetes\.io|dial tcp/,
+  );
   expect((await up.conversation(idOf(cause))).sandbox_status).toBe('ERROR');
   const told = await eventually('an Event', async () => {
     const ofSandbox = `get events --field-selector involvedObject.name=${sandbox},reason=${cause.code}`;
-    return (await up.k(`${ofSandbox} -o jsonpath={.items[*].metadata.creationTimestamp}`)).split(' ').toSorted()[0] || undefined;
+    return (
+      (await up.k(`${ofSandbox} -o jsonpath={.items[*].metadata.creationTimestamp}`))
+        .split(' ')
+        .toSorted()[0] || undefined
+    );
   });
   const toldAfter = seconds(created, told);
   const overAfter = seconds(created, start.transitions.at(-1)?.time ?? '');
@@ -80,16 +111,28 @@ describe('a start that fails because of', () => {
       spec: {
         ...spec,
         securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-        containers: [{ name: 'a', image, securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }],
+        containers: [
+          {
+            name: 'a',
+            image,
+            securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+          },
+        ],
       },
     });
     await refused(pod({ 'e2e-cause': 'policy' }, {}));
     await refused(pod({}, { priorityClassName: priorityClass }));
     // All at once: some have to wait for a deadline, or for a third crash.
-    await Promise.all(causes.map((cause) => up.start('Hello.', { sandbox_spec_id: templateName(cause), conversation_id: idOf(cause) })));
+    await Promise.all(
+      causes.map((cause) =>
+        up.start('Hello.', { sandbox_spec_id: templateName(cause), conversation_id: idOf(cause) }),
+      ),
+    );
   }, 120_000);
   afterAll(async () => {
-    await Promise.all(causes.map((cause) => up.call('DELETE', `/api/v1/app-conversations/${idOf(cause)}`)));
+    await Promise.all(
+      causes.map((cause) => up.call('DELETE', `/api/v1/app-conversations/${idOf(cause)}`)),
+    );
     await unrestrictNamespace();
     await up.k(['delete', 'sandboxtemplates', ...causes.map(templateName), '--ignore-not-found']);
     await up.k('delete conversationquota of-causes --ignore-not-found');
@@ -105,7 +148,10 @@ describe('a start that fails because of', () => {
   (stateFolder === undefined ? it.skip : it)(
     'an image that its registry does not know ends long before the deadline',
     async () => {
-      const registry = createServer((_request, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
+      const registry = createServer((_request, response) => response.writeHead(404).end()).listen(
+        0,
+        '127.0.0.1',
+      );
       await once(registry, 'listening');
       const { port } = registry.address() as AddressInfo;
       const cause: Cause = {
@@ -125,7 +171,10 @@ describe('a start that fails because of', () => {
   );
 
   it('a template that does not exist is refused by REST, and in ERROR when kubectl asks for it', async () => {
-    const { status } = await up.call('POST', '/api/v1/app-conversations', { initial_message: null, sandbox_spec_id: 'none-such' });
+    const { status } = await up.call('POST', '/api/v1/app-conversations', {
+      initial_message: null,
+      sandbox_spec_id: 'none-such',
+    });
     expect([404, 422]).toContain(status);
     const metadata = { name: 'no-template', namespace: up.facts.sandboxes };
     await apply({
@@ -134,33 +183,61 @@ describe('a start that fails because of', () => {
       metadata,
       spec: { owner: 'causes', templateName: 'none-such' },
     });
-    await up.k('wait --for=jsonpath={.status.start.status}=ERROR conversation/no-template --timeout=30s');
-    expect(await up.k('get conversation no-template -o jsonpath={.status.start.errorCode}')).toBe('TemplateNotFound');
+    await up.k(
+      'wait --for=jsonpath={.status.start.status}=ERROR conversation/no-template --timeout=30s',
+    );
+    expect(await up.k('get conversation no-template -o jsonpath={.status.start.errorCode}')).toBe(
+      'TemplateNotFound',
+    );
     await up.k('delete conversation no-template');
   }, 60_000);
 
   it('a template that the API server refuses is told to its author beforehand', async () => {
-    const invalid = causes.filter(({ code }) => ['TemplateInvalid', 'PodSecurityViolated', 'LimitRangeViolated'].includes(code));
+    const invalid = causes.filter(({ code }) =>
+      ['TemplateInvalid', 'PodSecurityViolated', 'LimitRangeViolated'].includes(code),
+    );
     for (const cause of invalid) {
-      await up.k(`wait --for=condition=Valid=False sandboxtemplate/${templateName(cause)} --timeout=20s`);
+      await up.k(
+        `wait --for=condition=Valid=False sandboxtemplate/${templateName(cause)} --timeout=20s`,
+      );
     }
-    const ofDefault = 'get sandboxtemplate default -o jsonpath={.status.conditions[?(@.type=="Valid")].status}';
+    const ofDefault =
+      'get sandboxtemplate default -o jsonpath={.status.conditions[?(@.type=="Valid")].status}';
     expect(await up.k(ofDefault)).toBe('True');
   }, 60_000);
 });
 
 describe('a start goes on by itself', () => {
   it('when a resource quota has room before its deadline', async () => {
-    const cause: Cause = { name: 'late room', code: 'ResourceQuotaExceeded', says: /./, startDeadline: '90s' };
-    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'e2e-full', namespace: up.facts.sandboxes } };
+    const cause: Cause = {
+      name: 'late room',
+      code: 'ResourceQuotaExceeded',
+      says: /./,
+      startDeadline: '90s',
+    };
+    const quota = {
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { name: 'e2e-full', namespace: up.facts.sandboxes },
+    };
     const used = (await up.k('get pods -o name')).split('\n').filter(Boolean).length;
-    await apply({ ...quota, spec: { hard: { pods: String(used) } } }, templateOf('late-room', image, cause));
+    await apply(
+      { ...quota, spec: { hard: { pods: String(used) } } },
+      templateOf('late-room', image, cause),
+    );
     try {
-      await eventually('the quota to count', async () => (await up.k('get resourcequota e2e-full -o jsonpath={.status.hard.pods}')) !== '');
+      await eventually(
+        'the quota to count',
+        async () =>
+          (await up.k('get resourcequota e2e-full -o jsonpath={.status.hard.pods}')) !== '',
+      );
       const { id } = await up.start('Hello.', { sandbox_spec_id: 'late-room' });
       await eventually(
         'it to say what it waits for',
-        async () => (await up.k('get sandboxes -o jsonpath={.items[*].status.reason}')).includes('ResourceQuotaExceeded'),
+        async () =>
+          (await up.k('get sandboxes -o jsonpath={.items[*].status.reason}')).includes(
+            'ResourceQuotaExceeded',
+          ),
         60_000,
       );
       await up.k('delete resourcequota e2e-full');
@@ -174,11 +251,20 @@ describe('a start goes on by itself', () => {
 
   it('a template that takes what belongs to the node, or a reserved label, is refused by the admission policy', async () => {
     const refusal = (cause: Pick<Cause, 'pod' | 'labels'>) =>
-      apply(templateOf('refused', image, { name: 'refused', code: 'TemplateInvalid', says: /./, ...cause })).then(
+      apply(
+        templateOf('refused', image, {
+          name: 'refused',
+          code: 'TemplateInvalid',
+          says: /./,
+          ...cause,
+        }),
+      ).then(
         () => 'accepted',
         (error: unknown) => String(error),
       );
-    expect(await refusal({ pod: { hostNetwork: true } })).toMatch(/denied request: a pod template must not use the node's namespaces/);
+    expect(await refusal({ pod: { hostNetwork: true } })).toMatch(
+      /denied request: a pod template must not use the node's namespaces/,
+    );
     expect(await refusal({ labels: { 'conversation-operator.dev/sandbox': 'another' } })).toMatch(
       /labels of a pod template must not be reserved/,
     );

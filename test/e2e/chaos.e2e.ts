@@ -19,22 +19,33 @@ const outageMs = 10_000;
 
 const leader = async (): Promise<string> => {
   const holder = await up.k('get lease conversation-operator -o jsonpath={.spec.holderIdentity}');
-  const names = (await inRelease('get pods -l app.kubernetes.io/component=operator -o jsonpath={.items[*].metadata.name}')).split(' ');
+  const names = (
+    await inRelease(
+      'get pods -l app.kubernetes.io/component=operator -o jsonpath={.items[*].metadata.name}',
+    )
+  ).split(' ');
   const found = names.find((name) => holder.includes(name));
   if (found === undefined) throw new Error(`${holder} leads, which is none of ${names.join(', ')}`);
   return found;
 };
 
 const agentUids = async (): Promise<readonly string[]> =>
-  (await up.k('get pods -l conversation-operator.dev/sandbox -o jsonpath={.items[*].metadata.uid}')).split(' ').filter((uid) => uid !== '');
+  (await up.k('get pods -l conversation-operator.dev/sandbox -o jsonpath={.items[*].metadata.uid}'))
+    .split(' ')
+    .filter((uid) => uid !== '');
 
 interface ContainerState {
   readonly status: {
-    readonly containerStatuses: readonly { readonly containerID: string; readonly ready: boolean; readonly restartCount: number }[];
+    readonly containerStatuses: readonly {
+      readonly containerID: string;
+      readonly ready: boolean;
+      readonly restartCount: number;
+    }[];
   };
 }
 const containerOf = async (pod: string) =>
-  (await getJson<ContainerState>(`--namespace ${namespace} pod ${pod}`)).status.containerStatuses[0];
+  (await getJson<ContainerState>(`--namespace ${namespace} pod ${pod}`)).status
+    .containerStatuses[0];
 
 async function deleteLeader(): Promise<void> {
   const before = await leader();
@@ -43,9 +54,11 @@ async function deleteLeader(): Promise<void> {
 }
 
 async function deleteGateway(): Promise<void> {
-  const [first = ''] = (await inRelease('get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[*].metadata.name}')).split(
-    ' ',
-  );
+  const [first = ''] = (
+    await inRelease(
+      'get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[*].metadata.name}',
+    )
+  ).split(' ');
   await inRelease(`delete pod ${first} --timeout=60s`);
   await inRelease(`rollout status deployment ${release}-gateway --timeout=90s`);
 }
@@ -55,10 +68,13 @@ const readyGateways = async (): Promise<number> => {
   const list = await getJson<{ items: { endpoints?: { conditions: { ready: boolean } }[] }[] }>(
     `--namespace ${namespace} endpointslices -l kubernetes.io/service-name=${release}-gateway`,
   );
-  return list.items.flatMap(({ endpoints }) => endpoints ?? []).filter(({ conditions }) => conditions.ready).length;
+  return list.items
+    .flatMap(({ endpoints }) => endpoints ?? [])
+    .filter(({ conditions }) => conditions.ready).length;
 };
 
-const gatewaysReady = (): Promise<unknown> => eventually('both gateways to be ready', async () => (await readyGateways()) === 2, 60_000);
+const gatewaysReady = (): Promise<unknown> =>
+  eventually('both gateways to be ready', async () => (await readyGateways()) === 2, 60_000);
 
 async function restartKubelet(): Promise<void> {
   await crash('kubelet');
@@ -69,14 +85,28 @@ async function restartKubelet(): Promise<void> {
 /** What may have kept reads from the gateways. */
 async function whatHappened(): Promise<string> {
   const events = await kubectl('get events --all-namespaces --sort-by=.lastTimestamp');
-  const telling = events.split('\n').filter((line) => /node1|gateway|NotReady|Unhealthy/.test(line) && !line.includes('MissingClusterDNS'));
-  const gateways = await inRelease('get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[*].status.conditions}');
+  const telling = events
+    .split('\n')
+    .filter(
+      (line) =>
+        /node1|gateway|NotReady|Unhealthy/.test(line) && !line.includes('MissingClusterDNS'),
+    );
+  const gateways = await inRelease(
+    'get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[*].status.conditions}',
+  );
   return `${telling.slice(-20).join('\n')}\n${gateways}`;
 }
 
-/** Down for so long; an operator that begins in that time has nobody to ask, and comes up by itself afterwards. */
+/**
+ * Down for so long; an operator that begins in that time has nobody to ask, and comes up by itself
+ * afterwards.
+ */
 async function stopApiServer(): Promise<void> {
-  const names = (await inRelease('get pods -l app.kubernetes.io/component=operator -o jsonpath={.items[*].metadata.name}')).split(' ');
+  const names = (
+    await inRelease(
+      'get pods -l app.kubernetes.io/component=operator -o jsonpath={.items[*].metadata.name}',
+    )
+  ).split(' ');
   const leading = await leader();
   const standby = names.find((name) => name !== leading) ?? '';
   const before = await containerOf(standby);
@@ -84,7 +114,17 @@ async function stopApiServer(): Promise<void> {
   await crash('apiserver');
   const down = new Promise((resolve) => setTimeout(resolve, outageMs));
   const id = (before?.containerID ?? '').replace('containerd://', '');
-  await execute('ctr', ['-a', join(stateFolder ?? '', 'containerd.sock'), '-n', 'k8s.io', 'tasks', 'kill', '-s', 'SIGKILL', id]);
+  await execute('ctr', [
+    '-a',
+    join(stateFolder ?? '', 'containerd.sock'),
+    '-n',
+    'k8s.io',
+    'tasks',
+    'kill',
+    '-s',
+    'SIGKILL',
+    id,
+  ]);
   await down;
   await restart();
   await eventually(
@@ -98,15 +138,24 @@ async function stopApiServer(): Promise<void> {
   expect((await containerOf(standby))?.restartCount).toBe((before?.restartCount ?? 0) + 1);
 }
 
-/** Everything on the node is told to go. On the only node it can't come back before the node may be used again. */
+/**
+ * Everything on the node is told to go. On the only node it can't come back before the node may be
+ * used again.
+ */
 async function drainNode(): Promise<void> {
   const node = await inRelease(`get pod ${await leader()} -o jsonpath={.spec.nodeName}`);
   const before = await agentUids();
-  const drained = kubectl(`drain ${node} --ignore-daemonsets --delete-emptydir-data --force --timeout=150s`);
+  const drained = kubectl(
+    `drain ${node} --ignore-daemonsets --delete-emptydir-data --force --timeout=150s`,
+  );
   // What it says is looked at in the end.
   drained.catch(() => undefined);
   try {
-    await eventually('the agents to be evicted', async () => (await agentUids()).every((uid) => !before.includes(uid)), 90_000);
+    await eventually(
+      'the agents to be evicted',
+      async () => (await agentUids()).every((uid) => !before.includes(uid)),
+      90_000,
+    );
   } finally {
     await kubectl(`uncordon ${node}`);
   }
@@ -138,55 +187,91 @@ describe('while starts run', () => {
   }, 60_000);
 
   /**
-   * Three starts are under way when it happens, and three more come while it does. Through a forwarded port a read ends with the pod
-   * that it goes to, so that reads are looked at where the Service itself is reached.
+   * Three starts are under way when it happens, and three more come while it does. Through a
+   * forwarded port a read ends with the pod that it goes to, so that reads are looked at where the
+   * Service itself is reached.
    */
-  async function endure(happens: () => Promise<void>, { readable = ofOwnCluster } = {}): Promise<void> {
+  async function endure(
+    happens: () => Promise<void>,
+    { readable = ofOwnCluster } = {},
+  ): Promise<void> {
     const readsBefore = { answers: reads.answers, failures: reads.failures.length };
-    const begin = () => Array.from({ length: 3 }, () => startPersistently(up, '```sh\necho once >>runs.txt\n```'));
+    const begin = () =>
+      Array.from({ length: 3 }, () => startPersistently(up, '```sh\necho once >>runs.txt\n```'));
     const before = begin();
     const happening = happens();
     const during = begin();
     const tasks = await Promise.all([...before, ...during]);
     await happening;
     started.push(...tasks.map((task) => task.app_conversation_id ?? ''));
-    expect(tasks.map(({ status, error }) => [status, error])).toEqual(tasks.map(() => ['READY', null]));
+    expect(tasks.map(({ status, error }) => [status, error])).toEqual(
+      tasks.map(() => ['READY', null]),
+    );
     expect(reads.answers).toBeGreaterThan(readsBefore.answers);
     const failures = readable ? reads.failures.slice(readsBefore.failures) : [];
     if (failures.length > 0)
-      throw new Error(`${failures.length} reads have failed: ${failures[0]} to ${failures.at(-1)}\n${await whatHappened()}`);
+      throw new Error(
+        `${failures.length} reads have failed: ${failures[0]} to ${failures.at(-1)}\n${await whatHappened()}`,
+      );
     expect(agents.mostAtOnce).toBeLessThanOrEqual(limit);
   }
 
   it('the leading operator is deleted', () => endure(deleteLeader), 300_000);
   it('a gateway is deleted', () => endure(deleteGateway), 300_000);
   it('the node is drained', () => endure(drainNode), 300_000);
-  // Until it has asked its pods anew, none of them is ready for this version's kubelet, and no other node has a gateway here.
-  (ofOwnCluster ? it : it.skip)('the kubelet is restarted', () => endure(restartKubelet, { readable: false }), 300_000);
-  (ofOwnCluster ? it : it.skip)('the API server is down for 10 s', () => endure(stopApiServer), 300_000);
+  // Until it has asked its pods anew, none of them is ready for this version's kubelet, and no
+  // other node has a gateway here.
+  (ofOwnCluster ? it : it.skip)(
+    'the kubelet is restarted',
+    () => endure(restartKubelet, { readable: false }),
+    300_000,
+  );
+  (ofOwnCluster ? it : it.skip)(
+    'the API server is down for 10 s',
+    () => endure(stopApiServer),
+    300_000,
+  );
 
   it('no start is lost or doubled', async () => {
     const { body } = await up.call('GET', '/api/v1/app-conversations/search?limit=100');
-    const { items } = z.object({ items: z.array(z.object({ id: z.string(), sandbox_id: z.string() })) }).parse(body);
+    const { items } = z
+      .object({ items: z.array(z.object({ id: z.string(), sandbox_id: z.string() })) })
+      .parse(body);
     expect(items.map(({ id }) => id).toSorted()).toEqual(started.toSorted());
     const names = items.map(({ sandbox_id: name }) => name).toSorted();
     expect(new Set(names).size).toBe(started.length);
     const mine = '{range .items[?(@.spec.owner=="chaos")]}{.metadata.name},{end}';
-    expect((await up.k(['get', 'sandboxes', '-o', `jsonpath=${mine}`])).split(',').filter(Boolean).toSorted()).toEqual(names);
+    expect(
+      (await up.k(['get', 'sandboxes', '-o', `jsonpath=${mine}`]))
+        .split(',')
+        .filter(Boolean)
+        .toSorted(),
+    ).toEqual(names);
     const claims = (await up.k('get pvc -o jsonpath={.items[*].metadata.name}')).split(' ');
     expect(claims.filter((name) => names.includes(name)).toSorted()).toEqual(names);
-    report('starts during chaos', `${started.length} of ${started.length} READY, at most ${agents.mostAtOnce} agents`);
-    report('reads during chaos', `${reads.answers} answered, ${reads.failures.length} failed, slowest ${Math.round(reads.slowestMs)} ms`);
+    report(
+      'starts during chaos',
+      `${started.length} of ${started.length} READY, at most ${agents.mostAtOnce} agents`,
+    );
+    report(
+      'reads during chaos',
+      `${reads.answers} answered, ${reads.failures.length} failed, slowest ${Math.round(reads.slowestMs)} ms`,
+    );
   });
 
   (ofOwnCluster ? it : it.skip)('no agent has been told anything twice', async () => {
-    const { items } = await getJson<{ items: { spec: { claimRef?: { name?: string }; hostPath?: { path: string } } }[] }>(
-      'persistentvolumes',
-    );
+    const { items } = await getJson<{
+      items: { spec: { claimRef?: { name?: string }; hostPath?: { path: string } } }[];
+    }>('persistentvolumes');
     for (const id of started) {
       const { sandbox_id: sandbox } = await up.conversation(id);
-      const folder = items.find(({ spec }) => spec.claimRef?.name === sandbox)?.spec.hostPath?.path ?? '';
-      expect(readdirSync(join(folder, '.agent', 'conversations')).filter((name) => !name.startsWith('.'))).toHaveLength(1);
+      const folder =
+        items.find(({ spec }) => spec.claimRef?.name === sandbox)?.spec.hostPath?.path ?? '';
+      expect(
+        readdirSync(join(folder, '.agent', 'conversations')).filter(
+          (name) => !name.startsWith('.'),
+        ),
+      ).toHaveLength(1);
       // One that made room at once may not have come to it.
       const runs = join(folder, 'project', 'runs.txt');
       expect(existsSync(runs) ? readFileSync(runs, 'utf8') : 'once\n').toBe('once\n');

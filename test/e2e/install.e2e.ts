@@ -13,20 +13,34 @@ describe('an installation on an empty cluster', () => {
   });
 
   it('has two of each process, and one leader among them', async () => {
-    const ready = await k('get deployments -o jsonpath={range.items[*]}{.metadata.name}={.status.readyReplicas},{end}');
+    const ready = await k(
+      'get deployments -o jsonpath={range.items[*]}{.metadata.name}={.status.readyReplicas},{end}',
+    );
     expect(ready).toBe(`${release}-gateway=2,${release}-operator=2,`);
-    const leader = await kubectl(`--namespace ${facts.sandboxes} get lease conversation-operator -o jsonpath={.spec.holderIdentity}`);
+    const leader = await kubectl(
+      `--namespace ${facts.sandboxes} get lease conversation-operator -o jsonpath={.spec.holderIdentity}`,
+    );
     const operators = await k('get pods -l app.kubernetes.io/component=operator -o name');
-    expect(operators.split('\n').filter((name) => leader.includes(name.replace('pod/', '')))).toHaveLength(1);
+    expect(
+      operators.split('\n').filter((name) => leader.includes(name.replace('pod/', ''))),
+    ).toHaveLength(1);
   });
 
   it('passes helm test', async () => {
-    await expect(helm(['test', release, '--namespace', facts.namespace, '--timeout', '60s'])).resolves.toContain('Succeeded');
+    await expect(
+      helm(['test', release, '--namespace', facts.namespace, '--timeout', '60s']),
+    ).resolves.toContain('Succeeded');
   }, 90_000);
 
   it('makes a default template that the API server accepts, and a quota', async () => {
-    await kubectl(`--namespace ${facts.sandboxes} wait --for=condition=Valid sandboxtemplate/default --timeout=20s`);
-    expect(await kubectl(`--namespace ${facts.sandboxes} get conversationquota default -o jsonpath={.spec.limit}`)).toBe('10');
+    await kubectl(
+      `--namespace ${facts.sandboxes} wait --for=condition=Valid sandboxtemplate/default --timeout=20s`,
+    );
+    expect(
+      await kubectl(
+        `--namespace ${facts.sandboxes} get conversationquota default -o jsonpath={.spec.limit}`,
+      ),
+    ).toBe('10');
   });
 
   it('runs without root, with nothing to write to, and without a shell in its path', async () => {
@@ -43,16 +57,28 @@ describe('an installation on an empty cluster', () => {
 
   it('enforces the restricted standard on sandboxes', async () => {
     const labels = await kubectl(`get namespace ${facts.sandboxes} -o jsonpath={.metadata.labels}`);
-    expect(JSON.parse(labels)).toMatchObject({ 'pod-security.kubernetes.io/enforce': 'restricted' });
+    expect(JSON.parse(labels)).toMatchObject({
+      'pod-security.kubernetes.io/enforce': 'restricted',
+    });
   });
 
   it('is not touched by an upgrade with a value that does not exist', async () => {
     const upgrade = helm(
-      ['upgrade', release, chartFolder, '--namespace', facts.namespace, '--set', 'gatway.replicas=3'],
+      [
+        'upgrade',
+        release,
+        chartFolder,
+        '--namespace',
+        facts.namespace,
+        '--set',
+        'gatway.replicas=3',
+      ],
       chartValues(facts),
     );
     await expect(upgrade).rejects.toThrow('gatway');
-    expect(await helm(['list', '--namespace', facts.namespace])).toContain(`conversation-operator-${previousVersion}`);
+    expect(await helm(['list', '--namespace', facts.namespace])).toContain(
+      `conversation-operator-${previousVersion}`,
+    );
   });
 
   it('is of the version that the upgrade begins with', () => {

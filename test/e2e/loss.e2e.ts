@@ -27,7 +27,11 @@ describe('a sandbox whose pod is lost', () => {
       () =>
         kubectl(
           `create --raw /api/v1/namespaces/${up.facts.sandboxes}/pods/${sandbox}/eviction -f -`,
-          JSON.stringify({ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: sandbox, namespace: up.facts.sandboxes } }),
+          JSON.stringify({
+            apiVersion: 'policy/v1',
+            kind: 'Eviction',
+            metadata: { name: sandbox, namespace: up.facts.sandboxes },
+          }),
         ),
     ],
     ['is deleted by force', () => up.k(`delete pod ${sandbox} --force --grace-period=0`)],
@@ -40,31 +44,47 @@ describe('a sandbox whose pod is lost', () => {
       await eventually('another pod', async () => ![before, ''].includes(await podUid()), withinMs);
       await up.reaches(id, { sandbox_status: 'RUNNING' }, withinMs);
       expect(await up.k(`get pvc ${sandbox} -o jsonpath={.metadata.uid}`)).toBe(volume);
-      expect(await eventually('its container to answer', () => up.inSandbox(sandbox, 'cat /workspace/project/kept.txt'))).toBe('kept');
+      expect(
+        await eventually('its container to answer', () =>
+          up.inSandbox(sandbox, 'cat /workspace/project/kept.txt'),
+        ),
+      ).toBe('kept');
     },
     200_000,
   );
 
   it('goes on with the run that was interrupted', async () => {
-    const script = '```sh\ntouch begun.txt; while [ ! -e go.txt ]; do sleep 0.2; done\n```\n```sh\necho after >after.txt\n```';
+    const script =
+      '```sh\ntouch begun.txt; while [ ! -e go.txt ]; do sleep 0.2; done\n```\n```sh\necho after >after.txt\n```';
     const task = await up.over((await up.start(script)).id, withinMs);
     const other = { id: task.app_conversation_id ?? '', sandbox: task.sandbox_id ?? '' };
     await up.reaches(other.id, { execution_status: 'running' }, withinMs);
-    const inProject = (command: string) => up.inSandbox(other.sandbox, `cd /workspace/project && ${command}`);
+    const inProject = (command: string) =>
+      up.inSandbox(other.sandbox, `cd /workspace/project && ${command}`);
     await eventually('the run to have begun', () => inProject('ls begun.txt'), withinMs);
     const before = await up.k(`get pod ${other.sandbox} -o jsonpath={.metadata.uid}`);
     await up.k(`delete pod ${other.sandbox} --force --grace-period=0`);
     await eventually(
       'another pod',
       async () => {
-        const uid = await up.k(`get pod ${other.sandbox} -o jsonpath={.metadata.uid} --ignore-not-found`);
+        const uid = await up.k(
+          `get pod ${other.sandbox} -o jsonpath={.metadata.uid} --ignore-not-found`,
+        );
         return ![before, ''].includes(uid);
       },
       withinMs,
     );
     // Nothing but a run that goes on ends now.
-    await eventually('its container to answer', async () => (await inProject('touch go.txt && echo done')) === 'done', withinMs);
-    await eventually('what it does after that', async () => (await inProject('cat after.txt')) === 'after', withinMs);
+    await eventually(
+      'its container to answer',
+      async () => (await inProject('touch go.txt && echo done')) === 'done',
+      withinMs,
+    );
+    await eventually(
+      'what it does after that',
+      async () => (await inProject('cat after.txt')) === 'after',
+      withinMs,
+    );
     await up.reaches(other.id, { execution_status: 'finished' }, withinMs);
     await up.call('DELETE', `/api/v1/app-conversations/${other.id}`);
   }, 200_000);
@@ -79,7 +99,8 @@ describe('a sandbox whose pod is lost', () => {
       apiVersion: 'conversation-operator.dev/v1alpha1',
       kind: 'SandboxTemplate',
       metadata: { name: 'impatient', namespace: up.facts.sandboxes },
-      spec: (JSON.parse(await up.k('get sandboxtemplate default -o json')) as { spec: object }).spec,
+      spec: (JSON.parse(await up.k('get sandboxtemplate default -o json')) as { spec: object })
+        .spec,
     });
     // By default a node may be away for five minutes before its pods are given up.
     const tolerations = ['not-ready', 'unreachable'].map((name) => ({
@@ -96,29 +117,47 @@ describe('a sandbox whose pod is lost', () => {
       '-p',
       JSON.stringify({ spec: { podTemplate: { spec: { tolerations } } } }),
     ]);
-    const task = await up.over((await up.start('```sh\necho kept >kept.txt\n```', { sandbox_spec_id: 'impatient' })).id, withinMs);
+    const task = await up.over(
+      (await up.start('```sh\necho kept >kept.txt\n```', { sandbox_spec_id: 'impatient' })).id,
+      withinMs,
+    );
     const id = task.app_conversation_id ?? '';
     const sandbox = task.sandbox_id ?? '';
     await up.reaches(id, { execution_status: 'finished' }, withinMs);
     const before = await up.k(`get pod,pvc ${sandbox} -o jsonpath={.items[*].metadata.uid}`);
 
     await crash('kubelet');
-    // After 80 s (50 s by default) the control plane gives the node up, and with it the gateways, which are on it too.
+    // After 80 s (50 s by default) the control plane gives the node up, and with it the gateways,
+    // which are on it too.
     const reason = () => up.k(`get sandbox ${sandbox} -o jsonpath={.status.reason}`);
-    await eventually('the sandbox to say why', async () => (await reason()) === 'NodeLost', 180_000);
+    await eventually(
+      'the sandbox to say why',
+      async () => (await reason()) === 'NodeLost',
+      180_000,
+    );
     // Its pod is still there, told to go by nobody who could see to it.
     const going = `get pod ${sandbox} -o jsonpath={.metadata.uid}/{.metadata.deletionTimestamp}`;
     const [pod, volume] = before.split(' ');
-    await eventually('its pod to be given up', async () => new RegExp(`^${pod ?? ''}/2`).test(await up.k(going)), withinMs);
+    await eventually(
+      'its pod to be given up',
+      async () => new RegExp(`^${pod ?? ''}/2`).test(await up.k(going)),
+      withinMs,
+    );
     await restart();
     await eventually(
       'it to run again',
       async () => (await up.k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)) === 'RUNNING',
       withinMs,
     );
-    const [newPod, sameVolume] = (await up.k(`get pod,pvc ${sandbox} -o jsonpath={.items[*].metadata.uid}`)).split(' ');
+    const [newPod, sameVolume] = (
+      await up.k(`get pod,pvc ${sandbox} -o jsonpath={.items[*].metadata.uid}`)
+    ).split(' ');
     expect([newPod === pod, sameVolume]).toEqual([false, volume]);
-    expect(await eventually('its container to answer', () => up.inSandbox(sandbox, 'cat /workspace/project/kept.txt'))).toBe('kept');
+    expect(
+      await eventually('its container to answer', () =>
+        up.inSandbox(sandbox, 'cat /workspace/project/kept.txt'),
+      ),
+    ).toBe('kept');
     await eventually(
       'the gateway to be back',
       async () => (await up.call('DELETE', `/api/v1/app-conversations/${id}`)).status === 200,

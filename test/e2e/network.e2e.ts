@@ -16,20 +16,36 @@ interface Policy {
     readonly podSelector: Selector;
     readonly policyTypes: readonly string[];
     readonly ingress: readonly { readonly from?: readonly Peer[] }[];
-    readonly egress: readonly { readonly to?: readonly Peer[]; readonly ports?: readonly { readonly port: number | string }[] }[];
+    readonly egress: readonly {
+      readonly to?: readonly Peer[];
+      readonly ports?: readonly { readonly port: number | string }[];
+    }[];
   };
 }
 
 const up = new TestedInstallation('story');
 const { namespace, sandboxes, tools } = up.facts;
-const policy = (of: string, name: string) => getJson<Policy>(`--namespace ${of} networkpolicy ${release}-${name}`);
+const policy = (of: string, name: string) =>
+  getJson<Policy>(`--namespace ${of} networkpolicy ${release}-${name}`);
 
 const selector = ({ matchLabels = {}, matchExpressions = [] }: Selector): string =>
-  [...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`), ...matchExpressions.map(({ key }) => key)].join(',');
+  [
+    ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
+    ...matchExpressions.map(({ key }) => key),
+  ].join(',');
 
 /** The pods that a selector means, by the API server's own judgement. */
 async function selected(of: string, labels: Selector = {}): Promise<readonly string[]> {
-  const names = await kubectl(['--namespace', of, 'get', 'pods', '-l', selector(labels), '-o', 'jsonpath={.items[*].metadata.name}']);
+  const names = await kubectl([
+    '--namespace',
+    of,
+    'get',
+    'pods',
+    '-l',
+    selector(labels),
+    '-o',
+    'jsonpath={.items[*].metadata.name}',
+  ]);
   return names.split(' ').filter((name) => name !== '');
 }
 
@@ -37,7 +53,9 @@ async function selected(of: string, labels: Selector = {}): Promise<readonly str
 const lets = (peers: readonly Peer[], address: string): boolean =>
   peers.some(
     ({ ipBlock }) =>
-      ipBlock !== undefined && holds(ipBlock.cidr, address) && !(ipBlock.except ?? []).some((range) => holds(range, address)),
+      ipBlock !== undefined &&
+      holds(ipBlock.cidr, address) &&
+      !(ipBlock.except ?? []).some((range) => holds(range, address)),
   );
 
 describe('the network policy of sandboxes', () => {
@@ -62,17 +80,28 @@ describe('the network policy of sandboxes', () => {
     const peers = found.spec.ingress.flatMap(({ from = [] }) => from);
     const pods = await Promise.all(
       peers.map(({ namespaceSelector, podSelector }) => {
-        expect(namespaceSelector).toEqual({ matchLabels: { 'kubernetes.io/metadata.name': namespace } });
+        expect(namespaceSelector).toEqual({
+          matchLabels: { 'kubernetes.io/metadata.name': namespace },
+        });
         return selected(namespace, podSelector);
       }),
     );
-    const all = (await kubectl(`--namespace ${namespace} get pods -o jsonpath={.items[*].metadata.name}`)).split(' ');
-    expect(pods.flat().toSorted()).toEqual(all.filter((name) => /-(operator|gateway)-/.test(name)).toSorted());
+    const all = (
+      await kubectl(`--namespace ${namespace} get pods -o jsonpath={.items[*].metadata.name}`)
+    ).split(' ');
+    expect(pods.flat().toSorted()).toEqual(
+      all.filter((name) => /-(operator|gateway)-/.test(name)).toSorted(),
+    );
   });
 
   it('opens the public internet, and neither the cluster nor the metadata service', async () => {
-    const ranges = found.spec.egress.filter(({ ports }) => ports === undefined).flatMap(({ to = [] }) => to);
-    expect([...ranges.map(({ ipBlock }) => ipBlock?.cidr)].toSorted()).toEqual(['0.0.0.0/0', '::/0']);
+    const ranges = found.spec.egress
+      .filter(({ ports }) => ports === undefined)
+      .flatMap(({ to = [] }) => to);
+    expect([...ranges.map(({ ipBlock }) => ipBlock?.cidr)].toSorted()).toEqual([
+      '0.0.0.0/0',
+      '::/0',
+    ]);
     const addresses = await kubectl([
       'get',
       'pods,services,nodes',
@@ -82,7 +111,14 @@ describe('the network policy of sandboxes', () => {
     ]);
     const ofTheCluster = addresses.split(/\s+/).filter((address) => /^[0-9a-f.:]+$/i.test(address));
     expect(ofTheCluster.length).toBeGreaterThan(5);
-    for (const address of [...ofTheCluster, '169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '127.0.0.1', '192.168.1.1']) {
+    for (const address of [
+      ...ofTheCluster,
+      '169.254.169.254',
+      'fd00:ec2::254',
+      '100.100.100.200',
+      '127.0.0.1',
+      '192.168.1.1',
+    ]) {
       expect([address, lets(ranges, address)]).toEqual([address, false]);
     }
     for (const address of ['1.1.1.1', '140.82.121.4', '2606:4700:4700::1111']) {
@@ -92,14 +128,24 @@ describe('the network policy of sandboxes', () => {
 
   it("opens names, the gateway's agent side, and what extraEgress names", () => {
     const others = found.spec.egress.filter(({ ports }) => ports !== undefined);
-    expect(others.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual([53, 53, 'agent-side', 8080]);
-    expect(others.at(-1)?.to).toEqual([{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }]);
+    expect(others.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual([
+      53,
+      53,
+      'agent-side',
+      8080,
+    ]);
+    expect(others.at(-1)?.to).toEqual([
+      { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } },
+    ]);
   });
 });
 
 it('the network policy of the gateway opens the git server that it asks for repositories, that of the operator does not', async () => {
-  const opened = async (component: string) => (await policy(namespace, component)).spec.egress.flatMap(({ to = [] }) => to);
-  const gitServer = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } };
+  const opened = async (component: string) =>
+    (await policy(namespace, component)).spec.egress.flatMap(({ to = [] }) => to);
+  const gitServer = {
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } },
+  };
   expect(await opened('gateway')).toContainEqual(gitServer);
   expect(await opened('operator')).not.toContainEqual(gitServer);
 });
@@ -112,7 +158,9 @@ describe.each(['operator', 'gateway'])('the network policy of the %s', (componen
     const peers = spec.egress.flatMap(({ to = [] }) => to);
     expect(peers).toContainEqual({
       namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': sandboxes } },
-      podSelector: { matchExpressions: [{ key: 'conversation-operator.dev/sandbox', operator: 'Exists' }] },
+      podSelector: {
+        matchExpressions: [{ key: 'conversation-operator.dev/sandbox', operator: 'Exists' }],
+      },
     });
   });
 });

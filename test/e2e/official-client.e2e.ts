@@ -12,7 +12,9 @@ describe('the official client', () => {
 
   it('starts a conversation and polls until it is READY', async () => {
     const task = await client.createConversation({
-      initial_message: { content: [{ type: 'text', text: '```sh\necho by the client >kept.txt\n```' }] },
+      initial_message: {
+        content: [{ type: 'text', text: '```sh\necho by the client >kept.txt\n```' }],
+      },
       selected_repository: 'acme/shop',
     });
     expect(task.app_conversation_id).toBeNull();
@@ -38,7 +40,11 @@ describe('the official client', () => {
 
   it('pauses and resumes its sandbox', async () => {
     const reaches = (status: string) =>
-      eventually(status, async () => (await client.getSandboxes([sandbox]))[0]?.status === status, withinMs);
+      eventually(
+        status,
+        async () => (await client.getSandboxes([sandbox]))[0]?.status === status,
+        withinMs,
+      );
     await reaches('RUNNING');
     await client.pauseSandbox(sandbox);
     await reaches('PAUSED');
@@ -50,6 +56,10 @@ describe('the official client', () => {
   it('deletes it', async () => {
     await client.deleteConversation(id);
     expect(await client.getConversations([id])).toEqual([]);
-    await eventually('its pod to go', async () => (await up.k(`get pod ${sandbox} --ignore-not-found`)) === '', withinMs);
+    await eventually(
+      'its pod to go',
+      async () => (await up.k(`get pod ${sandbox} --ignore-not-found`)) === '',
+      withinMs,
+    );
   });
 });

@@ -5,10 +5,13 @@ import { kubeconfig, kubectl } from './support/cluster.ts';
 import { readFacts, release } from './support/installation.ts';
 
 const { namespace, sandboxes } = readFacts();
-const accountOf = (component: string) => `system:serviceaccount:${namespace}:${release}-${component}`;
+const accountOf = (component: string) =>
+  `system:serviceaccount:${namespace}:${release}-${component}`;
 const cases = policyCases({ gateway: accountOf('gateway'), operator: accountOf('operator') });
-const list = (items: readonly object[]) => JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
-const inNamespace = (args: readonly string[], input?: string) => run(kubeconfig, ['--namespace', sandboxes, ...args], input);
+const list = (items: readonly object[]) =>
+  JSON.stringify({ apiVersion: 'v1', kind: 'List', items });
+const inNamespace = (args: readonly string[], input?: string) =>
+  run(kubeconfig, ['--namespace', sandboxes, ...args], input);
 
 describe('the admission policies of the installed chart', () => {
   const objects = list([...tenantRoles(sandboxes), ...policyFixtures]);
@@ -16,17 +19,37 @@ describe('the admission policies of the installed chart', () => {
   afterAll(() => inNamespace(['delete', '--ignore-not-found', '-f', '-'], objects));
 
   it('are there without being asked for, and type-check', async () => {
-    const names = (await kubectl('get validatingadmissionpolicies -o name')).split('\n').filter((name) => name.includes(`/${namespace}-`));
+    const names = (await kubectl('get validatingadmissionpolicies -o name'))
+      .split('\n')
+      .filter((name) => name.includes(`/${namespace}-`));
     expect(names).toHaveLength(4);
-    const warnings = () => kubectl(['get', ...names, '-o', 'jsonpath={range .items[*]}{.status.typeChecking}{"\\n"}{end}']);
-    await eventually('all to be checked', async () => (await warnings()) === names.map(() => '{}').join('\n'), 30_000);
+    const warnings = () =>
+      kubectl([
+        'get',
+        ...names,
+        '-o',
+        'jsonpath={range .items[*]}{.status.typeChecking}{"\\n"}{end}',
+      ]);
+    await eventually(
+      'all to be checked',
+      async () => (await warnings()) === names.map(() => '{}').join('\n'),
+      30_000,
+    );
   }, 40_000);
 
-  it.each(cases.map((each) => [`${each.refused === undefined ? 'allow' : 'refuse'} that ${each.as} ${each.does}`, each] as const))(
-    '%s',
-    async (_name, each) => {
-      const result = await inNamespace([...each.args, '--as', each.as], each.input === undefined ? undefined : JSON.stringify(each.input));
-      expect(judge(each, result)).toBe('');
-    },
-  );
+  it.each(
+    cases.map(
+      (each) =>
+        [
+          `${each.refused === undefined ? 'allow' : 'refuse'} that ${each.as} ${each.does}`,
+          each,
+        ] as const,
+    ),
+  )('%s', async (_name, each) => {
+    const result = await inNamespace(
+      [...each.args, '--as', each.as],
+      each.input === undefined ? undefined : JSON.stringify(each.input),
+    );
+    expect(judge(each, result)).toBe('');
+  });
 });

@@ -13,7 +13,13 @@ const setLimit = (to: number) =>
     apiVersion: 'conversation-operator.dev/v1alpha1',
     kind: 'ConversationQuota',
     metadata: { name: 'of-quota', namespace: up.facts.sandboxes },
-    spec: { scope: 'Owner', owner: 'quota', limit: to, onExceeded: 'PauseOldest', autoResume: 'All' },
+    spec: {
+      scope: 'Owner',
+      owner: 'quota',
+      limit: to,
+      onExceeded: 'PauseOldest',
+      autoResume: 'All',
+    },
   });
 
 describe('a quota of three', () => {
@@ -30,15 +36,28 @@ describe('a quota of three', () => {
   });
 
   const records = () => Promise.all(ids.map((id) => up.conversation(id)));
-  const paused = async () => (await records()).filter(({ sandbox_status: status }) => status === 'PAUSED');
+  const paused = async () =>
+    (await records()).filter(({ sandbox_status: status }) => status === 'PAUSED');
 
   it('lets eight starts through by pausing those before them', async () => {
-    const tasks = await Promise.all(Array.from({ length: starts }, (_, index) => up.start(`\`\`\`sh\necho ${index} >number.txt\n\`\`\``)));
+    const tasks = await Promise.all(
+      Array.from({ length: starts }, (_, index) =>
+        up.start(`\`\`\`sh\necho ${index} >number.txt\n\`\`\``),
+      ),
+    );
     const over = await Promise.all(tasks.map(({ id }) => up.over(id, withinMs)));
-    expect(over.map(({ status, error }) => [status, error])).toEqual(Array.from({ length: starts }, () => ['READY', null]));
+    expect(over.map(({ status, error }) => [status, error])).toEqual(
+      Array.from({ length: starts }, () => ['READY', null]),
+    );
     ids = over.map((task) => task.app_conversation_id ?? '');
-    await eventually('five of them to be paused', async () => (await paused()).length === starts - limit, withinMs);
-    expect((await paused()).map((record) => record.sandbox_status_reason)).toEqual(Array.from({ length: starts - limit }, () => 'quota'));
+    await eventually(
+      'five of them to be paused',
+      async () => (await paused()).length === starts - limit,
+      withinMs,
+    );
+    expect((await paused()).map((record) => record.sandbox_status_reason)).toEqual(
+      Array.from({ length: starts - limit }, () => 'quota'),
+    );
   }, 150_000);
 
   it('has never had more than three agents at once', () => {
@@ -47,7 +66,9 @@ describe('a quota of three', () => {
 
   it('says so to whoever asks kubectl', async () => {
     await eventually('the quota to count them', async () => {
-      const counts = await up.k('get conversationquota of-quota -o jsonpath={.status.active}/{.status.waiting}/{.status.paused}');
+      const counts = await up.k(
+        'get conversationquota of-quota -o jsonpath={.status.active}/{.status.waiting}/{.status.paused}',
+      );
       return counts === `${limit}/0/${starts - limit}`;
     });
     expect(await up.k('get events -o jsonpath={.items[*].message}')).toMatch(
@@ -56,13 +77,20 @@ describe('a quota of three', () => {
   });
 
   it('brings one back by itself when another is deleted', async () => {
-    const [running] = (await records()).filter(({ sandbox_status: status }) => status === 'RUNNING');
+    const [running] = (await records()).filter(
+      ({ sandbox_status: status }) => status === 'RUNNING',
+    );
     await up.call('DELETE', `/api/v1/app-conversations/${running?.id ?? ''}`);
     ids = ids.filter((id) => id !== running?.id);
-    await eventually('four to be left in a pause', async () => (await paused()).length === starts - limit - 1, withinMs);
+    await eventually(
+      'four to be left in a pause',
+      async () => (await paused()).length === starts - limit - 1,
+      withinMs,
+    );
     await eventually(
       'three to run',
-      async () => (await records()).filter((each) => each.sandbox_status === 'RUNNING').length === limit,
+      async () =>
+        (await records()).filter((each) => each.sandbox_status === 'RUNNING').length === limit,
       withinMs,
     );
     expect(watch.mostAtOnce).toBe(limit);
@@ -70,15 +98,26 @@ describe('a quota of three', () => {
 
   it('brings all back when the limit is raised, but the one that its owner has paused', async () => {
     const [kept] = await paused();
-    expect((await up.call('POST', `/api/v1/sandboxes/${kept?.sandbox_id ?? ''}/pause`)).status).toBe(200);
+    expect(
+      (await up.call('POST', `/api/v1/sandboxes/${kept?.sandbox_id ?? ''}/pause`)).status,
+    ).toBe(200);
     await setLimit(starts);
     const others = ids.filter((id) => id !== kept?.id);
-    const back = await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, withinMs)));
+    const back = await Promise.all(
+      others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, withinMs)),
+    );
     // One that made room before it came to its message does what that says now.
     const number = ({ sandbox_id: sandbox }: { readonly sandbox_id: string | null }) =>
-      eventually('its file', () => up.inSandbox(sandbox ?? '', 'cat /workspace/project/number.txt'), withinMs);
+      eventually(
+        'its file',
+        () => up.inSandbox(sandbox ?? '', 'cat /workspace/project/number.txt'),
+        withinMs,
+      );
     const numbers = await Promise.all(back.map(number));
     expect(new Set(numbers).size).toBe(others.length);
-    expect(await up.conversation(kept?.id ?? '')).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
+    expect(await up.conversation(kept?.id ?? '')).toMatchObject({
+      sandbox_status: 'PAUSED',
+      sandbox_status_reason: 'user',
+    });
   }, 180_000);
 });

@@ -12,13 +12,17 @@ const normal = (table: string): readonly string[] =>
     .trim()
     .split('\n')
     .map((line) => line.trim().replaceAll(/\s+/g, ' '));
-const committed = (name: string) => normal(readFileSync(new URL(`rights/${name}.txt`, import.meta.url), 'utf8'));
+const committed = (name: string) =>
+  normal(readFileSync(new URL(`rights/${name}.txt`, import.meta.url), 'utf8'));
 const rightsOf = async (component: Component, namespace: string) => {
   const account = `system:serviceaccount:${facts.namespace}:${release}-${component}`;
   return normal(await kubectl(`auth can-i --list --namespace ${namespace} --as=${account}`));
 };
 
-/** Calls the API server from within a pod, with the token that is mounted there; answers with the status of each call. */
+/**
+ * Calls the API server from within a pod, with the token that is mounted there; answers with the
+ * status of each call.
+ */
 const caller = `
   const { readFileSync } = require('node:fs');
   const { request } = require('node:https');
@@ -38,11 +42,22 @@ const caller = `
 `;
 type Call = readonly [method: string, path: string, body?: string];
 
-async function statuses(component: Component, calls: readonly Call[]): Promise<Readonly<Record<string, number>>> {
+async function statuses(
+  component: Component,
+  calls: readonly Call[],
+): Promise<Readonly<Record<string, number>>> {
   const pod = ['--namespace', facts.namespace, 'exec', `deployment/${release}-${component}`, '--'];
-  const output = await kubectl([...pod, '/usr/local/bin/node', '--eval', caller, JSON.stringify(calls)]);
+  const output = await kubectl([
+    ...pod,
+    '/usr/local/bin/node',
+    '--eval',
+    caller,
+    JSON.stringify(calls),
+  ]);
   const codes = output.split('\n').map(Number);
-  return Object.fromEntries(calls.map(([method, path], index) => [`${method} ${path}`, codes[index] ?? 0]));
+  return Object.fromEntries(
+    calls.map(([method, path], index) => [`${method} ${path}`, codes[index] ?? 0]),
+  );
 }
 
 const ours = `/apis/conversation-operator.dev/v1alpha1/namespaces/${facts.sandboxes}`;
@@ -53,7 +68,13 @@ const aPod = JSON.stringify({
   metadata: { name: 'none' },
   spec: {
     securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-    containers: [{ name: 'a', image: 'a', securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }],
+    containers: [
+      {
+        name: 'a',
+        image: 'a',
+        securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+      },
+    ],
   },
 });
 const aKey = JSON.stringify({
@@ -65,7 +86,10 @@ const aKey = JSON.stringify({
 
 /** What nobody may, whatever it is needed for. */
 const forbidden: readonly Call[] = [
-  ...[facts.sandboxes, facts.namespace, 'kube-system'].map((namespace): Call => ['GET', `/api/v1/namespaces/${namespace}/secrets`]),
+  ...[facts.sandboxes, facts.namespace, 'kube-system'].map((namespace): Call => [
+    'GET',
+    `/api/v1/namespaces/${namespace}/secrets`,
+  ]),
   ['GET', '/api/v1/secrets'],
   ['GET', `/api/v1/namespaces/${facts.namespace}/secrets/${release}-master-key`],
   ['GET', `/api/v1/namespaces/${facts.namespace}/pods`],
@@ -80,9 +104,17 @@ const forbidden: readonly Call[] = [
   ['PATCH', `${ours}/apikeys/none`, '{}'],
   ['PATCH', `${ours}/sandboxtemplates/default?dryRun=All`, '{}'],
   ['PATCH', `${ours}/conversationquotas/default?dryRun=All`, '{}'],
-  ['POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${facts.sandboxes}/rolebindings?dryRun=All`, '{}'],
+  [
+    'POST',
+    `/apis/rbac.authorization.k8s.io/v1/namespaces/${facts.sandboxes}/rolebindings?dryRun=All`,
+    '{}',
+  ],
   ['GET', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'],
-  ['PATCH', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/conversations.conversation-operator.dev?dryRun=All', '{}'],
+  [
+    'PATCH',
+    '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/conversations.conversation-operator.dev?dryRun=All',
+    '{}',
+  ],
 ];
 
 const allowed: Readonly<Record<Component, readonly Call[]>> = {
@@ -92,7 +124,10 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${core}/persistentvolumeclaims`],
     ['GET', `${ours}/conversations`],
     ['GET', `${ours}/sandboxes`],
-    ['GET', `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`],
+    [
+      'GET',
+      `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,
+    ],
   ],
   gateway: [
     ['GET', `${ours}/conversations`],
@@ -115,7 +150,10 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['DELETE', `${core}/persistentvolumeclaims/none`],
     ['PATCH', `${ours}/conversations/none/status`, '{}'],
     ['POST', `${core}/events`, '{}'],
-    ['GET', `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`],
+    [
+      'GET',
+      `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,
+    ],
   ],
 };
 
@@ -137,7 +175,9 @@ describe.each(components)('the service account of the %s', (component) => {
   });
 
   it('is refused everything else, tried from within its pod', async () => {
-    for (const [call, status] of Object.entries(await statuses(component, [...forbidden, ...notOfTheOther[component]]))) {
+    for (const [call, status] of Object.entries(
+      await statuses(component, [...forbidden, ...notOfTheOther[component]]),
+    )) {
       expect([call, status]).toEqual([call, 403]);
     }
   });
@@ -145,24 +185,45 @@ describe.each(components)('the service account of the %s', (component) => {
 
 it('comes up by itself once a RoleBinding is there that was missing', async () => {
   const binding = `rolebinding ${release}-gateway`;
-  const { metadata, ...rest } = await getJson<{ metadata: object }>(`--namespace ${facts.sandboxes} ${binding}`);
-  const { name, labels, annotations } = metadata as { name: string; labels: object; annotations: object };
-  const before = JSON.stringify({ ...rest, metadata: { name, namespace: facts.sandboxes, labels, annotations } });
+  const { metadata, ...rest } = await getJson<{ metadata: object }>(
+    `--namespace ${facts.sandboxes} ${binding}`,
+  );
+  const { name, labels, annotations } = metadata as {
+    name: string;
+    labels: object;
+    annotations: object;
+  };
+  const before = JSON.stringify({
+    ...rest,
+    metadata: { name, namespace: facts.sandboxes, labels, annotations },
+  });
   const inRelease = (args: string) => kubectl(`--namespace ${facts.namespace} ${args}`);
   await kubectl(`--namespace ${facts.sandboxes} delete ${binding}`);
-  const pod = (await inRelease('get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[0].metadata.name}')).trim();
+  const pod = (
+    await inRelease(
+      'get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[0].metadata.name}',
+    )
+  ).trim();
   await inRelease(`delete pod ${pod}`);
   const newest = await eventually(
     'another gateway whose log says what is missing',
     async () => {
-      const names = await inRelease('get pods -l app.kubernetes.io/component=gateway --sort-by=.metadata.creationTimestamp -o name');
+      const names = await inRelease(
+        'get pods -l app.kubernetes.io/component=gateway --sort-by=.metadata.creationTimestamp -o name',
+      );
       const name = names.split('\n').at(-1) ?? '';
-      return name !== `pod/${pod}` && /is forbidden.*cannot list/.test(await inRelease(`logs ${name} --tail=100`)) && name;
+      return (
+        name !== `pod/${pod}` &&
+        /is forbidden.*cannot list/.test(await inRelease(`logs ${name} --tail=100`)) &&
+        name
+      );
     },
     60_000,
   );
   const ready = (name: string) =>
-    inRelease(`get ${name} -o jsonpath={.status.containerStatuses[0].ready}/{.status.containerStatuses[0].restartCount}`);
+    inRelease(
+      `get ${name} -o jsonpath={.status.containerStatuses[0].ready}/{.status.containerStatuses[0].restartCount}`,
+    );
   expect(await ready(newest)).toBe('false/0');
   // As Helm does it: the next upgrade owns what it finds.
   await kubectl('apply --server-side --field-manager=helm -f -', before);

@@ -15,7 +15,11 @@ const elementSchema = z.object({
   sandbox_id: z.string().nullable(),
 });
 const streamStart = async (body: object) => {
-  const { status, body: elements } = await up.call('POST', '/api/v1/app-conversations/stream-start', body);
+  const { status, body: elements } = await up.call(
+    'POST',
+    '/api/v1/app-conversations/stream-start',
+    body,
+  );
   expect(status).toBe(200);
   return z.array(elementSchema).parse(elements);
 };
@@ -28,7 +32,8 @@ async function started(body: object) {
   return { elements, id: last?.app_conversation_id ?? '', sandbox: last?.sandbox_id ?? '' };
 }
 
-const inProject = (sandbox: string, script: string) => up.inSandbox(sandbox, `cd /workspace/project && ${script}`);
+const inProject = (sandbox: string, script: string) =>
+  up.inSandbox(sandbox, `cd /workspace/project && ${script}`);
 
 describe('a conversation on a cluster', () => {
   let id: string;
@@ -36,7 +41,11 @@ describe('a conversation on a cluster', () => {
 
   it('starts with its repository cloned and set up, and each status is streamed once', async () => {
     const text = 'Look around:\n```sh\ncat README.md && echo kept >kept.txt\n```';
-    const { elements, ...ids } = await started({ ...saying(text), selected_repository: 'acme/shop', title: 'The first one' });
+    const { elements, ...ids } = await started({
+      ...saying(text),
+      selected_repository: 'acme/shop',
+      title: 'The first one',
+    });
     ({ id, sandbox } = ids);
     expect(elements.map(({ status }) => status)).toEqual([
       'WORKING',
@@ -45,22 +54,52 @@ describe('a conversation on a cluster', () => {
       'SETTING_UP_SKILLS',
       'READY',
     ]);
-    await up.reaches(id, { execution_status: 'finished', sandbox_status: 'RUNNING', sandbox_id: sandbox }, readyMs);
-    expect(await inProject(sandbox, `cat README.md kept.txt ${setUpFile}`)).toBe(`${readme}\nkept\ndone`);
+    await up.reaches(
+      id,
+      { execution_status: 'finished', sandbox_status: 'RUNNING', sandbox_id: sandbox },
+      readyMs,
+    );
+    expect(await inProject(sandbox, `cat README.md kept.txt ${setUpFile}`)).toBe(
+      `${readme}\nkept\ndone`,
+    );
   }, 90_000);
 
   it('is shown by kubectl', async () => {
     const [head, row] = (await up.k(`get conversations ${id}`)).split('\n');
-    expect(head?.split(/\s+/)).toEqual(['NAME', 'TITLE', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
+    expect(head?.split(/\s+/)).toEqual([
+      'NAME',
+      'TITLE',
+      'SANDBOX',
+      'EXECUTION',
+      'START',
+      'REPOSITORY',
+      'OWNER',
+      'AGE',
+    ]);
     const cells = row?.split(/ {3,}/) ?? [];
-    expect(cells.slice(0, -1)).toEqual([id, 'The first one', 'RUNNING', 'finished', 'READY', 'acme/shop', 'story']);
+    expect(cells.slice(0, -1)).toEqual([
+      id,
+      'The first one',
+      'RUNNING',
+      'finished',
+      'READY',
+      'acme/shop',
+      'story',
+    ]);
     expect(cells.at(-1)).toMatch(/^\d+[ms]/);
-    expect(await up.k(`get events --field-selector involvedObject.name=${sandbox} -o jsonpath={.items[*].reason}`)).toMatch(/\w/);
+    expect(
+      await up.k(
+        `get events --field-selector involvedObject.name=${sandbox} -o jsonpath={.items[*].reason}`,
+      ),
+    ).toMatch(/\w/);
   });
 
   it('is listed and found by its owner, and by nobody else', async () => {
     const search = '/api/v1/app-conversations/search?title__contains=first%20one';
-    expect((await up.call('GET', search)).body).toMatchObject({ items: [{ id, selected_repository: 'acme/shop' }], next_page_id: null });
+    expect((await up.call('GET', search)).body).toMatchObject({
+      items: [{ id, selected_repository: 'acme/shop' }],
+      next_page_id: null,
+    });
     const stranger = new TestedInstallation('client');
     expect((await stranger.call('GET', search)).body).toMatchObject({ items: [] });
     expect((await stranger.call('GET', `/api/v1/app-conversations?ids=${id}`)).body).toEqual([]);
@@ -68,24 +107,36 @@ describe('a conversation on a cluster', () => {
   });
 
   it('runs in a pod without root, without a token, with everything that the restricted standard asks for', async () => {
-    expect(await up.inSandbox(sandbox, 'id -u; ls /var/run/secrets/kubernetes.io 2>&1 || true')).toMatch(/^10001\n.*No such file/);
+    expect(
+      await up.inSandbox(sandbox, 'id -u; ls /var/run/secrets/kubernetes.io 2>&1 || true'),
+    ).toMatch(/^10001\n.*No such file/);
     const { spec } = JSON.parse(await up.k(`get pod ${sandbox} -o json`)) as { spec: object };
     expect(spec).toMatchObject({
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-      containers: [{ securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }],
+      containers: [
+        { securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } },
+      ],
     });
   });
 
   it('pauses, and its pod goes while its volume stays', async () => {
-    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).body).toEqual({ success: true });
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).body).toEqual({
+      success: true,
+    });
     await up.reaches(id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'user' }, readyMs);
-    await eventually('its pod to go', async () => (await up.k(`get pod ${sandbox} --ignore-not-found`)) === '', readyMs);
+    await eventually(
+      'its pod to go',
+      async () => (await up.k(`get pod ${sandbox} --ignore-not-found`)) === '',
+      readyMs,
+    );
     expect(await up.k(`get pvc ${sandbox} -o jsonpath={.status.phase}`)).toBe('Bound');
   });
 
   it('resumes with its files', async () => {
-    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).body).toEqual({ success: true });
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).body).toEqual({
+      success: true,
+    });
     await up.reaches(id, { sandbox_status: 'RUNNING', execution_status: 'finished' }, readyMs);
     expect(await inProject(sandbox, 'cat kept.txt')).toBe('kept');
   });
@@ -98,7 +149,9 @@ describe('a conversation on a cluster', () => {
   });
 
   it('is deleted with everything that belongs to it', async () => {
-    expect((await up.call('DELETE', `/api/v1/app-conversations/${id}`)).body).toEqual({ success: true });
+    expect((await up.call('DELETE', `/api/v1/app-conversations/${id}`)).body).toEqual({
+      success: true,
+    });
     await eventually(
       'nothing of it to be left',
       async () => {
@@ -122,28 +175,52 @@ describe('a conversation on a cluster', () => {
 
 describe('a repository', () => {
   it('is checked out at the branch that the start names', async () => {
-    const { id, sandbox } = await started({ ...saying('Hello.'), selected_repository: 'acme/shop', selected_branch: 'feature' });
-    expect(await inProject(sandbox, 'git branch --show-current; cat README.md')).toBe(`feature\n${feature}`);
+    const { id, sandbox } = await started({
+      ...saying('Hello.'),
+      selected_repository: 'acme/shop',
+      selected_branch: 'feature',
+    });
+    expect(await inProject(sandbox, 'git branch --show-current; cat README.md')).toBe(
+      `feature\n${feature}`,
+    );
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 90_000);
 
   it('is refused when it has a name that does not exist, and leaves nothing', async () => {
-    expect(await up.call('POST', '/api/v1/app-conversations', { ...saying('Hello.'), selected_repository: 'acme/none' })).toMatchObject({
+    expect(
+      await up.call('POST', '/api/v1/app-conversations', {
+        ...saying('Hello.'),
+        selected_repository: 'acme/none',
+      }),
+    ).toMatchObject({
       status: 403,
       body: { code: 'repository-access-denied' },
     });
-    expect(await up.k('get conversations -o jsonpath={.items[*].spec.repository.name}')).not.toContain('acme/none');
+    expect(
+      await up.k('get conversations -o jsonpath={.items[*].spec.repository.name}'),
+    ).not.toContain('acme/none');
   });
 
   it('is found by the branches that it has', async () => {
-    const { status, body } = await up.call('GET', '/api/v1/git/branches/search?provider=github&repository=acme/shop&query=');
-    expect({ status, body }).toMatchObject({ status: 200, body: { items: [{ name: 'main' }, { name: 'feature' }] } });
+    const { status, body } = await up.call(
+      'GET',
+      '/api/v1/git/branches/search?provider=github&repository=acme/shop&query=',
+    );
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { items: [{ name: 'main' }, { name: 'feature' }] },
+    });
   });
 
   it('is refused when it has no such branch, and leaves nothing', async () => {
     const body = { ...saying('Hello.'), selected_repository: 'acme/shop', selected_branch: 'none' };
-    expect(await up.call('POST', '/api/v1/app-conversations', body)).toMatchObject({ status: 422, body: { code: 'branch-not-found' } });
-    expect(await up.k('get conversations -o jsonpath={.items[*].spec.repository.branch}')).not.toContain('none');
+    expect(await up.call('POST', '/api/v1/app-conversations', body)).toMatchObject({
+      status: 422,
+      body: { code: 'branch-not-found' },
+    });
+    expect(
+      await up.k('get conversations -o jsonpath={.items[*].spec.repository.branch}'),
+    ).not.toContain('none');
   });
 });
 
@@ -158,7 +235,10 @@ describe('a start', () => {
     }
     const sorted = seconds.toSorted((one, other) => one - other);
     const median = ((sorted[4] ?? 0) + (sorted[5] ?? 0)) / 2;
-    report('POST to READY, p50 of 10', `${median.toFixed(2)} s (${sorted.map((each) => each.toFixed(1)).join(' ')})`);
+    report(
+      'POST to READY, p50 of 10',
+      `${median.toFixed(2)} s (${sorted.map((each) => each.toFixed(1)).join(' ')})`,
+    );
     expect(median).toBeLessThanOrEqual(4);
   }, 180_000);
 });

@@ -12,10 +12,14 @@ describe('an uninstall', () => {
   let sandbox: string;
   let before: string;
 
-  /** What people would miss: all resources of the product, pods, volumes and Secrets, each by its uid. */
+  /**
+   * What people would miss: all resources of the product, pods, volumes and Secrets, each by its
+   * uid.
+   */
   const belongings = async () => {
     const uids = '-o jsonpath={range.items[*]}{.kind}/{.metadata.name}:{.metadata.uid},{end}';
-    const kinds = 'conversations,sandboxes,sandboxtemplates,conversationquotas,apikeys,pods,persistentvolumeclaims';
+    const kinds =
+      'conversations,sandboxes,sandboxtemplates,conversationquotas,apikeys,pods,persistentvolumeclaims';
     const secrets = `${release}-master-key ${release}-first-key`;
     return `${await up.k(`get ${kinds} ${uids}`)}${await kubectl(`--namespace ${facts.namespace} get secret ${secrets} ${uids}`)}`;
   };
@@ -28,28 +32,56 @@ describe('an uninstall', () => {
     // Of what other parts have deleted, the last pods and volumes may still be going.
     await eventually(
       'nothing to be going',
-      async () => !(await up.k('get pods,pvc,sandboxes -o jsonpath={.items[*].metadata}')).includes('deletionTimestamp'),
+      async () =>
+        !(await up.k('get pods,pvc,sandboxes -o jsonpath={.items[*].metadata}')).includes(
+          'deletionTimestamp',
+        ),
       withinMs,
     );
     before = await belongings();
   }, 200_000);
 
   it('takes the processes away, and nothing of what people have', async () => {
-    await helm(['uninstall', release, '--namespace', facts.namespace, '--wait', '--timeout', '120s']);
+    await helm([
+      'uninstall',
+      release,
+      '--namespace',
+      facts.namespace,
+      '--wait',
+      '--timeout',
+      '120s',
+    ]);
     expect(
       await kubectl(
         `--namespace ${facts.namespace} get deployments,services,serviceaccounts -l app.kubernetes.io/instance=${release} -o name`,
       ),
     ).toBe('');
-    // Helm waits for what it has made, not for what became of it; a gateway that still ends would get the next one's requests.
+    // Helm waits for what it has made, not for what became of it; a gateway that still ends would
+    // get the next one's requests.
     const ofRelease = `get pods -l app.kubernetes.io/instance=${release} -o name`;
-    await eventually('its pods to be gone', async () => (await kubectl(`--namespace ${facts.namespace} ${ofRelease}`)) === '', withinMs);
+    await eventually(
+      'its pods to be gone',
+      async () => (await kubectl(`--namespace ${facts.namespace} ${ofRelease}`)) === '',
+      withinMs,
+    );
     expect(await belongings()).toBe(before);
     expect(await up.inSandbox(sandbox, 'cat /workspace/project/kept.txt')).toBe('kept');
   }, 180_000);
 
   it('is undone by an install of the same release, which takes everything over', async () => {
-    await helm(['install', release, chartFolder, '--namespace', facts.namespace, '--wait', '--timeout', '180s'], chartValues(facts));
+    await helm(
+      [
+        'install',
+        release,
+        chartFolder,
+        '--namespace',
+        facts.namespace,
+        '--wait',
+        '--timeout',
+        '180s',
+      ],
+      chartValues(facts),
+    );
     expect(await belongings()).toBe(before);
     // Another Service, so another address; the port that is forwarded stays.
     if (stateFolder !== undefined) {
@@ -62,11 +94,25 @@ describe('an uninstall', () => {
 
   it('can be made to leave nothing, as docs/upgrade.md says', async () => {
     await up.k('delete conversations,sandboxes --all --timeout=120s');
-    await eventually('all pods and volumes to be gone', async () => (await up.k('get pods,pvc -o name')) === '', withinMs);
-    await helm(['uninstall', release, '--namespace', facts.namespace, '--wait', '--timeout', '120s']);
+    await eventually(
+      'all pods and volumes to be gone',
+      async () => (await up.k('get pods,pvc -o name')) === '',
+      withinMs,
+    );
+    await helm([
+      'uninstall',
+      release,
+      '--namespace',
+      facts.namespace,
+      '--wait',
+      '--timeout',
+      '120s',
+    ]);
     await kubectl('delete crd -l app.kubernetes.io/name=conversation-operator --timeout=60s');
     expect(await kubectl('get crd -o name')).not.toContain('conversation-operator');
     await kubectl(`delete namespace ${facts.namespace} ${facts.sandboxes} --timeout=120s`);
-    expect(await kubectl('get clusterroles,clusterrolebindings,persistentvolumes -o name')).not.toMatch(/conversation-operator/);
+    expect(
+      await kubectl('get clusterroles,clusterrolebindings,persistentvolumes -o name'),
+    ).not.toMatch(/conversation-operator/);
   }, 300_000);
 });

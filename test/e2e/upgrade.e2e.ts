@@ -18,14 +18,18 @@ const newer = (mark: string) => ({
   gateway: { podAnnotations: { 'e2e/mark': mark } },
 });
 const upgrade = (chart: string, mark: string) =>
-  helm(['upgrade', release, chart, '--namespace', facts.namespace, '--wait', '--timeout', '180s'], newer(mark));
+  helm(
+    ['upgrade', release, chart, '--namespace', facts.namespace, '--wait', '--timeout', '180s'],
+    newer(mark),
+  );
 
 describe('an upgrade from the previous chart', () => {
   let running: { id: string; sandbox: string; pod: string };
   let paused: { id: string; sandbox: string };
   let secrets: string;
   const podOf = (sandbox: string) => up.k(`get pod ${sandbox} -o jsonpath={.metadata.uid}`);
-  const secretData = () => inRelease(`get secret ${release}-master-key ${release}-first-key -o jsonpath={.items[*].data}`);
+  const secretData = () =>
+    inRelease(`get secret ${release}-master-key ${release}-first-key -o jsonpath={.items[*].data}`);
   const crdVersion = () =>
     kubectl(
       'get crd conversations.conversation-operator.dev -o jsonpath={.metadata.annotations.conversation-operator\\.dev/chart-version}',
@@ -46,7 +50,11 @@ describe('an upgrade from the previous chart', () => {
     secrets = await secretData();
     expect(await crdVersion()).toBe(previousVersion);
   }, 180_000);
-  afterAll(() => Promise.all([running, paused].map(({ id }) => up.call('DELETE', `/api/v1/app-conversations/${id}`))));
+  afterAll(() =>
+    Promise.all(
+      [running, paused].map(({ id }) => up.call('DELETE', `/api/v1/app-conversations/${id}`)),
+    ),
+  );
 
   it('lets starts through and reads be answered while everything is replaced', async () => {
     const reads = new ReadWatch(up);
@@ -65,35 +73,60 @@ describe('an upgrade from the previous chart', () => {
       await reads.stop();
     }
     report('helm upgrade --wait', `${((performance.now() - begun) / 1000).toFixed(1)} s`);
-    expect(tasks.map(({ status, error }) => [status, error])).toEqual(tasks.map(() => ['READY', null]));
+    expect(tasks.map(({ status, error }) => [status, error])).toEqual(
+      tasks.map(() => ['READY', null]),
+    );
     expect(reads.answers).toBeGreaterThan(0);
     expect(reads.failures).toEqual([]);
-    await Promise.all(tasks.map((task) => up.call('DELETE', `/api/v1/app-conversations/${task.app_conversation_id ?? ''}`)));
+    await Promise.all(
+      tasks.map((task) =>
+        up.call('DELETE', `/api/v1/app-conversations/${task.app_conversation_id ?? ''}`),
+      ),
+    );
   }, 240_000);
 
   it('has brought the processes and the definitions to the new version, once', async () => {
     expect(await crdVersion()).not.toBe(previousVersion);
     const marks = "jsonpath={.items[*].metadata.annotations['e2e/mark']}";
     await eventually('no pod of before to be left', async () => {
-      const found = await inRelease(`get pods -l app.kubernetes.io/instance=${release} -o ${marks}`);
+      const found = await inRelease(
+        `get pods -l app.kubernetes.io/instance=${release} -o ${marks}`,
+      );
       return found === 'upgrade upgrade upgrade upgrade';
     });
-    const chart = await up.k(`get sandboxtemplate default -o jsonpath={.metadata.labels.helm\\.sh/chart}`);
+    const chart = await up.k(
+      `get sandboxtemplate default -o jsonpath={.metadata.labels.helm\\.sh/chart}`,
+    );
     expect(chart).not.toContain(previousVersion);
   }, 90_000);
 
   it('has touched neither what runs, nor files, nor keys', async () => {
     expect(await podOf(running.sandbox)).toBe(running.pod);
-    expect(await up.conversation(running.id)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'finished' });
+    expect(await up.conversation(running.id)).toMatchObject({
+      sandbox_status: 'RUNNING',
+      execution_status: 'finished',
+    });
     expect(await secretData()).toBe(secrets);
-    expect(await up.conversation(paused.id)).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
+    expect(await up.conversation(paused.id)).toMatchObject({
+      sandbox_status: 'PAUSED',
+      sandbox_status_reason: 'user',
+    });
     await up.call('POST', `/api/v1/sandboxes/${paused.sandbox}/resume`);
     await up.reaches(paused.id, { sandbox_status: 'RUNNING' }, withinMs);
     expect(await up.inSandbox(paused.sandbox, 'cat /workspace/project/kept.txt')).toBe('kept');
   }, 150_000);
 
   it('can be rolled back, with the same care', async () => {
-    await helm(['rollback', release, '1', '--namespace', facts.namespace, '--wait', '--timeout', '180s']);
+    await helm([
+      'rollback',
+      release,
+      '1',
+      '--namespace',
+      facts.namespace,
+      '--wait',
+      '--timeout',
+      '180s',
+    ]);
     expect(await crdVersion()).toBe(previousVersion);
     expect(await podOf(running.sandbox)).toBe(running.pod);
     const task = await startPersistently(up, 'Hello.');

@@ -10,18 +10,34 @@ import type { Target } from './target.ts';
 const program = fileURLToPath(new URL('./embedded-process.ts', import.meta.url));
 const token = 'a-token';
 
-/** The embedded API server in a process of its own, with its state in a file, so that it can be killed. */
+/**
+ * The embedded API server in a process of its own, with its state in a file, so that it can be
+ * killed.
+ */
 export async function startEmbeddedTarget(): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), 'faults-'));
   let port = 0;
   let child: ChildProcess | undefined;
   const start = async (): Promise<void> => {
-    child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, join(folder, 'state.db'), String(port), token], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    child = spawn(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        program,
+        join(folder, 'state.db'),
+        String(port),
+        token,
+      ],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    );
     const { stdout } = child;
     if (stdout === null) throw new Error('the API server has no output');
-    const [line] = (await Promise.race([once(createInterface(stdout), 'line'), once(child, 'exit')])) as [unknown];
+    const [line] = (await Promise.race([
+      once(createInterface(stdout), 'line'),
+      once(child, 'exit'),
+    ])) as [unknown];
     if (typeof line !== 'string') throw new Error('the API server did not start');
     port = Number(line);
   };

@@ -1,6 +1,9 @@
 import { systemClock, type Clock } from '../../packages/kube/src/clock.ts';
 
-/** A clock that goes `factor` times as fast, so that back-off and watchdogs that take minutes are over in a second. */
+/**
+ * A clock that goes `factor` times as fast, so that back-off and watchdogs that take minutes are
+ * over in a second.
+ */
 export const fastClock = (factor: number): Clock => ({
   now: () => systemClock.now(),
   monotonic: () => systemClock.monotonic() * factor,

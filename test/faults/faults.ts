@@ -17,7 +17,15 @@ export interface Fault {
 }
 
 const statusBody = (code: number, reason: string, message: string): string =>
-  JSON.stringify({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code });
+  JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Failure',
+    message,
+    reason,
+    code,
+  });
 const expired = statusBody(410, 'Expired', 'too old resource version: 1 (2)');
 const json = { 'content-type': 'application/json' };
 
@@ -25,12 +33,17 @@ const onlyWatches = ({ isWatch }: ProxiedRequest): boolean => isWatch;
 const onlyCalls = ({ isWatch }: ProxiedRequest): boolean => !isWatch;
 const any = (): boolean => true;
 
-/** For a while, requests that match are treated so. Watches that are open are reset half of the time, so that there are some. */
+/**
+ * For a while, requests that match are treated so. Watches that are open are reset half of the
+ * time, so that there are some.
+ */
 const treating =
   (matches: (request: ProxiedRequest) => boolean, treatment: (dice: Dice) => Treatment) =>
   async ({ proxy, dice }: Scene): Promise<void> => {
     if (matches === onlyWatches || dice.chance(0.5)) proxy.reset();
-    proxy.treat((request) => (matches(request) && dice.chance(0.8) ? treatment(dice) : { kind: 'pass' }));
+    proxy.treat((request) =>
+      matches(request) && dice.chance(0.8) ? treatment(dice) : { kind: 'pass' },
+    );
     await wait(dice.between(20, 200));
     proxy.treat();
   };
@@ -57,17 +70,30 @@ export const faults = {
       await proxy.listen();
     },
   },
-  'connections reset': { weight: 8, strike: atOnce(({ proxy, dice }) => proxy.reset(() => dice.chance(0.7))) },
+  'connections reset': {
+    weight: 8,
+    strike: atOnce(({ proxy, dice }) => proxy.reset(() => dice.chance(0.7))),
+  },
   'answers reset in the midst': {
     weight: 6,
-    strike: treating(any, (dice) => ({ kind: 'cut', afterBytes: dice.between(0, 3000), how: 'reset' })),
+    strike: treating(any, (dice) => ({
+      kind: 'cut',
+      afterBytes: dice.between(0, 3000),
+      how: 'reset',
+    })),
   },
-  'answers lost after execution': { weight: 6, strike: treating(onlyCalls, () => ({ kind: 'lose' })) },
+  'answers lost after execution': {
+    weight: 6,
+    strike: treating(onlyCalls, () => ({ kind: 'lose' })),
+  },
   'calls never answered': {
     weight: 3,
     strike: treating(onlyCalls, (dice) => ({ kind: 'swallow', executed: dice.chance(0.5) })),
   },
-  'watches never answered': { weight: 2, strike: treating(onlyWatches, () => ({ kind: 'swallow', executed: false })) },
+  'watches never answered': {
+    weight: 2,
+    strike: treating(onlyWatches, () => ({ kind: 'swallow', executed: false })),
+  },
   'watches silent': { weight: 5, strike: atOnce(({ proxy }) => proxy.silenceWatches()) },
   'watches late': {
     weight: 6,
@@ -81,10 +107,20 @@ export const faults = {
   'half a chunk': { weight: 5, strike: atOnce(({ proxy }) => proxy.endWatches('half-chunk')) },
   'half an answer': {
     weight: 5,
-    strike: treating(any, (dice) => ({ kind: 'cut', afterBytes: dice.between(0, 3000), how: dice.pick(['end', 'half-chunk']) })),
+    strike: treating(any, (dice) => ({
+      kind: 'cut',
+      afterBytes: dice.between(0, 3000),
+      how: dice.pick(['end', 'half-chunk']),
+    })),
   },
-  'answers slow': { weight: 5, strike: treating(any, (dice) => ({ kind: 'delay', delayMs: dice.between(5, 300) })) },
-  'answers in small pieces': { weight: 3, strike: treating(any, (dice) => ({ kind: 'trickle', bytes: dice.between(1, 200) })) },
+  'answers slow': {
+    weight: 5,
+    strike: treating(any, (dice) => ({ kind: 'delay', delayMs: dice.between(5, 300) })),
+  },
+  'answers in small pieces': {
+    weight: 3,
+    strike: treating(any, (dice) => ({ kind: 'trickle', bytes: dice.between(1, 200) })),
+  },
   '429 with Retry-After': {
     weight: 6,
     strike: treating(any, (dice) => ({
@@ -105,20 +141,40 @@ export const faults = {
   },
   '503 of a load balancer': {
     weight: 4,
-    strike: treating(any, () => ({ kind: 'answer', status: 503, headers: { 'content-type': 'text/html' }, body: '<h1>503</h1>' })),
+    strike: treating(any, () => ({
+      kind: 'answer',
+      status: 503,
+      headers: { 'content-type': 'text/html' },
+      body: '<h1>503</h1>',
+    })),
   },
   '410 in a watch': {
     weight: 6,
-    strike: atOnce(({ proxy }) => proxy.endWatches({ event: `{"type":"ERROR","object":${expired}}` })),
+    strike: atOnce(({ proxy }) =>
+      proxy.endWatches({ event: `{"type":"ERROR","object":${expired}}` }),
+    ),
   },
-  '410 for a watch': { weight: 5, strike: treating(onlyWatches, () => ({ kind: 'answer', status: 410, headers: json, body: expired })) },
+  '410 for a watch': {
+    weight: 5,
+    strike: treating(onlyWatches, () => ({
+      kind: 'answer',
+      status: 410,
+      headers: json,
+      body: expired,
+    })),
+  },
   '500 in a watch': {
     weight: 3,
     strike: atOnce(({ proxy }) =>
-      proxy.endWatches({ event: `{"type":"ERROR","object":${statusBody(500, 'InternalError', 'etcdserver: leader changed')}}` }),
+      proxy.endWatches({
+        event: `{"type":"ERROR","object":${statusBody(500, 'InternalError', 'etcdserver: leader changed')}}`,
+      }),
     ),
   },
-  'watches ended properly': { weight: 4, strike: atOnce(({ proxy }) => proxy.endWatches('properly')) },
+  'watches ended properly': {
+    weight: 4,
+    strike: atOnce(({ proxy }) => proxy.endWatches('properly')),
+  },
   'API server killed': { weight: 1, strike: restart('api-server') },
   'etcd killed': { weight: 1, strike: restart('etcd') },
 } as const satisfies Readonly<Record<string, Fault>>;
@@ -129,7 +185,8 @@ export type FaultName = keyof typeof faults;
 export function faultsFor(target: Target): readonly FaultName[] {
   const names = Object.keys(faults) as FaultName[];
   return names.flatMap((name) => {
-    const needed = name === 'API server killed' ? 'api-server' : name === 'etcd killed' ? 'etcd' : undefined;
+    const needed =
+      name === 'API server killed' ? 'api-server' : name === 'etcd killed' ? 'etcd' : undefined;
     if (needed !== undefined && target.restarts[needed] === undefined) return [];
     return Array.from({ length: faults[name].weight }, () => name);
   });

@@ -15,7 +15,12 @@ export interface ProxiedRequest {
 export type Treatment =
   | { readonly kind: 'pass' }
   /** The server never sees it. */
-  | { readonly kind: 'answer'; readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body: string }
+  | {
+      readonly kind: 'answer';
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body: string;
+    }
   /** Accepted, and then nothing, before the server (false) or after it has executed it (true). */
   | { readonly kind: 'swallow'; readonly executed: boolean }
   /** The server executes it; the connection is reset instead of an answer. */
@@ -24,7 +29,11 @@ export type Treatment =
   /** The body comes in pieces of so many bytes, one a turn. */
   | { readonly kind: 'trickle'; readonly bytes: number }
   /** The body breaks off: by a reset, in good order as far as HTTP can tell, or inside a chunk. */
-  | { readonly kind: 'cut'; readonly afterBytes: number; readonly how: 'reset' | 'end' | 'half-chunk' };
+  | {
+      readonly kind: 'cut';
+      readonly afterBytes: number;
+      readonly how: 'reset' | 'end' | 'half-chunk';
+    };
 
 export type WatchEnd = 'properly' | 'half-json' | 'half-chunk' | { readonly event: string };
 
@@ -38,8 +47,8 @@ interface OpenWatch {
 const pass: Treatment = { kind: 'pass' };
 
 /**
- * Plain HTTP in front of an API server, with faults on request. A client connection and what goes on over it are seen here
- * exactly; connections to the server are pooled and of no interest.
+ * Plain HTTP in front of an API server, with faults on request. A client connection and what goes
+ * on over it are seen here exactly; connections to the server are pooled and of no interest.
  */
 export class FaultProxy {
   readonly #upstream: Connection;
@@ -60,16 +69,27 @@ export class FaultProxy {
     this.#upstream = upstream;
     const { ca, cert, key, serverName, insecure } = upstream;
     this.#agent = upstream.server.startsWith('https:')
-      ? new https.Agent({ keepAlive: true, ca, cert, key, servername: serverName, rejectUnauthorized: insecure !== true })
+      ? new https.Agent({
+          keepAlive: true,
+          ca,
+          cert,
+          key,
+          servername: serverName,
+          rejectUnauthorized: insecure !== true,
+        })
       : new http.Agent({ keepAlive: true });
-    this.#server = http.createServer({ keepAliveTimeout: 0, noDelay: true }, (request, response) => {
-      this.#handle(request, response).catch(() => response.destroy());
-    });
+    this.#server = http.createServer(
+      { keepAliveTimeout: 0, noDelay: true },
+      (request, response) => {
+        this.#handle(request, response).catch(() => response.destroy());
+      },
+    );
     this.#server.on('connection', (socket) => {
       this.#sockets.add(socket);
       socket.on('error', () => undefined);
       socket.once('close', () => this.#sockets.delete(socket));
-      // Counted a turn later: what the client has closed before it opened this one has been noticed by then.
+      // Counted a turn later: what the client has closed before it opened this one has been noticed
+      // by then.
       setImmediate(() => (this.peakSockets = Math.max(this.peakSockets, this.#sockets.size)));
     });
   }
@@ -126,7 +146,9 @@ export class FaultProxy {
     }
   }
 
-  /** Open watches say nothing until the function returned is called; then everything comes at once. */
+  /**
+   * Open watches say nothing until the function returned is called; then everything comes at once.
+   */
   holdWatches(): () => void {
     const held = [...this.#watches];
     for (const { upstream, response } of held) {
@@ -143,7 +165,14 @@ export class FaultProxy {
       upstream.unpipe(response);
       upstream.destroy();
       if (how === 'half-chunk') halfChunk(response);
-      else response.end(how === 'properly' ? '' : how === 'half-json' ? '{"type":"MODIFIED","object":{"apiVer' : `${how.event}\n`);
+      else
+        response.end(
+          how === 'properly'
+            ? ''
+            : how === 'half-json'
+              ? '{"type":"MODIFIED","object":{"apiVer'
+              : `${how.event}\n`,
+        );
     }
   }
 
@@ -160,7 +189,9 @@ export class FaultProxy {
     if (treatment.kind === 'answer') {
       request.resume();
       const { status, headers = {}, body } = treatment;
-      response.writeHead(status, { 'content-length': Buffer.byteLength(body), ...headers }).end(body);
+      response
+        .writeHead(status, { 'content-length': Buffer.byteLength(body), ...headers })
+        .end(body);
       return;
     }
     if (treatment.kind === 'swallow' && !treatment.executed) {
@@ -181,15 +212,18 @@ export class FaultProxy {
   async #forward(request: IncomingMessage, response: ServerResponse): Promise<IncomingMessage> {
     const { token, server } = this.#upstream;
     const authorization = typeof token === 'function' ? await token() : token;
-    const outgoing = (server.startsWith('https:') ? https : http).request(new URL(request.url ?? '/', server), {
-      method: request.method,
-      agent: this.#agent,
-      headers: {
-        ...request.headers,
-        host: new URL(server).host,
-        ...(authorization === undefined ? {} : { authorization: `Bearer ${authorization}` }),
+    const outgoing = (server.startsWith('https:') ? https : http).request(
+      new URL(request.url ?? '/', server),
+      {
+        method: request.method,
+        agent: this.#agent,
+        headers: {
+          ...request.headers,
+          host: new URL(server).host,
+          ...(authorization === undefined ? {} : { authorization: `Bearer ${authorization}` }),
+        },
       },
-    });
+    );
     response.once('close', () => {
       if (!response.writableEnded) outgoing.destroy();
     });
@@ -241,7 +275,11 @@ export class FaultProxy {
     const treatment = this.#treatments;
     for await (const chunk of answer as AsyncIterable<Buffer>) {
       const step = () => (treatment === this.#treatments ? bytes : chunk.byteLength);
-      for (let start = 0, size = step(); start < chunk.byteLength && !response.destroyed; start += size, size = step()) {
+      for (
+        let start = 0, size = step();
+        start < chunk.byteLength && !response.destroyed;
+        start += size, size = step()
+      ) {
         response.write(chunk.subarray(start, start + size));
         await wait(0);
       }
@@ -254,7 +292,8 @@ export class FaultProxy {
     this.#watches.add(watch);
     watch.response.once('close', () => {
       this.#watches.delete(watch);
-      if (watch.silentSince !== undefined) this.silences.push(performance.now() - watch.silentSince);
+      if (watch.silentSince !== undefined)
+        this.silences.push(performance.now() - watch.silentSince);
     });
   }
 }

@@ -11,12 +11,18 @@ import { crdOf, definitions } from '../../src/resources/crd.ts';
 import type { Target } from './target.ts';
 
 /**
- * The cluster of a kubeconfig. Of one that test/cluster has made (its state folder holds the kubeconfig and the files of its
- * processes' ids) the API server and etcd can be killed and started again; others are only talked to.
+ * The cluster of a kubeconfig. Of one that test/cluster has made (its state folder holds the
+ * kubeconfig and the files of its processes' ids) the API server and etcd can be killed and started
+ * again; others are only talked to.
  */
 export async function startRealTarget(kubeconfig: string): Promise<Target> {
   const { connection } = await loadConnection({ kubeconfig });
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   const state = dirname(kubeconfig);
   await installCrds(transport);
   const answers = () => untilAnswering(connection);
@@ -49,7 +55,9 @@ async function installCrds(transport: Transport): Promise<void> {
       contentType: 'application/apply-patch+yaml',
     });
     for (let tries = 0; ; tries++) {
-      const text = JSON.stringify(await transport.call({ ...common, verb: 'get', method: 'GET', path }));
+      const text = JSON.stringify(
+        await transport.call({ ...common, verb: 'get', method: 'GET', path }),
+      );
       if (
         /"type":"Established","status":"True"|"status":"True","type":"Established"/.test(
           text.replace(/"(lastTransitionTime|reason|message)":"[^"]*",?/g, ''),
@@ -65,7 +73,10 @@ async function installCrds(transport: Transport): Promise<void> {
 const pidFile = (state: string, name: string): string => join(state, `${name}.pid`);
 
 /** The command line behind a file NAME.pid, if that process belongs to this folder. */
-function commandOf(state: string, name: string): { readonly pid: number; readonly command: readonly string[] } | undefined {
+function commandOf(
+  state: string,
+  name: string,
+): { readonly pid: number; readonly command: readonly string[] } | undefined {
   try {
     const pid = Number(readFileSync(pidFile(state, name), 'utf8'));
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
@@ -77,7 +88,10 @@ function commandOf(state: string, name: string): { readonly pid: number; readonl
 
 const isOurs = (state: string, name: string): boolean => commandOf(state, name) !== undefined;
 
-/** Its ports are free: a process that is being torn down has no command line any more, but has them still. */
+/**
+ * Its ports are free: a process that is being torn down has no command line any more, but has them
+ * still.
+ */
 function hasEnded(pid: number): boolean {
   try {
     return / [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, ''));
@@ -101,7 +115,13 @@ async function respawn(state: string, name: string): Promise<void> {
 
 /** Not only that it listens: it is ready, and it writes. */
 async function untilAnswering(connection: Connection): Promise<void> {
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger, deadlineMs: 2000 });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+    deadlineMs: 2000,
+  });
   const deadline = performance.now() + 120_000;
   try {
     for (;;) {
@@ -113,10 +133,19 @@ async function untilAnswering(connection: Connection): Promise<void> {
           path: '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
           body: { spec: { resourceAttributes: { resource: 'pods', verb: 'list' } } },
         });
-        await transport.call({ verb: 'list', resource: 'namespaces', method: 'GET', path: '/api/v1/namespaces?limit=1' });
+        await transport.call({
+          verb: 'list',
+          resource: 'namespaces',
+          method: 'GET',
+          path: '/api/v1/namespaces?limit=1',
+        });
         return;
       } catch (error) {
-        if (!(error instanceof ApiError || error instanceof TransportError) || performance.now() > deadline) throw error;
+        if (
+          !(error instanceof ApiError || error instanceof TransportError) ||
+          performance.now() > deadline
+        )
+          throw error;
         await wait(100);
       }
     }

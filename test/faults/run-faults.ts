@@ -52,12 +52,25 @@ interface Difference {
   readonly words: readonly string[];
 }
 
-/** Strikes one fault after the other, and compares the stores with a list of the server after each. */
-export async function runFaults({ target, count, seed, only, onFault }: FaultRunOptions): Promise<FaultReport> {
+/**
+ * Strikes one fault after the other, and compares the stores with a list of the server after each.
+ */
+export async function runFaults({
+  target,
+  count,
+  seed,
+  only,
+  onFault,
+}: FaultRunOptions): Promise<FaultReport> {
   const dice = new Dice(seed);
   const namespace = `faults-${seed}-${Date.now().toString(36)}`;
   await using stack = new AsyncDisposableStack();
-  const transport = new Transport({ connection: target.connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  const transport = new Transport({
+    connection: target.connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   stack.defer(() => transport.close());
   const client = new HttpKubeClient({ transport });
   await createNamespace(client, namespace);
@@ -86,7 +99,12 @@ export async function runFaults({ target, count, seed, only, onFault }: FaultRun
     if (dice.chance(0.5)) await wait(dice.between(0, 60));
     await writers.pause();
     const began = performance.now();
-    const difference = await agreement(client, namespace, runtime, name === 'watches silent' ? proxy : undefined);
+    const difference = await agreement(
+      client,
+      namespace,
+      runtime,
+      name === 'watches silent' ? proxy : undefined,
+    );
     writers.resume();
     const healedMs = performance.now() - began;
     lost += difference.lost;
@@ -94,17 +112,20 @@ export async function runFaults({ target, count, seed, only, onFault }: FaultRun
     const where = `fault ${index + 1} of seed ${seed} (${name})`;
     for (const words of difference.words) violations.push(`${where}: ${words}`);
     for (const { name: kind, witness } of runtime.watched) {
-      for (const words of witness.violations.splice(0)) violations.push(`${where}: ${kind}: ${words}`);
+      for (const words of witness.violations.splice(0))
+        violations.push(`${where}: ${kind}: ${words}`);
     }
     for (const words of runtime.violations.splice(0)) violations.push(`${where}: ${words}`);
     const sockets = Math.max(proxy.openSockets, proxy.peakSockets);
-    if (sockets > runtime.maxConnections) violations.push(`${where}: ${sockets} connections at once`);
+    if (sockets > runtime.maxConnections)
+      violations.push(`${where}: ${sockets} connections at once`);
     const before = byFault.get(name) ?? { count: 0, slowestMs: 0 };
     byFault.set(name, { count: before.count + 1, slowestMs: Math.max(before.slowestMs, healedMs) });
     onFault?.(index + 1, name, healedMs);
   }
   const longestSilenceMs = Math.max(0, ...proxy.silences);
-  if (longestSilenceMs > silenceMs + 1000) violations.push(`a silent watch was noticed after ${Math.round(longestSilenceMs)} ms`);
+  if (longestSilenceMs > silenceMs + 1000)
+    violations.push(`a silent watch was noticed after ${Math.round(longestSilenceMs)} ms`);
   return {
     faults: count,
     byFault,
@@ -128,7 +149,10 @@ async function createNamespace(client: KubeClient, name: string): Promise<void> 
   }
 }
 
-/** Waits until stores, handlers and server agree and the controller has seen everything; says what is missing when that does not come. */
+/**
+ * Waits until stores, handlers and server agree and the controller has seen everything; says what
+ * is missing when that does not come.
+ */
 async function agreement(
   client: KubeClient,
   namespace: string,
@@ -138,24 +162,36 @@ async function agreement(
   const deadline = performance.now() + healMs;
   for (;;) {
     const difference = await compare(client, namespace, runtime);
-    // A store may be right though its watch is deaf: that the silence has been noticed is part of being healed.
+    // A store may be right though its watch is deaf: that the silence has been noticed is part of
+    // being healed.
     const deaf = silenced?.hasSilentWatches === true;
     if (difference.words.length === 0 && !deaf) return difference;
     if (performance.now() > deadline) {
-      return deaf ? { ...difference, words: [...difference.words, 'a silent watch is still open'] } : difference;
+      return deaf
+        ? { ...difference, words: [...difference.words, 'a silent watch is still open'] }
+        : difference;
     }
     await wait(10);
   }
 }
 
-async function compare(client: KubeClient, namespace: string, runtime: RuntimeUnderTest): Promise<Difference> {
+async function compare(
+  client: KubeClient,
+  namespace: string,
+  runtime: RuntimeUnderTest,
+): Promise<Difference> {
   const words: string[] = [];
   let lost = 0;
   let phantom = 0;
   for (const { name, resource, labelSelector, reflector, witness } of runtime.watched) {
-    const { items } = await client.list(resource, { namespace, ...(labelSelector === undefined ? {} : { labelSelector }) });
+    const { items } = await client.list(resource, {
+      namespace,
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+    });
     const there = new Map(items.map(({ metadata }) => [metadata.uid, metadata.resourceVersion]));
-    const stored = new Map(reflector.store.list().map(({ metadata }) => [metadata.uid, metadata.resourceVersion]));
+    const stored = new Map(
+      reflector.store.list().map(({ metadata }) => [metadata.uid, metadata.resourceVersion]),
+    );
     for (const [where, known] of [
       ['the store', stored],
       ['the handler', witness.present],
@@ -164,7 +200,9 @@ async function compare(client: KubeClient, namespace: string, runtime: RuntimeUn
         const knownVersion = known.get(uid);
         if (knownVersion === version) continue;
         lost++;
-        words.push(`${where} of ${name} has ${uid} at version ${knownVersion ?? 'none'} instead of ${version}`);
+        words.push(
+          `${where} of ${name} has ${uid} at version ${knownVersion ?? 'none'} instead of ${version}`,
+        );
       }
       for (const uid of known.keys()) {
         if (there.has(uid)) continue;
@@ -176,7 +214,9 @@ async function compare(client: KubeClient, namespace: string, runtime: RuntimeUn
   const { items } = await client.list(sandboxes, { namespace });
   for (const { metadata, status } of items) {
     if (status?.observedGeneration !== metadata.generation)
-      words.push(`the controller has not seen generation ${metadata.generation} of ${metadata.name}`);
+      words.push(
+        `the controller has not seen generation ${metadata.generation} of ${metadata.name}`,
+      );
   }
   return { lost, phantom, words };
 }

@@ -35,7 +35,10 @@ export interface RuntimeOptions {
   readonly dice: Dice;
 }
 
-/** What a process of the product has: a transport, reflectors, a controller that writes back what it has seen. */
+/**
+ * What a process of the product has: a transport, reflectors, a controller that writes back what it
+ * has seen.
+ */
 export class RuntimeUnderTest {
   readonly #options: RuntimeOptions;
   readonly #transport: Transport;
@@ -51,11 +54,26 @@ export class RuntimeUnderTest {
     const { url, namespace, dice } = options;
     this.#options = options;
     const common = { clock: fastClock(speed), random: dice.random, logger: silentLogger };
-    this.#transport = new Transport({ connection: { server: url }, ...common, deadlineMs: callDeadlineMs * speed });
+    this.#transport = new Transport({
+      connection: { server: url },
+      ...common,
+      deadlineMs: callDeadlineMs * speed,
+    });
     const client = (this.#client = new HttpKubeClient({ transport: this.#transport }));
-    const watch = <T extends KubeObject>(name: string, resource: ResourceDefinition<T>, labelSelector?: string): Watched<T> => {
+    const watch = <T extends KubeObject>(
+      name: string,
+      resource: ResourceDefinition<T>,
+      labelSelector?: string,
+    ): Watched<T> => {
       const selection = labelSelector === undefined ? {} : { labelSelector };
-      const reflector = new Reflector({ client, resource, namespace, ...selection, silenceMs: silenceMs * speed, ...common });
+      const reflector = new Reflector({
+        client,
+        resource,
+        namespace,
+        ...selection,
+        silenceMs: silenceMs * speed,
+        ...common,
+      });
       const witness = new Witness<T>({ mayReturn: labelSelector !== undefined });
       reflector.addHandler(witness);
       return { name, resource, ...selection, reflector, witness };
@@ -84,7 +102,8 @@ export class RuntimeUnderTest {
         return undefined;
       },
     });
-    const enqueue = ({ metadata: { name } }: KubeObject): void => this.#controller.enqueue({ namespace, name });
+    const enqueue = ({ metadata: { name } }: KubeObject): void =>
+      this.#controller.enqueue({ namespace, name });
     this.#sandboxes.reflector.addHandler({ added: enqueue, updated: enqueue, deleted: enqueue });
   }
 
@@ -108,13 +127,27 @@ export class RuntimeUnderTest {
   /** More reads at once than there are connections. Whether they succeed does not matter. */
   async burst(count: number): Promise<void> {
     const { namespace } = this.#options;
-    await Promise.allSettled(Array.from({ length: count }, (_, index) => this.#client.get(sandboxes, namespace, `object-${index}`)));
+    await Promise.allSettled(
+      Array.from({ length: count }, (_, index) =>
+        this.#client.get(sandboxes, namespace, `object-${index}`),
+      ),
+    );
   }
 
-  async #reconcile({ namespace, name }: { readonly namespace: string; readonly name: string }): Promise<void> {
+  async #reconcile({
+    namespace,
+    name,
+  }: {
+    readonly namespace: string;
+    readonly name: string;
+  }): Promise<void> {
     this.reconciles++;
     const sandbox = this.#sandboxes.reflector.store.get(namespace, name);
-    if (sandbox === undefined || sandbox.status?.observedGeneration === sandbox.metadata.generation) return;
-    await this.#client.updateStatus(sandboxes, { ...sandbox, status: { observedGeneration: sandbox.metadata.generation } });
+    if (sandbox === undefined || sandbox.status?.observedGeneration === sandbox.metadata.generation)
+      return;
+    await this.#client.updateStatus(sandboxes, {
+      ...sandbox,
+      status: { observedGeneration: sandbox.metadata.generation },
+    });
   }
 }

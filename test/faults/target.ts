@@ -5,7 +5,9 @@ export interface Target {
   /** For the summary. */
   readonly name: string;
   readonly connection: Connection;
-  /** SIGKILL and a new start, by what is restarted; each resolves when requests are answered again. */
+  /**
+   * SIGKILL and a new start, by what is restarted; each resolves when requests are answered again.
+   */
   readonly restarts: Readonly<Partial<Record<'api-server' | 'etcd', () => Promise<void>>>>;
   close(): Promise<void>;
 }

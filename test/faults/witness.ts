@@ -1,12 +1,15 @@
 import type { Handler } from '../../packages/kube/src/reflector.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 
-/** Versions are numbers for every API server there is, though clients must not build on that; a test may. */
+/**
+ * Versions are numbers for every API server there is, though clients must not build on that; a test
+ * may.
+ */
 const versionOf = (object: KubeObject): bigint => BigInt(object.metadata.resourceVersion);
 
 /**
- * A handler that checks what a reflector promises of each uid: added once, updates that grow, deleted once, nothing after
- * that, and each update with the object that was told of before.
+ * A handler that checks what a reflector promises of each uid: added once, updates that grow,
+ * deleted once, nothing after that, and each update with the object that was told of before.
  */
 export class Witness<T extends KubeObject> implements Handler<T> {
   readonly #present = new Map<string, T>();
@@ -23,7 +26,9 @@ export class Witness<T extends KubeObject> implements Handler<T> {
 
   /** uid → version, as the handler has been told. */
   get present(): ReadonlyMap<string, string> {
-    return new Map([...this.#present].map(([uid, object]) => [uid, object.metadata.resourceVersion]));
+    return new Map(
+      [...this.#present].map(([uid, object]) => [uid, object.metadata.resourceVersion]),
+    );
   }
 
   added(object: T): void {
@@ -31,9 +36,11 @@ export class Witness<T extends KubeObject> implements Handler<T> {
     const { uid, name } = object.metadata;
     const gone = this.#gone.get(uid);
     if (this.#present.has(uid)) this.#violated(`${name} ${uid} was added twice`);
-    if (gone !== undefined && !(this.#mayReturn && versionOf(object) > gone)) this.#violated(`${name} ${uid} came back after its deletion`);
+    if (gone !== undefined && !(this.#mayReturn && versionOf(object) > gone))
+      this.#violated(`${name} ${uid} came back after its deletion`);
     for (const other of this.#present.values()) {
-      if (other.metadata.name === name) this.#violated(`${name} ${uid} was added beside ${other.metadata.uid}`);
+      if (other.metadata.name === name)
+        this.#violated(`${name} ${uid} was added beside ${other.metadata.uid}`);
     }
     this.#present.set(uid, object);
   }
@@ -44,9 +51,13 @@ export class Witness<T extends KubeObject> implements Handler<T> {
     const known = this.#present.get(uid);
     if (known === undefined) this.#violated(`${name} ${uid} was updated but never added`);
     else if (known !== old)
-      this.#violated(`${name} ${uid} was updated from ${old.metadata.resourceVersion}, not from what was told before`);
+      this.#violated(
+        `${name} ${uid} was updated from ${old.metadata.resourceVersion}, not from what was told before`,
+      );
     else if (versionOf(object) <= versionOf(known)) {
-      this.#violated(`${name} ${uid} went from version ${known.metadata.resourceVersion} to ${object.metadata.resourceVersion}`);
+      this.#violated(
+        `${name} ${uid} went from version ${known.metadata.resourceVersion} to ${object.metadata.resourceVersion}`,
+      );
     }
     this.#present.set(uid, object);
   }

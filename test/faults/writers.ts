@@ -17,7 +17,10 @@ export const colorLabel = 'color';
 const names = Array.from({ length: 12 }, (_, index) => `object-${index}`);
 const finalizer = 'example.com/test';
 
-/** Creates, changes, deletes and creates again, a few objects under few names, so that versions and uids change all the time. */
+/**
+ * Creates, changes, deletes and creates again, a few objects under few names, so that versions and
+ * uids change all the time.
+ */
 export class Writers {
   readonly #options: WritersOptions;
   readonly #idle: (() => void)[] = [];
@@ -62,7 +65,8 @@ export class Writers {
         await this.#write();
         this.writes++;
       } catch (error) {
-        // Taken by another writer, gone meanwhile, or the server is just being killed: what counts is what is there in the end.
+        // Taken by another writer, gone meanwhile, or the server is just being killed: what counts
+        // is what is there in the end.
         if (!(error instanceof ApiError || error instanceof TransportError)) throw error;
       }
       await wait(dice.between(0, 12));
@@ -73,33 +77,66 @@ export class Writers {
     const { client, namespace, dice } = this.#options;
     const name = dice.pick(names);
     const finalizers = dice.chance(0.1) ? { finalizers: [finalizer] } : {};
-    const metadata = { namespace, name, labels: { [colorLabel]: dice.pick(['red', 'blue']) }, ...finalizers };
+    const metadata = {
+      namespace,
+      name,
+      labels: { [colorLabel]: dice.pick(['red', 'blue']) },
+      ...finalizers,
+    };
     const replicas = dice.pick([0, 1]);
     const filler = 'x'.repeat(dice.between(0, 2000));
-    switch (dice.pick(['create', 'create', 'change', 'change', 'change', 'unlock', 'delete', 'recreate'])) {
+    switch (
+      dice.pick(['create', 'create', 'change', 'change', 'change', 'unlock', 'delete', 'recreate'])
+    ) {
       case 'create':
         return dice.chance(0.5)
-          ? client.create(sandboxes, { apiVersion, kind: 'Sandbox', metadata, spec: { owner: 'alice', templateName: 'default', replicas } })
-          : client.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { filler } });
+          ? client.create(sandboxes, {
+              apiVersion,
+              kind: 'Sandbox',
+              metadata,
+              spec: { owner: 'alice', templateName: 'default', replicas },
+            })
+          : client.create(configMaps, {
+              apiVersion: 'v1',
+              kind: 'ConfigMap',
+              metadata,
+              data: { filler },
+            });
       case 'change':
         return dice.chance(0.5)
-          ? client.mergePatch(sandboxes, namespace, name, { metadata: { labels: metadata.labels }, spec: { replicas } })
-          : client.mergePatch(configMaps, namespace, name, { metadata: { labels: metadata.labels }, data: { filler } });
+          ? client.mergePatch(sandboxes, namespace, name, {
+              metadata: { labels: metadata.labels },
+              spec: { replicas },
+            })
+          : client.mergePatch(configMaps, namespace, name, {
+              metadata: { labels: metadata.labels },
+              data: { filler },
+            });
       case 'unlock':
         return dice.chance(0.5)
           ? client.mergePatch(sandboxes, namespace, name, { metadata: { finalizers: null } })
           : client.mergePatch(configMaps, namespace, name, { metadata: { finalizers: null } });
       case 'delete':
-        return dice.chance(0.5) ? client.delete(sandboxes, namespace, name) : client.delete(configMaps, namespace, name);
+        return dice.chance(0.5)
+          ? client.delete(sandboxes, namespace, name)
+          : client.delete(configMaps, namespace, name);
       default:
         return this.#recreate(metadata, replicas);
     }
   }
 
   /** The same name with another uid, as fast as can be. */
-  async #recreate(metadata: { readonly name: string; readonly namespace: string }, replicas: number): Promise<void> {
+  async #recreate(
+    metadata: { readonly name: string; readonly namespace: string },
+    replicas: number,
+  ): Promise<void> {
     const { client } = this.#options;
     await client.delete(sandboxes, metadata.namespace, metadata.name);
-    await client.create(sandboxes, { apiVersion, kind: 'Sandbox', metadata, spec: { owner: 'alice', templateName: 'default', replicas } });
+    await client.create(sandboxes, {
+      apiVersion,
+      kind: 'Sandbox',
+      metadata,
+      spec: { owner: 'alice', templateName: 'default', replicas },
+    });
   }
 }

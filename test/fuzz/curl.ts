@@ -11,7 +11,11 @@ const quoted = (bytes: Buffer): string =>
     .join('')}'`;
 
 /** A line that sends the same request. A body that is too long for a line is cut, and says so. */
-export function curlOf(origin: string, { method, target, headers = {}, body }: Sent, maxBytes = 4000): string {
+export function curlOf(
+  origin: string,
+  { method, target, headers = {}, body }: Sent,
+  maxBytes = 4000,
+): string {
   const shown = body?.subarray(0, maxBytes);
   return [
     'curl -sS -i --globoff --path-as-is',
@@ -21,6 +25,8 @@ export function curlOf(origin: string, { method, target, headers = {}, body }: S
       .map(([name, value]) => `-H ${quoted(Buffer.from(`${name}: ${String(value)}`, 'latin1'))}`),
     ...(shown === undefined ? [] : [`--data-binary ${quoted(shown)}`]),
     quoted(Buffer.from(`${origin}${target}`)),
-    ...(body !== undefined && body.length > maxBytes ? [`# and ${body.length - maxBytes} bytes more of the body`] : []),
+    ...(body !== undefined && body.length > maxBytes
+      ? [`# and ${body.length - maxBytes} bytes more of the body`]
+      : []),
   ].join(' ');
 }

@@ -21,9 +21,15 @@ describe('requests made from /openapi.json', () => {
     expect(report.failures.join('\n\n')).toBe('');
     expect(report.requests).toBe(requests);
     // Of every operation that can succeed one has, so the requests are no mere noise.
-    const able = world.gateway.routes.filter(({ responses: answers }) => Object.keys(answers).some((status) => Number(status) < 300));
-    const silent = able.filter(({ operationId }) => ![...(report.seen.get(operationId) ?? [])].some((status) => status < 300));
+    const able = world.gateway.routes.filter(({ responses: answers }) =>
+      Object.keys(answers).some((status) => Number(status) < 300),
+    );
+    const silent = able.filter(
+      ({ operationId }) =>
+        ![...(report.seen.get(operationId) ?? [])].some((status) => status < 300),
+    );
     expect(silent.map(({ operationId }) => operationId)).toEqual([]);
-    for (const status of [200, 201, 400, 401, 404, 405, 409, 415, 422]) expect([...report.statuses.keys()]).toContain(status);
+    for (const status of [200, 201, 400, 401, 404, 405, 409, 415, 422])
+      expect([...report.statuses.keys()]).toContain(status);
   }, 60_000);
 });

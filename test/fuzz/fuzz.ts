@@ -23,7 +23,10 @@ export interface FuzzReport {
 const chunk = 100;
 const maxFailures = 20;
 const patienceMs = 10_000;
-/** Less than the service takes: its own count has the request line's other words and the headers that the client adds. */
+/**
+ * Less than the service takes: its own count has the request line's other words and the headers
+ * that the client adds.
+ */
 const maxHeadBytes = 15 * 1024;
 
 export interface FuzzOptions {
@@ -33,8 +36,14 @@ export interface FuzzOptions {
   readonly watch?: (sent: Sent, got: Got) => void;
 }
 
-/** Sends so many requests made from the service's own document, each after the other, and judges each answer by it. */
-export async function fuzz(world: TwoOwners, { requests, seed, watch }: FuzzOptions): Promise<FuzzReport> {
+/**
+ * Sends so many requests made from the service's own document, each after the other, and judges
+ * each answer by it.
+ */
+export async function fuzz(
+  world: TwoOwners,
+  { requests, seed, watch }: FuzzOptions,
+): Promise<FuzzReport> {
   const began = performance.now();
   const population = new Population(world);
   world.agent.answer = answerAsAgent;
@@ -43,22 +52,36 @@ export async function fuzz(world: TwoOwners, { requests, seed, watch }: FuzzOpti
   const seen = new Map<string, Set<number>>();
   try {
     await population.fill();
-    const document = JSON.parse((await world.send({ method: 'GET', target: '/openapi.json' }))?.body.toString() ?? '') as OpenApi;
+    const document = JSON.parse(
+      (await world.send({ method: 'GET', target: '/openapi.json' }))?.body.toString() ?? '',
+    ) as OpenApi;
     const contract = new Contract(document);
     const credentials = await credentialsIn(world);
     let sent = 0;
     for (let turn = 0; sent < requests && failures.length < maxFailures; turn++) {
       await population.fill();
-      const any = fc.oneof(...contract.operations.map((operation) => requestFor(document, operation, population.pools, credentials)));
-      for (const request of fc.sample(any, { seed: seed + turn, numRuns: Math.min(chunk, requests - sent) })) {
+      const any = fc.oneof(
+        ...contract.operations.map((operation) =>
+          requestFor(document, operation, population.pools, credentials),
+        ),
+      );
+      for (const request of fc.sample(any, {
+        seed: seed + turn,
+        numRuns: Math.min(chunk, requests - sent),
+      })) {
         sent += 1;
         const got = await world.send(request, patienceMs);
         const operation = operationAt(contract.operations, request.method, request.target);
         if (got !== undefined) {
           statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
-          if (operation !== undefined) seen.set(operation.operationId, (seen.get(operation.operationId) ?? new Set()).add(got.status));
+          if (operation !== undefined)
+            seen.set(
+              operation.operationId,
+              (seen.get(operation.operationId) ?? new Set()).add(got.status),
+            );
           watch?.(request, got);
-          for (const [, cursor] of got.body.toString().matchAll(/"next_page_id":"([^"]+)"/g)) population.remember(cursor ?? '');
+          for (const [, cursor] of got.body.toString().matchAll(/"next_page_id":"([^"]+)"/g))
+            population.remember(cursor ?? '');
         }
         const fault = faultOf(contract, request, got);
         if (fault === undefined) continue;
@@ -71,7 +94,14 @@ export async function fuzz(world: TwoOwners, { requests, seed, watch }: FuzzOpti
         );
       }
     }
-    return { requests: sent, seconds: (performance.now() - began) / 1000, failures, statuses, seen, world };
+    return {
+      requests: sent,
+      seconds: (performance.now() - began) / 1000,
+      failures,
+      statuses,
+      seen,
+      world,
+    };
   } finally {
     await population.close();
   }
@@ -83,7 +113,10 @@ function faultOf(contract: Contract, request: Sent, got: Got | undefined): strin
   // It has no body by definition.
   if (method === 'OPTIONS' && got.status === 204) return undefined;
   // Before anything knows which operation it was for; the document says so in its description.
-  if (got.status === 431) return headBytesOf(request) > maxHeadBytes ? undefined : 'a head that is not too large is refused as such';
+  if (got.status === 431)
+    return headBytesOf(request) > maxHeadBytes
+      ? undefined
+      : 'a head that is not too large is refused as such';
   const operation = operationAt(contract.operations, method, target);
   if (got.status >= 500) return `answered by ${got.status}`;
   if (
@@ -98,13 +131,24 @@ function faultOf(contract: Contract, request: Sent, got: Got | undefined): strin
 }
 
 const headBytesOf = ({ target, headers = {} }: Sent): number =>
-  target.length + Object.entries(headers).reduce((total, [name, value]) => total + name.length + String(value).length + 4, 0);
+  target.length +
+  Object.entries(headers).reduce(
+    (total, [name, value]) => total + name.length + String(value).length + 4,
+    0,
+  );
 
-function isAllowed(contract: Contract, operation: Parameters<Contract['allowsBody']>[0], body: Buffer): boolean {
+function isAllowed(
+  contract: Contract,
+  operation: Parameters<Contract['allowsBody']>[0],
+  body: Buffer,
+): boolean {
   // No body at all, where none is needed.
   if (body.length === 0) return true;
   try {
-    return contract.allowsBody(operation, JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)));
+    return contract.allowsBody(
+      operation,
+      JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)),
+    );
   } catch {
     return false;
   }
@@ -112,19 +156,42 @@ function isAllowed(contract: Contract, operation: Parameters<Contract['allowsBod
 
 async function credentialsIn(world: TwoOwners): Promise<Credentials> {
   const { client } = world;
-  const admin = await issueKey({ client, namespace, owner: 'root', role: 'admin', description: "root's key" });
-  const expired = await issueKey({ client, namespace, owner: 'alice', expiresAt: '2020-01-01T00:00:00Z', description: "alice's key" });
+  const admin = await issueKey({
+    client,
+    namespace,
+    owner: 'root',
+    role: 'admin',
+    description: "root's key",
+  });
+  const expired = await issueKey({
+    client,
+    namespace,
+    owner: 'alice',
+    expiresAt: '2020-01-01T00:00:00Z',
+    description: "alice's key",
+  });
   await world.seen(world.caches.apiKeys, expired.resource);
   const sessions = world.caches.sandboxes.store.list().slice(0, 2);
   const sessionKeys = await Promise.all(
     sessions.map(async ({ metadata }) =>
-      world.sandboxKeys.sessionKey((await client.get(sandboxes, namespace, metadata.name)).metadata.uid),
+      world.sandboxKeys.sessionKey(
+        (await client.get(sandboxes, namespace, metadata.name)).metadata.uid,
+      ),
     ),
   );
-  return { valid: [world.keys.alice, world.keys.alice, world.keys.bob, admin.key], others: [expired.key, generateKey(), ...sessionKeys] };
+  return {
+    valid: [world.keys.alice, world.keys.alice, world.keys.bob, admin.key],
+    others: [expired.key, generateKey(), ...sessionKeys],
+  };
 }
 
-const event = { id: 'e1', kind: 'MessageEvent', source: 'user', timestamp: '2026-01-01T00:00:00.000001', extra: [1] };
+const event = {
+  id: 'e1',
+  kind: 'MessageEvent',
+  source: 'user',
+  timestamp: '2026-01-01T00:00:00.000001',
+  extra: [1],
+};
 
 const answerAsAgent: TwoOwners['agent']['answer'] = (request, response) => {
   const isCount = request.url?.split('?')[0]?.endsWith('/count') === true;

@@ -68,12 +68,30 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }), weight: 1 },
 );
 
-const nested = (depth: number): unknown => JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`) as unknown;
+const nested = (depth: number): unknown =>
+  JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`) as unknown;
 
 /** JSON where something else is expected. */
 export const hostileJson: fc.Arbitrary<unknown> = fc.oneof(
   hostileText,
-  fc.constantFrom<unknown>(null, true, false, 0, -0, -1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308, [], {}, [[]], [null], { '': '' }),
+  fc.constantFrom<unknown>(
+    null,
+    true,
+    false,
+    0,
+    -0,
+    -1,
+    1.5,
+    2 ** 31,
+    2 ** 53,
+    -(2 ** 63),
+    1e308,
+    [],
+    {},
+    [[]],
+    [null],
+    { '': '' },
+  ),
   fc.constantFrom<unknown>(
     nested(200),
     Array.from({ length: 300 }, () => 'x'),
@@ -88,18 +106,44 @@ const raw = (text: string) => Buffer.from(text);
 export const hostileBody: fc.Arbitrary<Buffer> = fc.oneof(
   fc
     .constantFrom(
-      ...['', ' ', 'null', 'true', '"text"', '17', '[]', '{', '{"a":1', '{"a":1}}', "{'a':1}", '{"a":NaN}', '{"a":1e999}', '\ufeff{}'],
-      ...['{"initial_message":null,"initial_message":{}}', '{"__proto__":{"owner":"bob"}}', '{"title":"\\ud800"}', '{"constructor":{}}'],
+      ...[
+        '',
+        ' ',
+        'null',
+        'true',
+        '"text"',
+        '17',
+        '[]',
+        '{',
+        '{"a":1',
+        '{"a":1}}',
+        "{'a':1}",
+        '{"a":NaN}',
+        '{"a":1e999}',
+        '\ufeff{}',
+      ],
+      ...[
+        '{"initial_message":null,"initial_message":{}}',
+        '{"__proto__":{"owner":"bob"}}',
+        '{"title":"\\ud800"}',
+        '{"constructor":{}}',
+      ],
       `${'{"a":'.repeat(5000)}1${'}'.repeat(5000)}`,
       `[${'0,'.repeat(20_000)}0]`,
       JSON.stringify({ title: 'z'.repeat(1_100_000) }),
     )
     .map(raw),
-  fc.constantFrom(Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]), Buffer.from('{}', 'utf16le'), Buffer.from([0x1f, 0x8b])),
+  fc.constantFrom(
+    Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
+    Buffer.from('{}', 'utf16le'),
+    Buffer.from([0x1f, 0x8b]),
+  ),
   fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
 );
 
-export const hostileHeaders: fc.Arbitrary<Readonly<Record<string, string>>> = fc.constantFrom<Readonly<Record<string, string>>>(
+export const hostileHeaders: fc.Arbitrary<Readonly<Record<string, string>>> = fc.constantFrom<
+  Readonly<Record<string, string>>
+>(
   {},
   { 'content-type': 'text/plain' },
   { 'content-type': 'application/json; charset=utf-16' },

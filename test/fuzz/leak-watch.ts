@@ -5,10 +5,15 @@ import { leaksIn, withoutFields, type Secrets } from '../support/leaks.ts';
 /** Of a key that is made for a sandbox, in base64. */
 const keyLength = 43;
 
-/** Looks for secrets in every answer, and in the end in everything else that came of the requests. */
+/**
+ * Looks for secrets in every answer, and in the end in everything else that came of the requests.
+ */
 export class LeakWatch {
   readonly leaks: string[] = [];
-  /** Fields in which a secret has been shown to whom it belongs: else the search would prove nothing. */
+  /**
+   * Fields in which a secret has been shown to whom it belongs: else the search would prove
+   * nothing.
+   */
   readonly shown = new Set<string>();
   readonly #world: TwoOwners;
   readonly #issued: Record<string, string> = {};
@@ -19,7 +24,8 @@ export class LeakWatch {
   constructor(world: TwoOwners) {
     this.#world = world;
     this.#remove = world.caches.sandboxes.addHandler({
-      added: ({ metadata }) => world.derivedKeys(metadata.uid).forEach((key) => this.#derived.add(key)),
+      added: ({ metadata }) =>
+        world.derivedKeys(metadata.uid).forEach((key) => this.#derived.add(key)),
     });
   }
 
@@ -30,10 +36,17 @@ export class LeakWatch {
       this.#issued[`key ${Object.keys(this.#issued).length}`] = issued;
       this.shown.add('key');
     }
-    if ([...text.matchAll(/"session_api_key":"([^"]+)"/g)].some(([, key = '']) => this.#derived.has(key)))
+    if (
+      [...text.matchAll(/"session_api_key":"([^"]+)"/g)].some(([, key = '']) =>
+        this.#derived.has(key),
+      )
+    )
       this.shown.add('session_api_key');
     const seen = `${JSON.stringify(headers)}${withoutFields(text, 'session_api_key', 'key')}`;
-    this.#look(`the answer to ${method} ${target.slice(0, 200)}`, seen, { ...this.#world.secrets, ...this.#world.internals });
+    this.#look(`the answer to ${method} ${target.slice(0, 200)}`, seen, {
+      ...this.#world.secrets,
+      ...this.#world.internals,
+    });
   };
 
   /** The log, the metrics and the resources. */
@@ -41,18 +54,27 @@ export class LeakWatch {
     this.#remove();
     const { log, metrics, secrets, internals } = this.#world;
     for (const line of log.lines) {
-      this.#look(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), { ...secrets, ...this.#issued });
+      this.#look(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), {
+        ...secrets,
+        ...this.#issued,
+      });
     }
-    this.#look('the metrics', await metrics.registry.metrics(), { ...secrets, ...internals, ...this.#issued });
+    this.#look('the metrics', await metrics.registry.metrics(), {
+      ...secrets,
+      ...internals,
+      ...this.#issued,
+    });
     for (const object of await this.#world.cluster())
       this.#look(`the ${object.kind} ${object.metadata.name}`, JSON.stringify(object), secrets);
   }
 
   #look(where: string, text: string, secrets: Secrets): void {
-    for (const secret of leaksIn(text, secrets)) this.leaks.push(`the ${secret} stands in ${where}`);
+    for (const secret of leaksIn(text, secrets))
+      this.leaks.push(`the ${secret} stands in ${where}`);
     for (const [token] of text.matchAll(/[\w-]{43,}/g)) {
       for (let start = 0; start + keyLength <= token.length; start++) {
-        if (this.#derived.has(token.slice(start, start + keyLength))) this.leaks.push(`a sandbox's key stands in ${where}`);
+        if (this.#derived.has(token.slice(start, start + keyLength)))
+          this.leaks.push(`a sandbox's key stands in ${where}`);
       }
     }
   }

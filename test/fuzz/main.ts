@@ -12,11 +12,19 @@ process.on('warning', ({ message }) => warnings.add(message));
 const world = await TwoOwners.start();
 try {
   const leaks = new LeakWatch(world);
-  const { failures: faults, statuses, seen, seconds, requests: sent } = await fuzz(world, { requests, seed, watch: leaks.watch });
+  const {
+    failures: faults,
+    statuses,
+    seen,
+    seconds,
+    requests: sent,
+  } = await fuzz(world, { requests, seed, watch: leaks.watch });
   await leaks.finish();
   const failures = [...faults, ...leaks.leaks, ...warnings];
   for (const failure of failures) process.stdout.write(`\n${failure}\n`);
-  const byStatus = [...statuses].sort(([left], [right]) => left - right).map(([status, count]) => `${status}: ${count}`);
+  const byStatus = [...statuses]
+    .sort(([left], [right]) => left - right)
+    .map(([status, count]) => `${status}: ${count}`);
   process.stdout.write(
     `\n${sent} requests to ${seen.size} operations in ${seconds.toFixed(0)} s, ${failures.length} failures\n${byStatus.join(', ')}\n`,
   );

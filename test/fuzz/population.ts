@@ -6,12 +6,27 @@ import { conversations, isStartOver, startStatusOf } from '../../src/resources/c
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
-import { failed, namespace, owners, ready, type Owner, type TwoOwners } from '../support/gateway/two-owners.ts';
+import {
+  failed,
+  namespace,
+  owners,
+  ready,
+  type Owner,
+  type TwoOwners,
+} from '../support/gateway/two-owners.ts';
 import type { Pools } from './values.ts';
 
 const time = '2026-01-01T00:00:00Z';
 const broken = {
-  conditions: [{ type: 'Failed', status: 'True' as const, reason: 'CrashLoop', message: 'It crashed.', lastTransitionTime: time }],
+  conditions: [
+    {
+      type: 'Failed',
+      status: 'True' as const,
+      reason: 'CrashLoop',
+      message: 'It crashed.',
+      lastTransitionTime: time,
+    },
+  ],
 };
 const starting = { conditions: [] };
 const nobodys = ['no such thing', 'never'].map(uuidOf);
@@ -19,17 +34,27 @@ const nobodys = ['no such thing', 'never'].map(uuidOf);
 const remembered = 12;
 
 /** A conversation, with or without a sandbox, in one of the states that there are. */
-const states: Readonly<Record<string, (world: TwoOwners, owner: Owner, id: string) => Promise<void>>> = {
+const states: Readonly<
+  Record<string, (world: TwoOwners, owner: Owner, id: string) => Promise<void>>
+> = {
   running: (world, owner, id) => world.addPair(owner, id),
   running2: (world, owner, id) => world.addPair(owner, id),
   paused: (world, owner, id) => world.addPair(owner, id, world.running, 0),
   starting: (world, owner, id) => world.addPair(owner, id, starting),
   failed: (world, owner, id) => world.addPair(owner, id, broken),
-  missing: (world, owner, id) => world.addConversation(owner, id, { ...ready, sandboxName: `sbx-${id}`, sandboxStatus: 'MISSING' }),
+  missing: (world, owner, id) =>
+    world.addConversation(owner, id, {
+      ...ready,
+      sandboxName: `sbx-${id}`,
+      sandboxStatus: 'MISSING',
+    }),
   refused: (world, owner, id) => world.addConversation(owner, id, failed),
 };
 
-/** Puts resources in every state there, replaces what requests have deleted, and does what an operator would have to do for answers to come. */
+/**
+ * Puts resources in every state there, replaces what requests have deleted, and does what an
+ * operator would have to do for answers to come.
+ */
 export class Population {
   readonly #world: TwoOwners;
   readonly #ids = new Map<string, string>();
@@ -69,7 +94,8 @@ export class Population {
         this.#ids.set(slot, fresh);
       }
       const key = this.#keys.get(owner);
-      if (key === undefined || !isThere(caches.apiKeys, key)) this.#keys.set(owner, (await this.#world.addKey(owner, 'Spare')).name);
+      if (key === undefined || !isThere(caches.apiKeys, key))
+        this.#keys.set(owner, (await this.#world.addKey(owner, 'Spare')).name);
     }
     await this.#dropKeys();
   }
@@ -80,9 +106,18 @@ export class Population {
   }
 
   get pools(): Pools {
-    const running = [...this.#ids].flatMap(([slot, id]) => (slot.includes('running') ? Array.from({ length: 8 }, () => id) : []));
-    const conversation = [...running, ...this.#ids.values(), ...this.#past.slice(-remembered), ...nobodys];
-    const dashed = conversation.slice(0, 2).map((id) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-').toUpperCase());
+    const running = [...this.#ids].flatMap(([slot, id]) =>
+      slot.includes('running') ? Array.from({ length: 8 }, () => id) : [],
+    );
+    const conversation = [
+      ...running,
+      ...this.#ids.values(),
+      ...this.#past.slice(-remembered),
+      ...nobodys,
+    ];
+    const dashed = conversation
+      .slice(0, 2)
+      .map((id) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-').toUpperCase());
     return {
       conversation: [...conversation, ...dashed],
       startTask: [...conversation.map(startTaskIdOf), ...conversation.slice(0, 2)],
@@ -98,8 +133,12 @@ export class Population {
   async #dropKeys(): Promise<void> {
     const made = this.#world.caches.apiKeys.store
       .list()
-      .filter(({ metadata, spec }) => !(spec.description ?? '').endsWith("'s key") && !isKept(metadata.name, this.#keys));
-    for (const { metadata } of made.slice(40)) await ignoringGone(this.#world.client.delete(apiKeys, namespace, metadata.name));
+      .filter(
+        ({ metadata, spec }) =>
+          !(spec.description ?? '').endsWith("'s key") && !isKept(metadata.name, this.#keys),
+      );
+    for (const { metadata } of made.slice(40))
+      await ignoringGone(this.#world.client.delete(apiKeys, namespace, metadata.name));
   }
 
   /** Starts end, and messages are told. */
@@ -112,20 +151,26 @@ export class Population {
       ...(isStartOver(startStatusOf(conversation)) || conversation.status !== undefined
         ? {}
         : { start: { status: 'READY' as const, transitions } }),
-      ...(last > (conversation.status?.messages?.lastDelivered ?? 0) ? { messages: { lastDelivered: last } } : {}),
+      ...(last > (conversation.status?.messages?.lastDelivered ?? 0)
+        ? { messages: { lastDelivered: last } }
+        : {}),
     };
     if (Object.keys(status).length === 0) return;
     const { client } = this.#world;
-    const work = ignoringGone(client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' })).finally(() =>
-      this.#work.delete(work),
-    );
+    const work = ignoringGone(
+      client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' }),
+    ).finally(() => this.#work.delete(work));
     this.#work.add(work);
   }
 }
 
-const isKept = (name: string, kept: ReadonlyMap<Owner, string>): boolean => [...kept.values()].includes(name);
+const isKept = (name: string, kept: ReadonlyMap<Owner, string>): boolean =>
+  [...kept.values()].includes(name);
 
-const isThere = <S extends KubeObject, T extends KubeObject>({ store }: Reflector<S, T>, name: string): boolean => {
+const isThere = <S extends KubeObject, T extends KubeObject>(
+  { store }: Reflector<S, T>,
+  name: string,
+): boolean => {
   const found = store.get(namespace, name);
   return found !== undefined && found.metadata.deletionTimestamp === undefined;
 };

@@ -24,7 +24,8 @@ const wrongPaths = [
 ];
 
 /** By which pool a path parameter `{id}` is filled. */
-const poolOfPath = (path: string): keyof Pools => (path.includes('sandbox') ? 'sandbox' : path.includes('/keys') ? 'key' : 'conversation');
+const poolOfPath = (path: string): keyof Pools =>
+  path.includes('sandbox') ? 'sandbox' : path.includes('/keys') ? 'key' : 'conversation';
 
 const isSendable = (text: string): boolean => /^[\t\x20-\x7e\x80-\xff]*$/.test(text);
 
@@ -35,10 +36,16 @@ const rarely = <T>(oneIn: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | 
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());
 
 /** How a value looks in a URL: as it should, or nearly as it is. */
-const inUrl = (text: string, isPlain: boolean): string => (isPlain ? text.replaceAll(/[^!$&-;=?-Z_a-z~%]/g, encoded) : encoded(text));
+const inUrl = (text: string, isPlain: boolean): string =>
+  isPlain ? text.replaceAll(/[^!$&-;=?-Z_a-z~%]/g, encoded) : encoded(text);
 
 /** One request for an operation of the document. */
-export function requestFor(document: OpenApi, operation: Operation, pools: Pools, credentials: Credentials): fc.Arbitrary<Sent> {
+export function requestFor(
+  document: OpenApi,
+  operation: Operation,
+  pools: Pools,
+  credentials: Credentials,
+): fc.Arbitrary<Sent> {
   const values = new Values(document, pools);
   return fc
     .record({
@@ -47,7 +54,10 @@ export function requestFor(document: OpenApi, operation: Operation, pools: Pools
       key: keyHeaders(credentials),
       further: fc.oneof({ arbitrary: fc.constant({}), weight: 3 }, hostileHeaders),
       declared: headersOf(operation, values),
-      method: fc.oneof({ arbitrary: fc.constant(operation.method), weight: 60 }, fc.constantFrom(...methods)),
+      method: fc.oneof(
+        { arbitrary: fc.constant(operation.method), weight: 60 },
+        fc.constantFrom(...methods),
+      ),
       elsewhere: rarely(80, fc.constantFrom(...wrongPaths)),
     })
     .map(({ target, body, key, further, declared, method, elsewhere }) => ({
@@ -57,22 +67,37 @@ export function requestFor(document: OpenApi, operation: Operation, pools: Pools
       headers: {
         ...key,
         ...declared,
-        ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(body.length) }),
+        ...(body === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': String(body.length) }),
         ...further,
       },
     }));
 }
 
-function targetOf({ path, parameters }: Operation, values: Values, pools: Pools): fc.Arbitrary<string> {
+function targetOf(
+  { path, parameters }: Operation,
+  values: Values,
+  pools: Pools,
+): fc.Arbitrary<string> {
   const inPath = parameters.filter((parameter) => parameter.in === 'path');
   const segment = ({ name }: Parameter) =>
     fc.oneof(
-      { arbitrary: fc.constantFrom(...(name === 'id' ? pools[poolOfPath(path)] : ['TOKEN', 'x'])).map((id) => encoded(id)), weight: 6 },
-      fc.tuple(hostileText, fc.boolean()).map(([text, isPlain]) => inUrl(text, isPlain).replaceAll(/[?]/g, '%3F') || 'x'),
+      {
+        arbitrary: fc
+          .constantFrom(...(name === 'id' ? pools[poolOfPath(path)] : ['TOKEN', 'x']))
+          .map((id) => encoded(id)),
+        weight: 6,
+      },
+      fc
+        .tuple(hostileText, fc.boolean())
+        .map(([text, isPlain]) => inUrl(text, isPlain).replaceAll(/[?]/g, '%3F') || 'x'),
     );
   const segments = fc.tuple(...inPath.map(segment));
   const query = fc.tuple(
-    ...parameters.filter((parameter) => parameter.in === 'query').map((parameter) => queryOf(parameter, values, path, pools)),
+    ...parameters
+      .filter((parameter) => parameter.in === 'query')
+      .map((parameter) => queryOf(parameter, values, path, pools)),
   );
   const further = rarely(
     12,
@@ -80,27 +105,40 @@ function targetOf({ path, parameters }: Operation, values: Values, pools: Pools)
   );
   return fc.tuple(segments, query, further).map(([ids, parts, more]) => {
     let filled = path;
-    for (const [index, { name }] of inPath.entries()) filled = filled.replace(`{${name}}`, () => ids[index] ?? 'x');
+    for (const [index, { name }] of inPath.entries())
+      filled = filled.replace(`{${name}}`, () => ids[index] ?? 'x');
     const all = [...parts, more].filter((part) => part !== undefined && part !== '');
     return all.length === 0 ? filled : `${filled}?${all.join('&')}`;
   });
 }
 
-function queryOf({ name, required, schema }: Parameter, values: Values, path: string, pools: Pools): fc.Arbitrary<string> {
+function queryOf(
+  { name, required, schema }: Parameter,
+  values: Values,
+  path: string,
+  pools: Pools,
+): fc.Arbitrary<string> {
   const pair = (value: unknown, isPlain = false) =>
     `${name}=${inUrl(typeof value === 'string' ? value : JSON.stringify(value), isPlain).replaceAll('#', '%23')}`;
   const pool = path.includes('start-tasks') ? 'startTask' : poolOfPath(path);
   const good =
     schema['type'] === 'array'
       ? fc
-          .array(fc.constantFrom(...(path.includes('specs') ? pools.spec : pools[pool])), { minLength: 1, maxLength: 5 })
+          .array(fc.constantFrom(...(path.includes('specs') ? pools.spec : pools[pool])), {
+            minLength: 1,
+            maxLength: 5,
+          })
           .map((ids) => ids.map((id) => pair(id)).join('&'))
       : values.valid(schema, name).map((value) => pair(value));
   const odd = fc.oneof(
-    fc.tuple(values.near(schema, name), fc.boolean()).map(([value, isPlain]) => pair(value, isPlain)),
+    fc
+      .tuple(values.near(schema, name), fc.boolean())
+      .map(([value, isPlain]) => pair(value, isPlain)),
     fc.tuple(hostileText, fc.boolean()).map(([value, isPlain]) => pair(value, isPlain)),
     fc.constantFrom(name, `${name}=`, `${name}[]=1`, `${name}=1&${name}=2`),
-    fc.constantFrom(...pools.conversation).map((id) => Array.from({ length: 120 }, () => `${name}=${id}`).join('&')),
+    fc
+      .constantFrom(...pools.conversation)
+      .map((id) => Array.from({ length: 120 }, () => `${name}=${id}`).join('&')),
   );
   return fc.oneof(
     { arbitrary: good, weight: required ? 10 : 3 },
@@ -113,8 +151,10 @@ function queryOf({ name, required, schema }: Parameter, values: Values, path: st
 function bodyOf({ requestBody }: Operation, values: Values): fc.Arbitrary<Buffer | undefined> {
   const none = fc.constant(undefined);
   const schema: Schema | undefined = requestBody?.content['application/json']?.schema;
-  const json = (arbitrary: fc.Arbitrary<unknown>) => arbitrary.map((value) => Buffer.from(JSON.stringify(value)));
-  if (schema === undefined) return fc.oneof({ arbitrary: none, weight: 12 }, hostileBody, fc.constant(Buffer.from('{}')));
+  const json = (arbitrary: fc.Arbitrary<unknown>) =>
+    arbitrary.map((value) => Buffer.from(JSON.stringify(value)));
+  if (schema === undefined)
+    return fc.oneof({ arbitrary: none, weight: 12 }, hostileBody, fc.constant(Buffer.from('{}')));
   return fc.oneof(
     { arbitrary: json(values.valid(schema)), weight: 10 },
     { arbitrary: json(values.near(schema)), weight: 4 },
@@ -123,27 +163,54 @@ function bodyOf({ requestBody }: Operation, values: Values): fc.Arbitrary<Buffer
   );
 }
 
-const headersOf = ({ parameters }: Operation, values: Values): fc.Arbitrary<Record<string, string>> => {
+const headersOf = (
+  { parameters }: Operation,
+  values: Values,
+): fc.Arbitrary<Record<string, string>> => {
   const declared = parameters
     .filter((parameter) => parameter.in === 'header')
     .map(({ name, schema }) => {
       const value = fc.oneof({ arbitrary: values.valid(schema, name), weight: 4 }, hostileText);
-      return fc.option(value.map(String).filter(isSendable)).map((text): [string, string][] => (text === null ? [] : [[name, text]]));
+      return fc
+        .option(value.map(String).filter(isSendable))
+        .map((text): [string, string][] => (text === null ? [] : [[name, text]]));
     });
   return fc.tuple(...declared).map((pairs) => Object.fromEntries(pairs.flat()));
 };
 
 const keyHeaders = ({ valid, others }: Credentials): fc.Arbitrary<Record<string, string>> =>
   fc.oneof(
-    { arbitrary: fc.constantFrom(...valid).map((key) => ({ authorization: `Bearer ${key}` })), weight: 16 },
-    { arbitrary: fc.constantFrom(...valid).map((key) => ({ 'x-session-api-key': key })), weight: 2 },
-    { arbitrary: fc.constantFrom(...others).map((key) => ({ 'x-session-api-key': key })), weight: 1 },
-    { arbitrary: fc.tuple(fc.constantFrom(...valid), fc.constantFrom(...others)).map(both), weight: 1 },
-    { arbitrary: fc.constantFrom(...others, 'Bearer', '', 'x'.repeat(4000)).map((key) => ({ authorization: `Bearer ${key}` })), weight: 1 },
     {
-      arbitrary: hostileText.filter((text) => isSendable(text) && text.length < 6000).map((text) => ({ authorization: text })),
+      arbitrary: fc.constantFrom(...valid).map((key) => ({ authorization: `Bearer ${key}` })),
+      weight: 16,
+    },
+    {
+      arbitrary: fc.constantFrom(...valid).map((key) => ({ 'x-session-api-key': key })),
+      weight: 2,
+    },
+    {
+      arbitrary: fc.constantFrom(...others).map((key) => ({ 'x-session-api-key': key })),
+      weight: 1,
+    },
+    {
+      arbitrary: fc.tuple(fc.constantFrom(...valid), fc.constantFrom(...others)).map(both),
+      weight: 1,
+    },
+    {
+      arbitrary: fc
+        .constantFrom(...others, 'Bearer', '', 'x'.repeat(4000))
+        .map((key) => ({ authorization: `Bearer ${key}` })),
+      weight: 1,
+    },
+    {
+      arbitrary: hostileText
+        .filter((text) => isSendable(text) && text.length < 6000)
+        .map((text) => ({ authorization: text })),
       weight: 1,
     },
   );
 
-const both = ([key, other]: [string, string]) => ({ authorization: `Bearer ${key}`, 'x-session-api-key': other });
+const both = ([key, other]: [string, string]) => ({
+  authorization: `Bearer ${key}`,
+  'x-session-api-key': other,
+});

@@ -26,7 +26,13 @@ const poolOfName: Readonly<Record<string, keyof Pools>> = {
 };
 
 const repositories = ['acme/shop', 'group/sub/project', 'a/b', 'acme/none'];
-const times = ['2026-01-01T00:00:00Z', '2026-01-01', '2030-06-01T12:00:00+02:00', '2026-01-01T00:00:00.123456Z', '2020-01-01 00:00:00'];
+const times = [
+  '2026-01-01T00:00:00Z',
+  '2026-01-01',
+  '2030-06-01T12:00:00+02:00',
+  '2026-01-01T00:00:00.123456Z',
+  '2020-01-01 00:00:00',
+];
 
 /** Arbitraries for what a schema of the document describes. */
 export class Values {
@@ -43,17 +49,22 @@ export class Values {
     const pool = poolOfName[name];
     if (pool !== undefined) return this.#from(pool);
     const { $ref, enum: choices, anyOf, oneOf, type, const: only } = schema;
-    if (typeof $ref === 'string') return this.valid(this.#schemas[$ref.split('/').at(-1) ?? ''] ?? {}, name);
+    if (typeof $ref === 'string')
+      return this.valid(this.#schemas[$ref.split('/').at(-1) ?? ''] ?? {}, name);
     if ('const' in schema) return fc.constant(only);
     if (Array.isArray(choices)) return fc.constantFrom(...(choices as readonly unknown[]));
     const alternatives = anyOf ?? oneOf;
-    if (Array.isArray(alternatives)) return fc.oneof(...alternatives.map((one: Schema) => this.valid(one, name)));
+    if (Array.isArray(alternatives))
+      return fc.oneof(...alternatives.map((one: Schema) => this.valid(one, name)));
     switch (type) {
       case 'string':
         return this.#text(schema);
       case 'integer':
       case 'number':
-        return fc.integer({ min: Number(schema['minimum'] ?? -1000), max: Math.min(Number(schema['maximum'] ?? 1_000_000), 2 ** 31) });
+        return fc.integer({
+          min: Number(schema['minimum'] ?? -1000),
+          max: Math.min(Number(schema['maximum'] ?? 1_000_000), 2 ** 31),
+        });
       case 'boolean':
         return fc.boolean();
       case 'null':
@@ -72,7 +83,9 @@ export class Values {
 
   /** Something of the schema with one thing about it changed. */
   near(schema: Schema, name = ''): fc.Arbitrary<unknown> {
-    return fc.tuple(this.valid(schema, name), hostileJson, fc.nat()).map(([value, odd, where]) => broken(value, odd, where));
+    return fc
+      .tuple(this.valid(schema, name), hostileJson, fc.nat())
+      .map(([value, odd, where]) => broken(value, odd, where));
   }
 
   #from(pool: keyof Pools): fc.Arbitrary<string> {
@@ -93,7 +106,8 @@ export class Values {
     const min = Number(minLength ?? 0);
     const max = Number(maxLength ?? 1e6);
     const usual = fc.string({ unit: 'grapheme', minLength: min, maxLength: Math.min(max, 40) });
-    const longest = max <= 20_000 ? [fc.constant('m'.repeat(max)), fc.constant('👍'.repeat(max))] : [];
+    const longest =
+      max <= 20_000 ? [fc.constant('m'.repeat(max)), fc.constant('👍'.repeat(max))] : [];
     const odd = hostileText.filter(({ length }) => length >= min && length <= max);
     return fc.oneof({ arbitrary: usual, weight: 6 }, odd, ...longest);
   }
@@ -106,11 +120,17 @@ export class Values {
         ? field
         : fc.oneof({ arbitrary: fc.constant([]), weight: 7 }, { arbitrary: field, weight: 2 });
     });
-    const known = fc.tuple(...fields).map((pairs) => Object.fromEntries(pairs.flat()) as Record<string, unknown>);
+    const known = fc
+      .tuple(...fields)
+      .map((pairs) => Object.fromEntries(pairs.flat()) as Record<string, unknown>);
     if (typeof additionalProperties !== 'object' || additionalProperties === null) return known;
-    const further = fc.dictionary(fc.string({ unit: 'grapheme', maxLength: 70 }), this.valid(additionalProperties as Schema), {
-      maxKeys: 4,
-    });
+    const further = fc.dictionary(
+      fc.string({ unit: 'grapheme', maxLength: 70 }),
+      this.valid(additionalProperties as Schema),
+      {
+        maxKeys: 4,
+      },
+    );
     return fc.tuple(known, further).map(([left, right]) => ({ ...right, ...left }));
   }
 }
@@ -123,11 +143,17 @@ function broken(value: unknown, odd: unknown, where: number): unknown {
   const next = Math.floor(where / (keys.length + 1));
   if (Array.isArray(value)) {
     if (key === undefined) return [...(value as readonly unknown[]), odd];
-    return value.map((item: unknown, index) => (String(index) === key ? broken(item, odd, next) : item));
+    return value.map((item: unknown, index) =>
+      String(index) === key ? broken(item, odd, next) : item,
+    );
   }
   if (key === undefined) return { ...value, [`field${where % 7}`]: odd };
-  if (next % 4 === 0) return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
+  if (next % 4 === 0)
+    return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key));
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]: [string, unknown]) => [name, name === key ? broken(item, odd, next) : item]),
+    Object.entries(value).map(([name, item]: [string, unknown]) => [
+      name,
+      name === key ? broken(item, odd, next) : item,
+    ]),
   );
 }

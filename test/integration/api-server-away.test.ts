@@ -51,13 +51,19 @@ async function run(command: 'operator' | 'gateway') {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let log = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
   const exited = once(child, 'exit');
   stack.defer(async () => {
     if (child.exitCode === null && child.kill('SIGKILL')) await exited;
   });
   return {
-    lines: () => log.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : [])),
+    lines: () =>
+      log
+        .split('\n')
+        .flatMap((line) =>
+          line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : [],
+        ),
     ready: async () => (await fetch(`http://127.0.0.1:${readyPort}/ready`)).status,
     alive: async () => (await fetch(`http://127.0.0.1:${readyPort}/alive`)).status,
     stop: async () => {
@@ -78,7 +84,10 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     const { lines, ready, alive, stop } = await run(command);
     const why = await eventually(
       'it says why',
-      () => lines().find(({ level, message }) => level === 'warn' && message.startsWith('The first list')),
+      () =>
+        lines().find(
+          ({ level, message }) => level === 'warn' && message.startsWith('The first list'),
+        ),
       30_000,
     );
     expect(why.error?.message).toContain(`ECONNREFUSED 127.0.0.1:${port}`);
@@ -92,7 +101,8 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     const rights = await front();
     const message =
       'sandboxes.conversation-operator.dev is forbidden: User "system:serviceaccount:agents:x" cannot list resource "sandboxes" in API group "conversation-operator.dev" in the namespace "default"';
-    rights.refuse = ({ path }) => (path.includes('/sandboxes') ? { code: 403, reason: 'Forbidden', message } : undefined);
+    rights.refuse = ({ path }) =>
+      path.includes('/sandboxes') ? { code: 403, reason: 'Forbidden', message } : undefined;
     const { lines, ready, stop } = await run(command);
     const why = await eventually(
       'it says why',
@@ -119,7 +129,9 @@ it.each([
     let stderr = '';
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
     expect(((await once(child, 'exit')) as [unknown])[0]).toBe(1);
-    expect(stderr).toMatch(new RegExp(`^conversation-operator: .*ECONNREFUSED 127.0.0.1:${port}\n$`));
+    expect(stderr).toMatch(
+      new RegExp(`^conversation-operator: .*ECONNREFUSED 127.0.0.1:${port}\n$`),
+    );
   },
   60_000,
 );

@@ -10,7 +10,11 @@ const labels = { 'app.kubernetes.io/managed-by': 'conversation-operator' };
 const claim = (name: string, owner: string, more: object = {}) => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
-  metadata: { name, labels: { ...labels, ...more }, annotations: { 'conversation-operator.dev/owner': owner } },
+  metadata: {
+    name,
+    labels: { ...labels, ...more },
+    annotations: { 'conversation-operator.dev/owner': owner },
+  },
   spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '10Gi' } } },
 });
 const sandbox = (name: string) => ({
@@ -39,8 +43,17 @@ describe('conversation-operator claims', () => {
   afterAll(() => server.close());
 
   const run = (...args: readonly string[]) =>
-    execute(process.execPath, [program, 'claims', ...args, '--kubeconfig', server.kubeconfig, '--namespace', 'default']);
-  const left = async () => (await kubectl(server.kubeconfig, ['get', 'pvc', '-o', 'name'])).stdout.trim().split('\n');
+    execute(process.execPath, [
+      program,
+      'claims',
+      ...args,
+      '--kubeconfig',
+      server.kubeconfig,
+      '--namespace',
+      'default',
+    ]);
+  const left = async () =>
+    (await kubectl(server.kubeconfig, ['get', 'pvc', '-o', 'name'])).stdout.trim().split('\n');
   const columns = (text: string, ...numbers: readonly number[]) =>
     text
       .trim()
@@ -74,7 +87,9 @@ describe('conversation-operator claims', () => {
     await run('prune', 'kept', '--older-than', '0s', '--delete');
     expect(await left()).toHaveLength(4);
     await run('prune', 'kept', '--older-than', '0s', '--retained', '--delete');
-    expect(await left()).toEqual(['foreign', 'left', 'used'].map((name) => `persistentvolumeclaim/${name}`));
+    expect(await left()).toEqual(
+      ['foreign', 'left', 'used'].map((name) => `persistentvolumeclaim/${name}`),
+    );
   });
 
   it.each([

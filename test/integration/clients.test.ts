@@ -24,7 +24,11 @@ const secrets: Record<string, string | Buffer> = {};
 /** A repository on a git host, which here is a folder. */
 function makeRepository(): string {
   const git = (where: string, ...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=test', '-c', 'user.email=test@localhost', '-C', where, ...args], { stdio: 'pipe' });
+    execFileSync(
+      'git',
+      ['-c', 'user.name=test', '-c', 'user.email=test@localhost', '-C', where, ...args],
+      { stdio: 'pipe' },
+    );
   const tree = join(folder, 'tree');
   mkdirSync(tree);
   git(tree, 'init', '--quiet', '--initial-branch', 'main');
@@ -40,8 +44,13 @@ beforeAll(async () => {
   const credentials = join(folder, 'credentials');
   mkdirSync(credentials);
   secrets['git credential'] = `ghp_${randomBytes(16).toString('hex')}`;
-  writeFileSync(join(credentials, 'github'), `reader:${secrets['git credential']}\n`, { mode: 0o600 });
-  const git = { GIT_HOSTS: JSON.stringify({ github: makeRepository() }), GIT_CREDENTIALS_DIR: credentials };
+  writeFileSync(join(credentials, 'github'), `reader:${secrets['git credential']}\n`, {
+    mode: 0o600,
+  });
+  const git = {
+    GIT_HOSTS: JSON.stringify({ github: makeRepository() }),
+    GIT_CREDENTIALS_DIR: credentials,
+  };
   up = await Installation.start({ env: { ...git, LOG_LEVEL: 'debug' } });
   proxy = await recordingProxy(up.url);
   client = new CloudClient({ host: proxy.url, apiKey: up.key });
@@ -63,7 +72,12 @@ const ready = (taskId: string) =>
 const refused = { status: 404, response: { code: 'route-not-found' } };
 const notAllowed = { status: 405, response: { code: 'method-not-allowed' } };
 const none = 'none';
-const beyond: Readonly<Record<string, readonly [call: (client: CloudClient, id: string) => Promise<unknown>, expected: object]>> = {
+const beyond: Readonly<
+  Record<
+    string,
+    readonly [call: (client: CloudClient, id: string) => Promise<unknown>, expected: object]
+  >
+> = {
   getOrganizationMe: [(it) => it.getOrganizationMe(none), refused],
   saveSettings: [(it) => it.saveSettings({ app_preferences: { language: 'en' } }), notAllowed],
   getSettingsSchema: [(it) => it.getSettingsSchema(), refused],
@@ -90,12 +104,31 @@ const beyond: Readonly<Record<string, readonly [call: (client: CloudClient, id: 
   listAutomationRuns: [(it) => it.listAutomationRuns(none), refused],
   downloadAutomationTarball: [(it) => it.downloadAutomationTarball(none), refused],
   getAutomationHealth: [(it) => it.getAutomationHealth(), refused],
-  startDeviceFlow: [(it) => it.startDeviceFlow(), { message: 'Failed to start device flow: Server returned 404' }],
-  pollForToken: [(it) => it.pollForToken(none, { timeoutMs: 200, interval: 0.05 } as never), { name: 'DeviceFlowError' }],
+  startDeviceFlow: [
+    (it) => it.startDeviceFlow(),
+    { message: 'Failed to start device flow: Server returned 404' },
+  ],
+  pollForToken: [
+    (it) => it.pollForToken(none, { timeoutMs: 200, interval: 0.05 } as never),
+    { name: 'DeviceFlowError' },
+  ],
 };
 const told = [
-  ...['createConversation', 'getConversationStartTask', 'getConversations', 'searchConversations', 'getSandboxes', 'pauseSandbox'],
-  ...['resumeSandbox', 'updateConversationPublicFlag', 'deleteConversation', 'getCurrentApiKey', 'getSettings'],
+  ...[
+    'createConversation',
+    'getConversationStartTask',
+    'getConversations',
+    'searchConversations',
+    'getSandboxes',
+    'pauseSandbox',
+  ],
+  ...[
+    'resumeSandbox',
+    'updateConversationPublicFlag',
+    'deleteConversation',
+    'getCurrentApiKey',
+    'getSettings',
+  ],
   ...[
     'getSettingsWithDerivedFields',
     'listSkills',
@@ -104,7 +137,14 @@ const told = [
     ...['getOrganizations', 'listProfiles', 'getInstallations', 'searchModels', 'searchProviders'],
   ],
 ];
-const plumbing = ['constructor', 'request', 'requestDirect', 'requestThroughProxy', 'buildUpstreamAuthHeaders', 'profileBasePath'];
+const plumbing = [
+  'constructor',
+  'request',
+  'requestDirect',
+  'requestThroughProxy',
+  'buildUpstreamAuthHeaders',
+  'profileBasePath',
+];
 
 describe("the official client's CloudClient, against the built program", () => {
   let id: string;
@@ -113,27 +153,46 @@ describe("the official client's CloudClient, against the built program", () => {
   const reaches = (values: object) =>
     eventually(JSON.stringify(values), async () => {
       const now = await record();
-      return Object.entries(values).every(([name, value]) => Reflect.get(now ?? {}, name) === value);
+      return Object.entries(values).every(
+        ([name, value]) => Reflect.get(now ?? {}, name) === value,
+      );
     });
 
   it('has no method that is not spoken of here', () => {
-    expect(Object.getOwnPropertyNames(CloudClient.prototype).sort()).toEqual([...plumbing, ...told, ...Object.keys(beyond)].sort());
+    expect(Object.getOwnPropertyNames(CloudClient.prototype).sort()).toEqual(
+      [...plumbing, ...told, ...Object.keys(beyond)].sort(),
+    );
   });
 
   it('learns whose key it has, and what there is', async () => {
     expect(await client.getCurrentApiKey()).toMatchObject({ user_id: 'local' });
     expect(await client.getSettings()).toMatchObject({ provider_tokens_set: { github: null } });
-    expect(await client.getSettingsWithDerivedFields()).toMatchObject({ llm_api_key_set: true, provider_tokens_set: { github: null } });
+    expect(await client.getSettingsWithDerivedFields()).toMatchObject({
+      llm_api_key_set: true,
+      provider_tokens_set: { github: null },
+    });
     expect(await client.listSkills()).toEqual([]);
     expect(await client.getOrganizations()).toEqual({ items: [], currentOrgId: null });
     expect(await client.listProfiles()).toEqual({ profiles: [], active_profile: null });
-    for (const empty of [client.getInstallations({ provider: 'github' }), client.searchModels({}), client.searchProviders({})]) {
+    for (const empty of [
+      client.getInstallations({ provider: 'github' }),
+      client.searchModels({}),
+      client.searchProviders({}),
+    ]) {
       expect(await empty).toEqual({ items: [], next_page_id: null });
     }
-    expect(await client.searchRepositories({ provider: 'github', query: 'acme/shop' })).toMatchObject({
+    expect(
+      await client.searchRepositories({ provider: 'github', query: 'acme/shop' }),
+    ).toMatchObject({
       items: [{ full_name: 'acme/shop' }],
     });
-    expect(await client.getRepositoryBranches({ provider: 'github', repository: 'acme/shop', query: 'main' })).toMatchObject({
+    expect(
+      await client.getRepositoryBranches({
+        provider: 'github',
+        repository: 'acme/shop',
+        query: 'main',
+      }),
+    ).toMatchObject({
       items: [{ name: 'main' }],
     });
     expect(await client.searchConversations()).toEqual({ items: [], next_page_id: null });
@@ -141,7 +200,10 @@ describe("the official client's CloudClient, against the built program", () => {
 
   it('starts a conversation on a repository, polls, and lists it', async () => {
     const task = await client.createConversation({
-      initial_message: { role: 'user', content: [{ type: 'text', text: `${said}\n\`\`\`sh\ncat README.md >kept.txt\n\`\`\`` }] },
+      initial_message: {
+        role: 'user',
+        content: [{ type: 'text', text: `${said}\n\`\`\`sh\ncat README.md >kept.txt\n\`\`\`` }],
+      },
       selected_repository: 'acme/shop',
       selected_branch: 'main',
       git_provider: 'github',
@@ -156,14 +218,24 @@ describe("the official client's CloudClient, against the built program", () => {
   }, 60_000);
 
   it('reads what has happened, from the service and from the agent behind it', async () => {
-    const events = await client.get<{ items: readonly { kind: string }[] }>(`/api/v1/conversation/${id}/events/search?limit=100`);
+    const events = await client.get<{ items: readonly { kind: string }[] }>(
+      `/api/v1/conversation/${id}/events/search?limit=100`,
+    );
     expect(events.items.map(({ kind }) => kind)).toContain('MessageEvent');
     const [found] = await client.getSandboxes([sandbox]);
-    const { conversation_url: url, session_api_key: key } = (await record()) as { conversation_url?: string; session_api_key?: string };
+    const { conversation_url: url, session_api_key: key } = (await record()) as {
+      conversation_url?: string;
+      session_api_key?: string;
+    };
     expect(found).toMatchObject({ id: sandbox, status: 'RUNNING', session_api_key: key });
     const answer = await fetch(url ?? '', { headers: { 'X-Session-API-Key': key ?? '' } });
-    expect([answer.status, await answer.json()]).toMatchObject([200, { execution_status: 'finished' }]);
-    expect((await fetch(url ?? '', { headers: { Authorization: `Bearer ${up.key}` } })).status).toBe(401);
+    expect([answer.status, await answer.json()]).toMatchObject([
+      200,
+      { execution_status: 'finished' },
+    ]);
+    expect(
+      (await fetch(url ?? '', { headers: { Authorization: `Bearer ${up.key}` } })).status,
+    ).toBe(401);
     secrets['session key'] = key ?? '';
   });
 
@@ -172,30 +244,55 @@ describe("the official client's CloudClient, against the built program", () => {
     await reaches({ sandbox_status: 'PAUSED', session_api_key: null, conversation_url: null });
     await client.resumeSandbox(sandbox);
     await reaches({ sandbox_status: 'RUNNING' });
-    const { stdout: volume } = await kubectl(up.kubeconfig, ['get', 'pvc', sandbox, '-o', 'jsonpath={.metadata.uid}']);
-    expect(readFileSync(join(up.dataDir, 'node', 'volumes', volume, 'project', 'kept.txt'), 'utf8')).toBe('The shop.\n');
+    const { stdout: volume } = await kubectl(up.kubeconfig, [
+      'get',
+      'pvc',
+      sandbox,
+      '-o',
+      'jsonpath={.metadata.uid}',
+    ]);
+    expect(
+      readFileSync(join(up.dataDir, 'node', 'volumes', volume, 'project', 'kept.txt'), 'utf8'),
+    ).toBe('The shop.\n');
   }, 60_000);
 
   it('renames it and shares it', async () => {
-    expect(await client.patch(`/api/v1/app-conversations/${id}`, { title: 'Renamed' })).toMatchObject({ id, title: 'Renamed' });
-    expect(await client.updateConversationPublicFlag(id, true)).toMatchObject({ id, title: 'Renamed', public: true });
+    expect(
+      await client.patch(`/api/v1/app-conversations/${id}`, { title: 'Renamed' }),
+    ).toMatchObject({ id, title: 'Renamed' });
+    expect(await client.updateConversationPublicFlag(id, true)).toMatchObject({
+      id,
+      title: 'Renamed',
+      public: true,
+    });
     expect(await record()).toMatchObject({ title: 'Renamed', public: true });
   });
 
-  it.each(Object.entries(beyond))('is told plainly that there is no such thing here: %s', async (_method, [call, expected]) => {
-    await expect(call(client, id)).rejects.toMatchObject(expected);
-  });
+  it.each(Object.entries(beyond))(
+    'is told plainly that there is no such thing here: %s',
+    async (_method, [call, expected]) => {
+      await expect(call(client, id)).rejects.toMatchObject(expected);
+    },
+  );
 
   it('is told why it may not', async () => {
-    await expect(new CloudClient({ host: proxy.url, apiKey: 'wrong' }).searchConversations()).rejects.toMatchObject({ status: 401 });
-    await expect(client.pauseSandbox('none')).rejects.toMatchObject({ status: 404, response: { code: 'not-found' } });
+    await expect(
+      new CloudClient({ host: proxy.url, apiKey: 'wrong' }).searchConversations(),
+    ).rejects.toMatchObject({ status: 401 });
+    await expect(client.pauseSandbox('none')).rejects.toMatchObject({
+      status: 404,
+      response: { code: 'not-found' },
+    });
   });
 
   it('deletes it', async () => {
     await client.deleteConversation(id);
     expect(await client.getConversations([id])).toEqual([]);
     expect((await client.searchConversations()).items).toEqual([]);
-    await eventually('its sandbox to go', async () => (await client.getSandboxes([sandbox]))[0] === null);
+    await eventually(
+      'its sandbox to go',
+      async () => (await client.getSandboxes([sandbox]))[0] === null,
+    );
   });
 });
 
@@ -208,7 +305,11 @@ describe('scripts as in the public documentation, with our address and key', () 
   const id = expect.stringMatching(/^[0-9a-f]{32}$/) as string;
 
   it('start and poll with curl and jq, and stream', async () => {
-    expect((await script('bash', 'start-and-poll.sh')).map((line) => line.replaceAll(/[0-9a-f]{32}/g, 'ID'))).toEqual([
+    expect(
+      (await script('bash', 'start-and-poll.sh')).map((line) =>
+        line.replaceAll(/[0-9a-f]{32}/g, 'ID'),
+      ),
+    ).toEqual([
       'started ID: WORKING',
       'ready ID',
       'ended finished RUNNING acme/shop',
@@ -226,27 +327,40 @@ describe('scripts as in the public documentation, with our address and key', () 
   it('start by the deprecated interface with curl', async () => {
     const [line = ''] = await script('bash', 'legacy.sh');
     expect(line.split(' ')).toEqual(['ok', id]);
-    await eventually('a conversation', async () => (await client.getConversations([line.split(' ')[1] ?? ''])).length === 1);
+    await eventually(
+      'a conversation',
+      async () => (await client.getConversations([line.split(' ')[1] ?? ''])).length === 1,
+    );
   }, 60_000);
 });
 
 describe('what all of this leaves behind', () => {
   /** Once, when everything above has happened. */
   const collect = async () => {
-    const masterKey = Buffer.from(readFileSync(join(up.dataDir, 'master-key'), 'utf8').trim(), 'hex');
+    const masterKey = Buffer.from(
+      readFileSync(join(up.dataDir, 'master-key'), 'utf8').trim(),
+      'hex',
+    );
     const keys = new SandboxKeys([masterKey]);
     const k = async (...args: string[]) => (await kubectl(up.kubeconfig, args)).stdout;
     const list = JSON.parse(await k('get', 'sandboxes', '-o', 'json')) as {
       items: { metadata: { name: string; uid: string }; status: { podIP?: string } }[];
     };
     const config = readFileSync(up.kubeconfig, 'utf8');
-    Object.assign(secrets, { 'API key': up.key, 'master key': masterKey, 'API token': /token: (\S+)/.exec(config)?.[1] ?? '' });
+    Object.assign(secrets, {
+      'API key': up.key,
+      'master key': masterKey,
+      'API token': /token: (\S+)/.exec(config)?.[1] ?? '',
+    });
     for (const [index, { metadata, status }] of list.items.entries()) {
       secrets[`session key ${index}`] = keys.sessionKey(metadata.uid);
       secrets[`secret key ${index}`] = keys.secretKey(metadata.uid);
       internal[`pod IP ${index}`] = `${status.podIP ?? 'no address'}:8000`;
     }
-    Object.assign(internal, { 'API server': /server: (\S+)/.exec(config)?.[1] ?? '', 'data folder': up.dataDir });
+    Object.assign(internal, {
+      'API server': /server: (\S+)/.exec(config)?.[1] ?? '',
+      'data folder': up.dataDir,
+    });
     return k;
   };
   const internal: Record<string, string> = {};
@@ -262,7 +376,11 @@ describe('what all of this leaves behind', () => {
     const { exchanges } = proxy;
     const bodies = exchanges.map(({ body }) => body).join('\n');
     expect(leaksIn(bodies, secrets)).toContain('session key');
-    expect(leaksIn(await k('get', 'sandboxes', '-o', 'json'), { ip: (internal['pod IP 0'] ?? '').split(':')[0] ?? '' })).toEqual(['ip']);
+    expect(
+      leaksIn(await k('get', 'sandboxes', '-o', 'json'), {
+        ip: (internal['pod IP 0'] ?? '').split(':')[0] ?? '',
+      }),
+    ).toEqual(['ip']);
     expect(up.output).toContain('"level":"debug"');
     expect(up.output).toContain('"component":"audit"');
     expect(exchanges.length).toBeGreaterThan(50);
@@ -272,7 +390,9 @@ describe('what all of this leaves behind', () => {
     for (const { request, headers, body } of proxy.exchanges) {
       const seen = `${JSON.stringify(headers)}\n${withoutFields(body, 'session_api_key')}`;
       // An agent says itself in which folder it works; here that is one of this machine.
-      const secret = request.includes('/events/search') ? { ...all(), 'data folder': secrets['API key'] ?? '' } : all();
+      const secret = request.includes('/events/search')
+        ? { ...all(), 'data folder': secrets['API key'] ?? '' }
+        : all();
       expect([request, leaksIn(seen, secret)]).toEqual([request, []]);
     }
   });
@@ -280,7 +400,8 @@ describe('what all of this leaves behind', () => {
   it('is no secret in a log, nor what a message says', () => {
     const lines = up.output.split('\n').filter((line) => line.startsWith('{'));
     expect(lines.length).toBeGreaterThan(50);
-    for (const line of lines) expect([line, leaksIn(line, { ...secrets, message: said })]).toEqual([line, []]);
+    for (const line of lines)
+      expect([line, leaksIn(line, { ...secrets, message: said })]).toEqual([line, []]);
   });
 
   it('is no secret in a resource, an Event or a metric', async () => {
@@ -294,7 +415,9 @@ describe('what all of this leaves behind', () => {
     const metrics = await (await fetch(/metrics\s+(\S+)/.exec(up.output)?.[1] ?? '')).text();
     expect(metrics).toContain('http_requests');
     expect(leaksIn(metrics, all())).toEqual([]);
-    const { items } = JSON.parse(await k('get', 'events', '-o', 'json')) as { items: { reason: string }[] };
+    const { items } = JSON.parse(await k('get', 'events', '-o', 'json')) as {
+      items: { reason: string }[];
+    };
     // What a node says of a probe has the address, as a kubelet's word has.
     const events = items.filter(({ reason }) => reason !== 'Unhealthy');
     expect(events.length).toBeGreaterThan(5);

@@ -1,6 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,16 +57,29 @@ async function clone({ name = 'acme/shop', from = host.url, through }: Wish = {}
   if (through !== undefined) writeFileSync(join(cwd, ticketFile), 'ticket');
   const log = join(cwd, stepFolder('clone'), 'log.1');
   const gatewayUrl = through === undefined ? undefined : `${through}/${name}.git`;
-  const script = cloneScript({ repository: { name }, hosts: { forgejo: from }, gatewayUrl, maxMebibytes: 100 });
+  const script = cloneScript({
+    repository: { name },
+    hosts: { forgejo: from },
+    gatewayUrl,
+    maxMebibytes: 100,
+  });
   const child = spawn('/bin/sh', ['-c', `exec >${log} 2>&1\n${script}`], {
     cwd,
     env: { PATH: `${programs}:${process.env['PATH'] ?? ''}`, HOME: cwd },
     stdio: 'ignore',
   });
   const [code] = (await once(child, 'close')) as [number];
-  const slept = existsSync(join(cwd, 'slept')) ? readFileSync(join(cwd, 'slept'), 'utf8').trim().split('\n').map(Number) : [];
+  const slept = existsSync(join(cwd, 'slept'))
+    ? readFileSync(join(cwd, 'slept'), 'utf8').trim().split('\n').map(Number)
+    : [];
   const isThere = existsSync(join(cwd, 'project', 'README.md'));
-  return { code, slept, isThere, output: readFileSync(log, 'utf8'), left: readdirSync(join(cwd, '.agent')) };
+  return {
+    code,
+    slept,
+    isThere,
+    output: readFileSync(log, 'utf8'),
+    left: readdirSync(join(cwd, '.agent')),
+  };
 }
 
 /** So many requests for the repository go wrong; those before are answered. */
@@ -80,14 +101,18 @@ const failed = { code: PreparationExitCode.cloneFailed, isThere: false, left: ['
 const unavailable = (response: ServerResponse) => response.writeHead(503).end();
 /** In the middle of an answer: where it has not begun, curl asks again by itself. */
 const cut = (response: ServerResponse) =>
-  response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' }).write('00', () => response.destroy());
+  response
+    .writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' })
+    .write('00', () => response.destroy());
 
 describe('a clone', () => {
   it('is tried again while its host has too much to do, and says so', async () => {
     failing(host, 'acme/shop', { times: 3 }, unavailable);
     const { output, ...result } = await clone();
     expect(result).toEqual({ ...done, slept: [1, 2, 4] });
-    expect(output).toMatch(/returned error: 503\nTrying again in 1 s\.\n[^]*returned error: 503\nTrying again in 2 s\./);
+    expect(output).toMatch(
+      /returned error: 503\nTrying again in 1 s\.\n[^]*returned error: 503\nTrying again in 2 s\./,
+    );
   });
 
   it.each([
@@ -96,7 +121,11 @@ describe('a clone', () => {
     ['its objects come', 4],
   ])('is tried again when the connection breaks while %s', async (_sentence, after) => {
     failing(host, 'acme/shop', { after, times: 1 }, cut);
-    expect(await clone()).toMatchObject({ ...done, slept: [1], output: expect.stringContaining('Trying again in 1 s.') as string });
+    expect(await clone()).toMatchObject({
+      ...done,
+      slept: [1],
+      output: expect.stringContaining('Trying again in 1 s.') as string,
+    });
   });
 
   it('is given up in the end, with the words of the last attempt', async () => {
@@ -108,12 +137,18 @@ describe('a clone', () => {
 
   it('through a gateway that is being replaced is tried again through it, where the host shows nothing without a credential', async () => {
     failing(gateway, 'acme/secret', { times: 2 }, unavailable);
-    expect(await clone({ name: 'acme/secret', through: gateway.url })).toMatchObject({ ...done, slept: [1, 2] });
+    expect(await clone({ name: 'acme/secret', through: gateway.url })).toMatchObject({
+      ...done,
+      slept: [1, 2],
+    });
   });
 
   it('through a gateway that breaks off goes on through it', async () => {
     failing(gateway, 'acme/secret', { after: 3, times: 1 }, cut);
-    expect(await clone({ name: 'acme/secret', through: gateway.url })).toMatchObject({ ...done, slept: [1] });
+    expect(await clone({ name: 'acme/secret', through: gateway.url })).toMatchObject({
+      ...done,
+      slept: [1],
+    });
   });
 
   it('of what everybody may read does not wait for a gateway that is away', async () => {
@@ -129,7 +164,9 @@ describe('a clone', () => {
   });
 
   it('that is no repository is not tried again', async () => {
-    host.faults.set('acme/shop', (_request, response) => response.writeHead(200).end('<html>\n</html>\n'));
+    host.faults.set('acme/shop', (_request, response) =>
+      response.writeHead(200).end('<html>\n</html>\n'),
+    );
     expect(await clone()).toMatchObject({ ...failed, slept: [] });
   });
 });

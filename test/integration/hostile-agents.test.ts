@@ -1,4 +1,9 @@
-import { addHostileTemplates, goodStart, silentBehaviours, startSilentAgents } from '../support/hostile-agents.ts';
+import {
+  addHostileTemplates,
+  goodStart,
+  silentBehaviours,
+  startSilentAgents,
+} from '../support/hostile-agents.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 
@@ -21,9 +26,17 @@ it('sandboxes whose agents are hostile report so at their deadline, and other st
   const over = Promise.all(ids.map((id) => up.over(id, startDeadlineSeconds * 1000 + slackMs)));
   for (let count = 0; count < 5; count += 1) await goodStart(up);
   for (const task of await over) {
-    expect(task).toMatchObject({ status: 'ERROR', error: expect.stringMatching(/not ready within 20 s/) as string });
+    expect(task).toMatchObject({
+      status: 'ERROR',
+      error: expect.stringMatching(/not ready within 20 s/) as string,
+    });
   }
-  const codes = await kubectl(up.kubeconfig, ['get', 'conversations', '-o', 'jsonpath={..status.start.errorCode}']);
+  const codes = await kubectl(up.kubeconfig, [
+    'get',
+    'conversations',
+    '-o',
+    'jsonpath={..status.start.errorCode}',
+  ]);
   expect(codes.stdout.split(' ')).toEqual(silentBehaviours.map(() => 'StartDeadlineExceeded'));
 }, 180_000);
 

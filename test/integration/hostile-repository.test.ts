@@ -15,8 +15,13 @@ const stolen = join(folder, 'stolen');
 const steal = `touch '${stolen}'`;
 
 const setup = (script: string): Tree => ({ '.openhands/setup.sh': script });
-const invalidPath = { error: expect.stringMatching(/could not be cloned: [^]*invalid path/) as string };
-const setupFailed = (text: string) => ({ status: 'ERROR', error: expect.stringContaining(text) as string });
+const invalidPath = {
+  error: expect.stringMatching(/could not be cloned: [^]*invalid path/) as string,
+};
+const setupFailed = (text: string) => ({
+  status: 'ERROR',
+  error: expect.stringContaining(text) as string,
+});
 const ready = { status: 'READY', error: null };
 
 interface Case {
@@ -28,13 +33,21 @@ interface Case {
 /** By what they are. All of them are in one installation, at the same time. */
 const cases: Readonly<Record<string, Case>> = {
   'settings of git in the tree': {
-    tree: { '.git/config': `[core]\n\tfsmonitor = ${steal}\n\tsshCommand = ${steal}\n[url "ext::${steal}"]\n\tinsteadOf = http` },
+    tree: {
+      '.git/config': `[core]\n\tfsmonitor = ${steal}\n\tsshCommand = ${steal}\n[url "ext::${steal}"]\n\tinsteadOf = http`,
+    },
     expected: invalidPath,
   },
-  'a hook of git in the tree': { tree: { '.git/hooks/post-checkout': { run: `#!/bin/sh\n${steal}\n` } }, expected: invalidPath },
+  'a hook of git in the tree': {
+    tree: { '.git/hooks/post-checkout': { run: `#!/bin/sh\n${steal}\n` } },
+    expected: invalidPath,
+  },
   'a file .git in the tree': { tree: { '.git': 'gitdir: ../../..\n' }, expected: invalidPath },
   'a link .git in the tree': { tree: { '.git': { link: '../../..' } }, expected: invalidPath },
-  'a folder .GIT below the tree': { tree: { 'sub/.GIT/config': '[core]\n' }, expected: invalidPath },
+  'a folder .GIT below the tree': {
+    tree: { 'sub/.GIT/config': '[core]\n' },
+    expected: invalidPath,
+  },
   'a filter that would be run': {
     tree: {
       '.gitattributes': '* filter=steal diff=steal merge=steal\n',
@@ -65,30 +78,63 @@ const cases: Readonly<Record<string, Case>> = {
     },
     expected: ready,
   },
-  'links out of the tree': { tree: { etc: { link: '/etc' }, up: { link: '../../../..' } }, expected: ready },
+  'links out of the tree': {
+    tree: { etc: { link: '/etc' }, up: { link: '../../../..' } },
+    expected: ready,
+  },
   'a set-up script that is a link out of the tree': {
     tree: { '.openhands/setup.sh': { link: '/etc/hostname' } },
     expected: setupFailed('.openhands/setup.sh leads out of the repository'),
   },
-  'a set-up folder that is a link out of the tree': { tree: { '.openhands': { link: '/etc' } }, expected: ready },
+  'a set-up folder that is a link out of the tree': {
+    tree: { '.openhands': { link: '/etc' } },
+    expected: ready,
+  },
   'a git hook that is a link out of the tree': {
     tree: { '.openhands/pre-commit.sh': { link: '/etc/hostname' } },
     expected: setupFailed('.openhands/pre-commit.sh leads out of the repository'),
   },
-  'a set-up script that never ends': { tree: setup("trap '' TERM\nsleep 600\nsleep 600"), expected: setupFailed('did not end within 4 s') },
-  'a set-up script that forks away': { tree: setup('setsid sleep 600 & sleep 600'), expected: setupFailed('did not end within 4 s') },
-  'a set-up script that leaves something behind': { tree: setup('sleep 600 &\necho done'), expected: ready },
-  'a set-up script that waits for a terminal': { tree: setup('read -r a </dev/tty; read -r b'), expected: setupFailed('exit code 1') },
-  'a set-up script that kills what watches it': { tree: setup('kill -9 $PPID; sleep 600'), expected: setupFailed('exit code 137') },
-  'a set-up script that prints without end': { tree: setup('yes 0123456789'), expected: setupFailed('did not end within 4 s') },
+  'a set-up script that never ends': {
+    tree: setup("trap '' TERM\nsleep 600\nsleep 600"),
+    expected: setupFailed('did not end within 4 s'),
+  },
+  'a set-up script that forks away': {
+    tree: setup('setsid sleep 600 & sleep 600'),
+    expected: setupFailed('did not end within 4 s'),
+  },
+  'a set-up script that leaves something behind': {
+    tree: setup('sleep 600 &\necho done'),
+    expected: ready,
+  },
+  'a set-up script that waits for a terminal': {
+    tree: setup('read -r a </dev/tty; read -r b'),
+    expected: setupFailed('exit code 1'),
+  },
+  'a set-up script that kills what watches it': {
+    tree: setup('kill -9 $PPID; sleep 600'),
+    expected: setupFailed('exit code 137'),
+  },
+  'a set-up script that prints without end': {
+    tree: setup('yes 0123456789'),
+    expected: setupFailed('did not end within 4 s'),
+  },
   'a set-up script that prints what terminals obey': {
-    tree: setup(`printf '\\033]0;title\\007\\033[31mred\\033[0m [bold]x[/bold] \\342\\200\\256 token ghp_0123456789abcdef'; exit 3`),
+    tree: setup(
+      `printf '\\033]0;title\\007\\033[31mred\\033[0m [bold]x[/bold] \\342\\200\\256 token ghp_0123456789abcdef'; exit 3`,
+    ),
     expected: setupFailed('ended with exit code 3: red (bold)x(/bold)  token ghp_***'),
   },
-  'an empty one': { tree: {}, expected: { status: 'ERROR', error: expect.stringContaining('has no branch') as string }, branch: 'nope' },
+  'an empty one': {
+    tree: {},
+    expected: { status: 'ERROR', error: expect.stringContaining('has no branch') as string },
+    branch: 'nope',
+  },
   'one that is too large': {
     tree: { large: Buffer.alloc(30 * 1024 * 1024, 'abc') },
-    expected: { status: 'ERROR', error: expect.stringContaining('takes more than 20 MiB') as string },
+    expected: {
+      status: 'ERROR',
+      error: expect.stringContaining('takes more than 20 MiB') as string,
+    },
   },
 };
 const nameOf = (number: number): string => `hostile/case-${number}`;
@@ -103,21 +149,39 @@ beforeAll(async () => {
       'hostile/harmless': {},
       'hostile/unborn': { branches: [] },
       'hostile/hanging': {},
-      ...Object.fromEntries(entries.map(({ tree }, number) => [nameOf(number), { from: repositoryOf(folder, tree) }])),
+      ...Object.fromEntries(
+        entries.map(({ tree }, number) => [nameOf(number), { from: repositoryOf(folder, tree) }]),
+      ),
     },
     readers: { 'hostile/private': ['somebody:else'] },
   });
   host.faults.set('hostile/hanging', () => undefined);
   up = await Installation.start({
     env: {
-      ...{ GIT_HOSTS: JSON.stringify({ forgejo: host.url }), GIT_CHECK: 'false', CLONE_TIMEOUT_SECONDS: '30', SETUP_TIMEOUT_SECONDS: '4' },
+      ...{
+        GIT_HOSTS: JSON.stringify({ forgejo: host.url }),
+        GIT_CHECK: 'false',
+        CLONE_TIMEOUT_SECONDS: '30',
+        SETUP_TIMEOUT_SECONDS: '4',
+      },
       REPOSITORY_MAX_MIB: '20',
     },
   });
-  await kubectl(up.kubeconfig, ['patch', 'conversationquota', 'default', '--type', 'merge', '-p', '{"spec":{"limit":50}}']);
+  await kubectl(up.kubeconfig, [
+    'patch',
+    'conversationquota',
+    'default',
+    '--type',
+    'merge',
+    '-p',
+    '{"spec":{"limit":50}}',
+  ]);
   for (const [number, sentence] of Object.keys(cases).entries()) {
     const { branch } = cases[sentence] ?? {};
-    const request = { selected_repository: nameOf(number), ...(branch === undefined ? {} : { selected_branch: branch }) };
+    const request = {
+      selected_repository: nameOf(number),
+      ...(branch === undefined ? {} : { selected_branch: branch }),
+    };
     tasks.set(
       sentence,
       up.start('Hello.', request).then(({ id }) => up.over(id, 120_000)),
@@ -138,7 +202,8 @@ const volumeOf = async (sandbox: string | null) =>
     up.dataDir,
     'node',
     'volumes',
-    (await kubectl(up.kubeconfig, ['get', 'pvc', sandbox ?? '', '-o', 'jsonpath={.metadata.uid}'])).stdout,
+    (await kubectl(up.kubeconfig, ['get', 'pvc', sandbox ?? '', '-o', 'jsonpath={.metadata.uid}']))
+      .stdout,
   );
 
 describe('beside hostile repositories', () => {
@@ -162,7 +227,14 @@ describe('a repository with', () => {
       if (task?.status !== 'ERROR') return;
       // A failed start gives its volume back, with whatever a clone has left.
       await eventually('the volume to go', async () => {
-        const { stdout } = await kubectl(up.kubeconfig, ['get', 'pvc', task.sandbox_id ?? '', '--ignore-not-found', '-o', 'name']);
+        const { stdout } = await kubectl(up.kubeconfig, [
+          'get',
+          'pvc',
+          task.sandbox_id ?? '',
+          '--ignore-not-found',
+          '-o',
+          'name',
+        ]);
         return stdout === '';
       });
     },
@@ -171,7 +243,11 @@ describe('a repository with', () => {
 
   it('odd names has all of them', async () => {
     const task = await tasks.get('odd names');
-    expect(readdirSync(join(await volumeOf(task?.sandbox_id ?? null), 'project'), { encoding: 'buffer' })).toHaveLength(10);
+    expect(
+      readdirSync(join(await volumeOf(task?.sandbox_id ?? null), 'project'), {
+        encoding: 'buffer',
+      }),
+    ).toHaveLength(10);
   });
 });
 
@@ -181,16 +257,35 @@ describe('a repository that', () => {
       'has no commits is begun in',
       'hostile/unborn',
       {},
-      { ...ready, steps: [{ name: 'clone', output: expect.stringContaining('\nThe repository has no commits yet.') as string }, {}] },
+      {
+        ...ready,
+        steps: [
+          {
+            name: 'clone',
+            output: expect.stringContaining('\nThe repository has no commits yet.') as string,
+          },
+          {},
+        ],
+      },
     ],
-    ['is private is refused', 'hostile/private', {}, { status: 'ERROR', error: expect.stringContaining('does not exist, or') as string }],
+    [
+      'is private is refused',
+      'hostile/private',
+      {},
+      { status: 'ERROR', error: expect.stringContaining('does not exist, or') as string },
+    ],
     [
       'is missing looks the same',
       'hostile/missing',
       {},
       { status: 'ERROR', error: expect.stringContaining('does not exist, or') as string },
     ],
-    ['never answers is given up', 'hostile/hanging', {}, { status: 'ERROR', error: 'The repository could not be cloned within 30 s.' }],
+    [
+      'never answers is given up',
+      'hostile/hanging',
+      {},
+      { status: 'ERROR', error: 'The repository could not be cloned within 30 s.' },
+    ],
     [
       'lacks a branch says so',
       'hostile/harmless',

@@ -16,10 +16,13 @@ describe('the images', () => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxProgramBytes);
   });
 
-  it.each(['Containerfile', 'agent.Containerfile', 'openhands.Containerfile'])('run as a user by number, from %s', (name) => {
-    const text = readFileSync(join(root, 'images', name), 'utf8');
-    expect(text).toMatch(/^USER [1-9][0-9]+:[1-9][0-9]+$/m);
-  });
+  it.each(['Containerfile', 'agent.Containerfile', 'openhands.Containerfile'])(
+    'run as a user by number, from %s',
+    (name) => {
+      const text = readFileSync(join(root, 'images', name), 'utf8');
+      expect(text).toMatch(/^USER [1-9][0-9]+:[1-9][0-9]+$/m);
+    },
+  );
 
   it.each(['agent.Containerfile', 'openhands.Containerfile'])(
     'give that user a name and a shell, where commands run in it, in %s',
@@ -40,11 +43,17 @@ describe('the images', () => {
   });
 
   it('pin every package of the agent from the index', () => {
-    const lines = readFileSync(join(root, 'images', 'openhands-constraints.txt'), 'utf8').split('\n');
+    const lines = readFileSync(join(root, 'images', 'openhands-constraints.txt'), 'utf8').split(
+      '\n',
+    );
     const packages = lines.filter((line) => line !== '' && !line.startsWith('#'));
     expect(packages.filter((line) => !/^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$/.test(line))).toEqual([]);
-    const versions = packages.filter((line) => line.startsWith('openhands-')).map((line) => line.split('==')[1]);
+    const versions = packages
+      .filter((line) => line.startsWith('openhands-'))
+      .map((line) => line.split('==')[1]);
     expect(new Set(versions).size).toBe(1);
-    expect(readFileSync(join(root, 'dist', 'openhands-constraints.txt'), 'utf8').split('\n')).toEqual(lines);
+    expect(
+      readFileSync(join(root, 'dist', 'openhands-constraints.txt'), 'utf8').split('\n'),
+    ).toEqual(lines);
   });
 });

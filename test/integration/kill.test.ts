@@ -22,8 +22,13 @@ afterAll(async () => {
 
 /** The user's messages that an agent has stored for a conversation, from its files. */
 function messagesOf(volume: string, id: string): string[] {
-  const events = readFileSync(join(dataDir, 'node', 'volumes', volume, '.agent', 'conversations', id, 'events.jsonl'), 'utf8');
-  return events.split('\n').filter((line) => line.includes('"MessageEvent"') && line.includes('"source":"user"'));
+  const events = readFileSync(
+    join(dataDir, 'node', 'volumes', volume, '.agent', 'conversations', id, 'events.jsonl'),
+    'utf8',
+  );
+  return events
+    .split('\n')
+    .filter((line) => line.includes('"MessageEvent"') && line.includes('"source":"user"'));
 }
 
 it(`loses nothing and does nothing twice when it is killed at ${rounds} random moments of a start`, async () => {
@@ -48,7 +53,15 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
   const running = (up = await Installation.start({ dataDir }));
   // All of them are to run at the end, more than the quota of an installation lets at once.
   const everybody = JSON.stringify({ spec: { limit: 1000 } });
-  await kubectl(running.kubeconfig, ['patch', 'conversationquota', 'default', '--type', 'merge', '-p', everybody]);
+  await kubectl(running.kubeconfig, [
+    'patch',
+    'conversationquota',
+    'default',
+    '--type',
+    'merge',
+    '-p',
+    everybody,
+  ]);
   const alive = new Set(running.agentProcesses());
   expect(orphans.filter((pid) => alive.has(pid))).toEqual([]);
   expect(accepted.size).toBeGreaterThan(0);
@@ -56,7 +69,8 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
   const problems: string[] = [];
   for (const id of accepted) {
     const start = await running.over(id, 60_000);
-    if (start.status === 'ERROR') problems.push(`${id}: ${start.error ?? ''} (killed after ${moments.join(', ')} ms)`);
+    if (start.status === 'ERROR')
+      problems.push(`${id}: ${start.error ?? ''} (killed after ${moments.join(', ')} ms)`);
     else {
       const conversation = start.app_conversation_id ?? '';
       await running.reaches(conversation, { execution_status: 'finished' });
@@ -84,6 +98,11 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
   const owners = stdout.trim().split('\n');
   expect(new Set(owners).size).toBe(owners.length);
   const { stdout: podList } = await kubectl(running.kubeconfig, ['get', 'pods', '-o', 'name']);
-  const { stdout: sandboxList } = await kubectl(running.kubeconfig, ['get', 'sandboxes', '-o', 'name']);
+  const { stdout: sandboxList } = await kubectl(running.kubeconfig, [
+    'get',
+    'sandboxes',
+    '-o',
+    'name',
+  ]);
   expect(podList.trim().split('\n')).toHaveLength(sandboxList.trim().split('\n').length);
 }, 300_000);

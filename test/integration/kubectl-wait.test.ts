@@ -13,14 +13,25 @@ afterAll(async () => {
 
 const create = async (name: string, text: string): Promise<void> => {
   const spec = { owner: 'local', initialMessage: { content: [{ type: 'text', text }] } };
-  const manifest = { apiVersion: 'conversation-operator.dev/v1alpha1', kind: 'Conversation', metadata: { name }, spec };
+  const manifest = {
+    apiVersion: 'conversation-operator.dev/v1alpha1',
+    kind: 'Conversation',
+    metadata: { name },
+    spec,
+  };
   expect(await k('create -f -', JSON.stringify(manifest))).toMatchObject({ code: 0 });
 };
 const waitFor = (condition: string, object: string, timeout = '30s') =>
   k(`wait --for=condition=${condition} ${object} --timeout=${timeout}`);
-const met = (object: string) => ({ code: 0, stderr: '', stdout: expect.stringMatching(`${object} condition met`) as unknown });
-const field = async (object: string, path: string): Promise<string> => (await k(`get ${object} -o jsonpath=${path}`)).stdout;
-const reasonOf = (object: string, type: string) => field(object, `{.status.conditions[?(@.type=="${type}")].reason}`);
+const met = (object: string) => ({
+  code: 0,
+  stderr: '',
+  stdout: expect.stringMatching(`${object} condition met`) as unknown,
+});
+const field = async (object: string, path: string): Promise<string> =>
+  (await k(`get ${object} -o jsonpath=${path}`)).stdout;
+const reasonOf = (object: string, type: string) =>
+  field(object, `{.status.conditions[?(@.type=="${type}")].reason}`);
 
 it('kubectl wait sees a conversation become ready, come to its end, and pause and resume', async () => {
   await create('waited', 'Work for a while:\n```sh\nsleep 1\n```');
@@ -50,33 +61,75 @@ it('kubectl wait for the end of a conversation that has just received a message 
   await create('continued', 'Nothing to do.');
   expect(await waitFor('Finished', 'conversation/continued')).toEqual(met('continued'));
   const text = 'More:\n```sh\nsleep 1; echo done > /dev/null\n```';
-  const message = { number: 1, id: 'one', role: 'user', run: true, content: [{ type: 'text', text }] };
+  const message = {
+    number: 1,
+    id: 'one',
+    role: 'user',
+    run: true,
+    content: [{ type: 'text', text }],
+  };
   const patch = JSON.stringify({ spec: { messages: [message] } });
-  const patched = await kubectl(up.kubeconfig, ['patch', 'conversation/continued', '--type=merge', '-p', patch]);
+  const patched = await kubectl(up.kubeconfig, [
+    'patch',
+    'conversation/continued',
+    '--type=merge',
+    '-p',
+    patch,
+  ]);
   expect(patched).toMatchObject({ code: 0 });
   expect(await waitFor('Finished', 'conversation/continued')).toEqual(met('continued'));
-  expect(await field('conversation/continued', '{.status.messages.lastDelivered}/{.status.executionStatus}')).toBe('1/finished');
+  expect(
+    await field(
+      'conversation/continued',
+      '{.status.messages.lastDelivered}/{.status.executionStatus}',
+    ),
+  ).toBe('1/finished');
 }, 120_000);
 
 it('a start that fails is not ready, and finished', async () => {
   const spec = { owner: 'local', templateName: 'nothing' };
-  const manifest = { apiVersion: 'conversation-operator.dev/v1alpha1', kind: 'Conversation', metadata: { name: 'failed' }, spec };
+  const manifest = {
+    apiVersion: 'conversation-operator.dev/v1alpha1',
+    kind: 'Conversation',
+    metadata: { name: 'failed' },
+    spec,
+  };
   expect(await k('create -f -', JSON.stringify(manifest))).toMatchObject({ code: 0 });
   expect(await waitFor('Finished', 'conversation/failed')).toEqual(met('failed'));
   expect(await waitFor('Ready=false', 'conversation/failed')).toEqual(met('failed'));
   expect(await reasonOf('conversation/failed', 'Ready')).toBe('StartFailed');
-  expect(await field('conversation/failed', '{.status.conditions[?(@.type=="Ready")].message}')).toBe(
-    'The start has failed: TemplateNotFound.',
-  );
+  expect(
+    await field('conversation/failed', '{.status.conditions[?(@.type=="Ready")].message}'),
+  ).toBe('The start has failed: TemplateNotFound.');
 }, 60_000);
 
 it('kubectl get shows the title first, shortened', async () => {
-  await create('titled', 'Find out why the parser fails on nested comments, and mend it without a change of the test.');
+  await create(
+    'titled',
+    'Find out why the parser fails on nested comments, and mend it without a change of the test.',
+  );
   expect(await waitFor('Finished', 'conversation/titled')).toEqual(met('titled'));
   const [head = '', row = ''] = (await k('get conversation titled')).stdout.trim().split('\n');
-  expect(head.split(/\s+/)).toEqual(['NAME', 'TITLE', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
+  expect(head.split(/\s+/)).toEqual([
+    'NAME',
+    'TITLE',
+    'SANDBOX',
+    'EXECUTION',
+    'START',
+    'REPOSITORY',
+    'OWNER',
+    'AGE',
+  ]);
   const title = await field('conversation/titled', '{.status.shortTitle}');
-  expect(row.split(/ {3,}/)).toEqual(['titled', title, 'RUNNING', 'finished', 'READY', 'local', expect.stringMatching(/^\d+s$/)]);
+  expect(row.split(/ {3,}/)).toEqual([
+    'titled',
+    title,
+    'RUNNING',
+    'finished',
+    'READY',
+    'local',
+    expect.stringMatching(/^\d+s$/),
+  ]);
   expect(title).toMatch(/^Find out why/);
   expect(title.length).toBeLessThanOrEqual(40);
 }, 60_000);

@@ -20,22 +20,44 @@ const start = {
 
 interface Task {
   readonly id: string;
-  readonly request: { readonly initial_message: { readonly content: readonly { readonly text?: string }[] } };
+  readonly request: {
+    readonly initial_message: { readonly content: readonly { readonly text?: string }[] };
+  };
 }
 
-/** Everything that one owner had stored with one key was one answer to a list, and too large for a process that had just started. */
+/**
+ * Everything that one owner had stored with one key was one answer to a list, and too large for a
+ * process that had just started.
+ */
 it(`answers again after a restart with ${count} starts of nearly a megabyte each`, async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'conversation-operator-large-'));
   let up = await Installation.start({ dataDir });
   try {
     // By default an owner may store less.
-    const waiting = JSON.stringify({ spec: { limit: 0, onExceeded: 'Queue', maxStoredBytes: 256 * 1024 * 1024 } });
-    await kubectl(up.kubeconfig, ['patch', 'conversationquotas', 'default', '--type', 'merge', '-p', waiting]);
+    const waiting = JSON.stringify({
+      spec: { limit: 0, onExceeded: 'Queue', maxStoredBytes: 256 * 1024 * 1024 },
+    });
+    await kubectl(up.kubeconfig, [
+      'patch',
+      'conversationquotas',
+      'default',
+      '--type',
+      'merge',
+      '-p',
+      waiting,
+    ]);
     const post = () => up.call('POST', '/api/v1/app-conversations', start);
     for (let stored = 0; stored < count;) {
-      const answers = await Promise.all(Array.from({ length: Math.min(atOnce, count - stored) }, post));
+      const answers = await Promise.all(
+        Array.from({ length: Math.min(atOnce, count - stored) }, post),
+      );
       stored += answers.filter(({ status }) => status === 200).length;
-      expect(answers.filter(({ status, body }) => status !== 200 && (body as { code?: string }).code !== 'rate-limited')).toEqual([]);
+      expect(
+        answers.filter(
+          ({ status, body }) =>
+            status !== 200 && (body as { code?: string }).code !== 'rate-limited',
+        ),
+      ).toEqual([]);
       await delay(500);
     }
     await up.stop();
@@ -44,9 +66,14 @@ it(`answers again after a restart with ${count} starts of nearly a megabyte each
     const { body } = await up.call('GET', '/api/v1/app-conversations/search?limit=100');
     const { items } = body as { readonly items: readonly { readonly title: string }[] };
     expect(new Set(items.map(({ title }) => title))).toEqual(new Set(['See the screenshots.']));
-    const { body: page } = await up.call('GET', '/api/v1/app-conversations/start-tasks/search?limit=100');
+    const { body: page } = await up.call(
+      'GET',
+      '/api/v1/app-conversations/start-tasks/search?limit=100',
+    );
     const tasks = (page as { readonly items: readonly Task[] }).items;
-    expect(tasks.map(({ request }) => request.initial_message.content[0]?.text)).toEqual(Array(count).fill('See the screenshots.'));
+    expect(tasks.map(({ request }) => request.initial_message.content[0]?.text)).toEqual(
+      Array(count).fill('See the screenshots.'),
+    );
   } finally {
     await up.stop();
     rmSync(dataDir, { recursive: true, force: true });

@@ -30,7 +30,10 @@ interface Candidate {
   readonly identity: string;
   readonly process: ChildProcess;
   refusals: number;
-  /** By write: when it was checked for the last time before it was handed to a connection, by the machine's monotonic clock. */
+  /**
+   * By write: when it was checked for the last time before it was handed to a connection, by the
+   * machine's monotonic clock.
+   */
   readonly checked: Map<string, bigint>;
   /** From when until when it was stopped, by the same clock. */
   readonly stops: { readonly from: bigint; readonly to: bigint }[];
@@ -48,7 +51,10 @@ beforeEach(async () => {
   log = [];
   candidates = [];
   const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
-  const transport = new Transport({ connection: { server: api.server.url, token: api.token }, ...runtime });
+  const transport = new Transport({
+    connection: { server: api.server.url, token: api.token },
+    ...runtime,
+  });
   stack.defer(() => transport.close());
   const client = new HttpKubeClient({ transport });
   const ledger = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'ledger' } };
@@ -60,10 +66,21 @@ beforeEach(async () => {
     whoOf: (object: T) => string | undefined,
     countOf?: (object: T) => string | undefined,
   ) => {
-    for await (const event of client.watch(resource, { namespace, resourceVersion, timeoutSeconds: 600, signal: done.signal })) {
+    for await (const event of client.watch(resource, {
+      namespace,
+      resourceVersion,
+      timeoutSeconds: 600,
+      signal: done.signal,
+    })) {
       if (event.type === 'BOOKMARK') continue;
       const [who = '', count] = [whoOf(event.object), countOf?.(event.object)];
-      log.push({ version: Number(event.object.metadata.resourceVersion), kind, who, count, at: performance.now() });
+      log.push({
+        version: Number(event.object.metadata.resourceVersion),
+        kind,
+        who,
+        count,
+        at: performance.now(),
+      });
     }
   };
   const following = [
@@ -83,10 +100,20 @@ beforeEach(async () => {
 afterEach(() => stack.disposeAsync());
 
 function join(identity: string, times: object): Candidate {
-  const child = spawn(process.execPath, [script, api.server.url, api.token, identity, JSON.stringify(times)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const candidate: Candidate = { identity, process: child, refusals: 0, checked: new Map(), stops: [] };
+  const child = spawn(
+    process.execPath,
+    [script, api.server.url, api.token, identity, JSON.stringify(times)],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  const candidate: Candidate = {
+    identity,
+    process: child,
+    refusals: 0,
+    checked: new Map(),
+    stops: [],
+  };
   createInterface(child.stdout).on('line', (line) => {
     const [word, count = '', time = ''] = line.split(' ');
     if (word === 'refused') candidate.refusals++;
@@ -102,13 +129,17 @@ function join(identity: string, times: object): Candidate {
   return candidate;
 }
 
-const lastOf = (kind: Entry['kind']): Entry | undefined => log.findLast((entry) => entry.kind === kind);
+const lastOf = (kind: Entry['kind']): Entry | undefined =>
+  log.findLast((entry) => entry.kind === kind);
 
 /** The candidate that holds the lease and writes; never `other`. */
 const leader = (other?: Candidate): Promise<Candidate> =>
   eventually('somebody leads', () => {
     const who = lastOf('writer')?.who;
-    return lastOf('holder')?.who === who && candidates.find((candidate) => candidate.identity === who && candidate !== other);
+    return (
+      lastOf('holder')?.who === who &&
+      candidates.find((candidate) => candidate.identity === who && candidate !== other)
+    );
   });
 
 /** Writes by somebody who did not hold the lease, as the server saw it, when the write came. */
@@ -123,16 +154,21 @@ function wrongWrites(): Entry[] {
 }
 
 /**
- * It had been checked, and was stopped on its way to the socket, which takes some ten microseconds: nothing in a process can call such
- * a write back. One that was checked after its process woke up is none of these.
+ * It had been checked, and was stopped on its way to the socket, which takes some ten microseconds:
+ * nothing in a process can call such a write back. One that was checked after its process woke up
+ * is none of these.
  */
 function wasUnderWay({ who, count = '' }: Entry): boolean {
   const writer = candidates.find(({ identity }) => identity === who);
   const at = writer?.checked.get(count);
-  return at !== undefined && writer?.stops.some(({ from, to }) => at > from - 100_000_000n && at < to) === true;
+  return (
+    at !== undefined &&
+    writer?.stops.some(({ from, to }) => at > from - 100_000_000n && at < to) === true
+  );
 }
 
-const takenAt = (who: Candidate): number => log.find((entry) => entry.kind === 'holder' && entry.who === who.identity)?.at ?? Infinity;
+const takenAt = (who: Candidate): number =>
+  log.find((entry) => entry.kind === 'holder' && entry.who === who.identity)?.at ?? Infinity;
 
 describe('of two processes', () => {
   it('the other one leads before the lease is over when the leader is asked to end', async () => {
@@ -140,7 +176,10 @@ describe('of two processes', () => {
     const first = await leader();
     const second = join('two', {});
     // Long enough for it to have looked at the lease.
-    await eventually('the second one waits', () => log.filter(({ kind }) => kind === 'holder').length > 2);
+    await eventually(
+      'the second one waits',
+      () => log.filter(({ kind }) => kind === 'holder').length > 2,
+    );
     const exited = once(first.process, 'exit');
     const askedAt = performance.now();
     first.process.kill('SIGTERM');
@@ -154,12 +193,16 @@ describe('of two processes', () => {
     join('one', short);
     const first = await leader();
     const second = join('two', short);
-    await eventually('the lease is renewed', () => log.filter(({ kind }) => kind === 'holder').length > 10);
+    await eventually(
+      'the lease is renewed',
+      () => log.filter(({ kind }) => kind === 'holder').length > 10,
+    );
     const killedAt = performance.now();
     first.process.kill('SIGKILL');
     expect(await leader(first)).toBe(second);
     const afterMs = takenAt(second) - killedAt;
-    // The lease is over at the earliest a renew deadline before its duration has passed since the kill; a busy machine takes longer.
+    // The lease is over at the earliest a renew deadline before its duration has passed since the
+    // kill; a busy machine takes longer.
     expect(afterMs).toBeGreaterThan(short.leaseDurationMs - short.renewDeadlineMs);
     expect(afterMs).toBeLessThan(short.leaseDurationMs + 10_000);
     expect(wrongWrites()).toEqual([]);

@@ -17,31 +17,43 @@ const k = async (args: readonly string[], input?: string): Promise<string> => {
   if (code !== 0) throw new Error(stderr);
   return stdout;
 };
-const limits = (spec: object) => k(['patch', 'cq', 'default', '--type', 'merge', '-p', JSON.stringify({ spec })]);
+const limits = (spec: object) =>
+  k(['patch', 'cq', 'default', '--type', 'merge', '-p', JSON.stringify({ spec })]);
 const made = (kind: string, name: string, spec: object) => ({
   apiVersion: 'conversation-operator.dev/v1alpha1',
   ...{ kind, metadata: { name, namespace: 'default' }, spec: { owner: 'carol', ...spec } },
 });
 const conversation = (name: string) =>
-  made('Conversation', name, { initialMessage: { role: 'user', content: [{ type: 'text', text: '```sh\necho hello\n```' }] } });
+  made('Conversation', name, {
+    initialMessage: { role: 'user', content: [{ type: 'text', text: '```sh\necho hello\n```' }] },
+  });
 const apply = async (...items: readonly object[]) => {
   for (const item of items) await k(['apply', '-f', '-'], JSON.stringify(item));
 };
 const started = z.object({
-  status: z.object({ start: z.object({ status: z.string(), errorCode: z.string().optional(), error: z.string().optional() }) }),
+  status: z.object({
+    start: z.object({
+      status: z.string(),
+      errorCode: z.string().optional(),
+      error: z.string().optional(),
+    }),
+  }),
 });
 /** How the start of a conversation has ended. */
 const endOf = (name: string) =>
   eventually(
     `the start of ${name} over`,
     async () => {
-      const found = started.safeParse(JSON.parse(await k(['get', 'conversation', name, '-o', 'json'])));
+      const found = started.safeParse(
+        JSON.parse(await k(['get', 'conversation', name, '-o', 'json'])),
+      );
       const start = found.data?.status.start;
       return start?.status === 'READY' || start?.status === 'ERROR' ? start : undefined;
     },
     30_000,
   );
-const counts = () => k(['get', 'cq', 'default', '-o', 'jsonpath={.status.conversations}/{.status.sandboxes}']);
+const counts = () =>
+  k(['get', 'cq', 'default', '-o', 'jsonpath={.status.conversations}/{.status.sandboxes}']);
 
 it('accepts no more of what kubectl makes than a quota lets be stored, and loses nothing when that is lowered', async () => {
   await limits({ maxConversations: 2, maxSandboxes: 3 });
@@ -50,7 +62,8 @@ it('accepts no more of what kubectl makes than a quota lets be stored, and loses
   expect(ends.map(({ status }) => status).sort()).toEqual(['ERROR', 'READY', 'READY']);
   expect(ends.find(({ status }) => status === 'ERROR')).toMatchObject({
     errorCode: 'ConversationLimitExceeded',
-    error: 'The quota default allows 2 stored conversations per owner, and 2 are there. Delete some, then start again.',
+    error:
+      'The quota default allows 2 stored conversations per owner, and 2 are there. Delete some, then start again.',
   });
   // Nothing was made for the one that was refused.
   expect((await k(['get', 'sandboxes', '-o', 'name'])).trim().split('\n')).toHaveLength(2);
@@ -58,13 +71,20 @@ it('accepts no more of what kubectl makes than a quota lets be stored, and loses
 
   await limits({ maxConversations: 1, maxSandboxes: 3 });
   await apply(conversation('fourth'));
-  expect(await endOf('fourth')).toMatchObject({ status: 'ERROR', errorCode: 'ConversationLimitExceeded' });
-  const [kept = ''] = ['first', 'second', 'third'].filter((_, index) => ends[index]?.status === 'READY');
+  expect(await endOf('fourth')).toMatchObject({
+    status: 'ERROR',
+    errorCode: 'ConversationLimitExceeded',
+  });
+  const [kept = ''] = ['first', 'second', 'third'].filter(
+    (_, index) => ends[index]?.status === 'READY',
+  );
   expect(await endOf(kept)).toMatchObject({ status: 'READY' });
 
   // Those in ERROR are stored too: room is where enough are deleted.
   await limits({ maxConversations: 2 });
-  const [refused = ''] = ['first', 'second', 'third'].filter((_, index) => ends[index]?.status === 'ERROR');
+  const [refused = ''] = ['first', 'second', 'third'].filter(
+    (_, index) => ends[index]?.status === 'ERROR',
+  );
   await k(['delete', 'conversation', kept, refused, 'fourth']);
   await eventually('the counts after that', async () => (await counts()) === '1/1');
   await apply(conversation('fifth'));
@@ -72,11 +92,26 @@ it('accepts no more of what kubectl makes than a quota lets be stored, and loses
 
   await apply(made('Sandbox', 'one', {}), made('Sandbox', 'two', {}));
   const phases = async () =>
-    (await k(['get', 'sandboxes', 'one', 'two', '-o', 'jsonpath={.items[*].status.phase}/{.items[*].status.reason}'])).split('/');
-  await eventually('one of both refused', async () => (await phases())[0]?.split(' ').sort().join(' ') === 'ERROR RUNNING', 20_000);
+    (
+      await k([
+        'get',
+        'sandboxes',
+        'one',
+        'two',
+        '-o',
+        'jsonpath={.items[*].status.phase}/{.items[*].status.reason}',
+      ])
+    ).split('/');
+  await eventually(
+    'one of both refused',
+    async () => (await phases())[0]?.split(' ').sort().join(' ') === 'ERROR RUNNING',
+    20_000,
+  );
   expect((await phases())[1]).toContain('SandboxLimitExceeded');
   await eventually('an Event that says so', async () =>
-    (await k(['get', 'events', '-o', 'jsonpath={.items[*].reason}'])).includes('SandboxLimitExceeded'),
+    (await k(['get', 'events', '-o', 'jsonpath={.items[*].reason}'])).includes(
+      'SandboxLimitExceeded',
+    ),
   );
   expect(await k(['get', 'pvc', '-o', 'name'])).not.toContain('persistentvolumeclaim/two');
 }, 120_000);

@@ -56,7 +56,8 @@ afterEach(async () => {
 });
 
 const k = (...args: string[]) => kubectl(up.kubeconfig, args);
-const patch = (kind: string, spec: object) => k('patch', kind, 'default', '--type', 'merge', '-p', JSON.stringify({ spec }));
+const patch = (kind: string, spec: object) =>
+  k('patch', kind, 'default', '--type', 'merge', '-p', JSON.stringify({ spec }));
 
 async function conversations(): Promise<readonly Listed[]> {
   const { code, stdout } = await k('get', 'conversations', '-o', 'json');
@@ -74,24 +75,39 @@ class Pauses {
     const reason = moments[this.ids.size];
     const one = found.find(
       ({ metadata: { name }, status }) =>
-        status.sandboxStatusReason === reason && status.executionStatus !== 'finished' && !this.ids.has(name),
+        status.sandboxStatusReason === reason &&
+        status.executionStatus !== 'finished' &&
+        !this.ids.has(name),
     );
     if (one === undefined) return;
     const { name } = one.metadata;
     const headers = { Authorization: `Bearer ${up.key}` };
-    const answer = await fetch(`${up.url}/api/v1/sandboxes/sbx-${name}/pause`, { method: 'POST', headers }).catch(() => undefined);
+    const answer = await fetch(`${up.url}/api/v1/sandboxes/sbx-${name}/pause`, {
+      method: 'POST',
+      headers,
+    }).catch(() => undefined);
     if (answer?.status === 200) this.ids.add(name);
   }
 }
 
 /** How many messages of its user the agent of each has stored, from the agents' files. */
 async function messagesOf(ids: readonly string[]): Promise<readonly number[]> {
-  const { stdout } = await k('get', 'pvc', '-o', 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\\n"}{end}');
+  const { stdout } = await k(
+    'get',
+    'pvc',
+    '-o',
+    'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\\n"}{end}',
+  );
   const volumes = new Map(stdout.split('\n').map((line) => line.split(' ') as [string, string]));
   return ids.map((id) => {
     const volume = volumes.get(`sbx-${id}`) ?? '';
-    const events = readFileSync(join(dataDir, 'node', 'volumes', volume, '.agent', 'conversations', id, 'events.jsonl'), 'utf8');
-    return events.split('\n').filter((line) => line.includes('"MessageEvent"') && line.includes('"source":"user"')).length;
+    const events = readFileSync(
+      join(dataDir, 'node', 'volumes', volume, '.agent', 'conversations', id, 'events.jsonl'),
+      'utf8',
+    );
+    return events
+      .split('\n')
+      .filter((line) => line.includes('"MessageEvent"') && line.includes('"source":"user"')).length;
   });
 }
 
@@ -99,7 +115,10 @@ function tell(url: string): void {
   for (const child of children) if (child.connected) child.send({ url });
 }
 
-/** What is killed, and comes back: nothing, all of one machine with what it runs, or the operator that leads, of two. */
+/**
+ * What is killed, and comes back: nothing, all of one machine with what it runs, or the operator
+ * that leads, of two.
+ */
 type Killed = 'nothing' | 'everything' | 'the operator';
 
 async function open(killed: Killed): Promise<Installation | SplitInstallation> {
@@ -117,7 +136,13 @@ async function kill(count: number): Promise<boolean> {
     tell(up.url);
     return true;
   }
-  const { stdout } = await k('get', 'lease', 'conversation-operator', '-o', 'jsonpath={.spec.holderIdentity}');
+  const { stdout } = await k(
+    'get',
+    'lease',
+    'conversation-operator',
+    '-o',
+    'jsonpath={.spec.holderIdentity}',
+  );
   const [leader = ''] = stdout.split('_');
   if (!up.hasOperator(leader)) return false;
   await up.killOperator(leader);
@@ -146,14 +171,18 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
   // One that was paused a moment ago is still to be.
   const unfinished = () =>
     found.filter(({ metadata: { name }, status }) =>
-      pauses.ids.has(name) ? status.sandboxStatus !== 'PAUSED' : status.executionStatus !== 'finished',
+      pauses.ids.has(name)
+        ? status.sandboxStatus !== 'PAUSED'
+        : status.executionStatus !== 'finished',
     );
   while (found.length < starts || accepted.size < starts || unfinished().length > 0) {
-    if (performance.now() > deadline) throw new Error(`never finished: ${JSON.stringify(unfinished())}`);
+    if (performance.now() > deadline)
+      throw new Error(`never finished: ${JSON.stringify(unfinished())}`);
     await wait(100);
     found = await conversations();
     await pauses.look(found);
-    if (killed === 'nothing' || kills >= mostKills || performance.now() - lastKill < killEveryMs) continue;
+    if (killed === 'nothing' || kills >= mostKills || performance.now() - lastKill < killEveryMs)
+      continue;
     const now = performance.now();
     if (!(await kill(kills))) continue;
     lastKill = now;
@@ -164,16 +193,22 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
   expect(watch.stop().most).toBe(limit);
   expect(kills > 0).toBe(killed !== 'nothing');
   const paused = found.filter(({ metadata }) => pauses.ids.has(metadata.name));
-  expect(paused.map(({ status }) => `${status.sandboxStatus ?? ''} ${status.sandboxStatusReason ?? ''}`)).toEqual(
-    paused.map(() => 'PAUSED User'),
-  );
-  const finished = found.filter(({ status }) => status.executionStatus === 'finished').map(({ metadata }) => metadata.name);
+  expect(
+    paused.map(({ status }) => `${status.sandboxStatus ?? ''} ${status.sandboxStatusReason ?? ''}`),
+  ).toEqual(paused.map(() => 'PAUSED User'));
+  const finished = found
+    .filter(({ status }) => status.executionStatus === 'finished')
+    .map(({ metadata }) => metadata.name);
   expect(finished.length).toBeGreaterThanOrEqual(starts - moments.length);
   expect(await messagesOf(finished)).toEqual(finished.map(() => 1));
 }
 
-const cases: [Killed, string][] = (['nothing', 'everything', 'the operator'] as const).flatMap((killed) =>
-  ['PauseOldest', 'PauseLongestIdle', 'Queue'].map((policy): [Killed, string] => [killed, policy]),
+const cases: [Killed, string][] = (['nothing', 'everything', 'the operator'] as const).flatMap(
+  (killed) =>
+    ['PauseOldest', 'PauseLongestIdle', 'Queue'].map((policy): [Killed, string] => [
+      killed,
+      policy,
+    ]),
 );
 const few: typeof cases = [
   ['everything', 'PauseOldest'],

@@ -17,9 +17,12 @@ const k = async (...args: string[]): Promise<string> => {
   if (code !== 0) throw new Error(stderr);
   return stdout;
 };
-const patch = (kind: string, name: string, spec: object) => k('patch', kind, name, '--type', 'merge', '-p', JSON.stringify({ spec }));
+const patch = (kind: string, name: string, spec: object) =>
+  k('patch', kind, name, '--type', 'merge', '-p', JSON.stringify({ spec }));
 const rest = async (sandbox: string, verb: 'pause' | 'resume') => {
-  expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/${verb}`)).body).toEqual({ success: true });
+  expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/${verb}`)).body).toEqual({
+    success: true,
+  });
 };
 const work = '```sh\nsleep 600\n```';
 const chat = '```sh\necho hello\n```';
@@ -32,12 +35,20 @@ async function started(text: string, spec = 'default'): Promise<string> {
 }
 
 const say = (id: string, text: string) =>
-  up.call('POST', `/api/v1/app-conversations/${id}/send-message`, { role: 'user', content: [{ type: 'text', text }], run: true });
+  up.call('POST', `/api/v1/app-conversations/${id}/send-message`, {
+    role: 'user',
+    content: [{ type: 'text', text }],
+    run: true,
+  });
 const sandboxOf = (id: string): string => `sbx-${id}`;
-const paused = (id: string, reason: string) => up.reaches(id, { sandbox_status: 'PAUSED', sandbox_status_reason: reason });
+const paused = (id: string, reason: string) =>
+  up.reaches(id, { sandbox_status: 'PAUSED', sandbox_status_reason: reason });
 const running = (id: string) => up.reaches(id, { sandbox_status: 'RUNNING' });
 const isGone = (id: string) =>
-  eventually('its pod gone', async () => (await k('get', 'pod', sandboxOf(id), '--ignore-not-found', '-o', 'name')) === '');
+  eventually(
+    'its pod gone',
+    async () => (await k('get', 'pod', sandboxOf(id), '--ignore-not-found', '-o', 'name')) === '',
+  );
 
 /** What REST says in words. */
 async function detailOf(id: string): Promise<string | null> {
@@ -49,12 +60,21 @@ async function detailOf(id: string): Promise<string | null> {
 const eventOf = (id: string, reason: string): Promise<string> =>
   eventually(`an Event ${reason} of ${id}`, async () => {
     const selector = `involvedObject.kind=Conversation,involvedObject.name=${id},reason=${reason}`;
-    const text = await k('get', 'events', '--field-selector', selector, '-o', 'jsonpath={.items[-1:].message}');
+    const text = await k(
+      'get',
+      'events',
+      '--field-selector',
+      selector,
+      '-o',
+      'jsonpath={.items[-1:].message}',
+    );
     return text === '' ? undefined : text;
   });
 
 async function template(name: string, limits: object): Promise<void> {
-  const { spec } = z.object({ spec: z.record(z.string(), z.unknown()) }).parse(JSON.parse(await k('get', 'sbt', 'default', '-o', 'json')));
+  const { spec } = z
+    .object({ spec: z.record(z.string(), z.unknown()) })
+    .parse(JSON.parse(await k('get', 'sbt', 'default', '-o', 'json')));
   const metadata = { name };
   const text = JSON.stringify({
     apiVersion: 'conversation-operator.dev/v1alpha1',
@@ -65,53 +85,86 @@ async function template(name: string, limits: object): Promise<void> {
   expect((await kubectl(up.kubeconfig, ['apply', '-f', '-'], text)).stderr).toBe('');
 }
 
-const pauses: [string, (sandbox: string) => Promise<unknown>, (sandbox: string) => Promise<unknown>][] = [
+const pauses: [
+  string,
+  (sandbox: string) => Promise<unknown>,
+  (sandbox: string) => Promise<unknown>,
+][] = [
   ['REST', (name) => rest(name, 'pause'), (name) => rest(name, 'resume')],
-  ['kubectl scale', (name) => k('scale', 'sandbox', name, '--replicas=0'), (name) => k('scale', 'sandbox', name, '--replicas=1')],
-  ['an edit', (name) => patch('sandbox', name, { replicas: 0 }), (name) => patch('sandbox', name, { replicas: 1 })],
+  [
+    'kubectl scale',
+    (name) => k('scale', 'sandbox', name, '--replicas=0'),
+    (name) => k('scale', 'sandbox', name, '--replicas=1'),
+  ],
+  [
+    'an edit',
+    (name) => patch('sandbox', name, { replicas: 0 }),
+    (name) => patch('sandbox', name, { replicas: 1 }),
+  ],
 ];
 
 describe('under a limit of one', () => {
-  it.each(pauses)('a pause and a resume by %s take nothing from who works, before a message comes', async (_by, pause, resume) => {
-    await patch('cq', 'default', { limit: 1 });
-    const first = await started(work);
-    await pause(sandboxOf(first));
-    expect(await paused(first, 'user')).toMatchObject({ execution_status: 'paused' });
-    expect(await detailOf(first)).toBe('Paused by its owner.');
-    await isGone(first);
-    const second = await started(work);
-    // Over the limit: looking pauses nobody who works.
-    await resume(sandboxOf(first));
-    await up.reaches(first, { sandbox_status: 'STARTING', sandbox_status_reason: 'waiting-for-idle-sandbox' });
-    const limit = 'at most 1 per owner may be active at once.';
-    expect(await detailOf(first)).toBe(
-      `Waiting for room or for an idle sandbox: ${limit} A resume without a message pauses no agent that works; a message does.`,
-    );
-    expect(await up.conversation(second)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });
-    // A message makes room for itself, and both are told.
-    expect((await say(first, 'Hello.')).status).toBe(202);
-    expect(await paused(second, 'quota')).toMatchObject({ execution_status: 'paused' });
-    expect(await running(first)).toMatchObject({ sandbox_status_reason: null });
-    const text = `Paused to make room for conversation ${first} of the same owner; limit 1.`;
-    expect(await detailOf(second)).toBe(text);
-    expect(await eventOf(second, 'PausedByQuota')).toBe(text);
-    expect(await eventOf(first, 'RoomMade')).toBe(`Conversation ${second} is paused to make room; limit 1.`);
-    // Room again: the one that the quota has paused comes back, the one that its owner has paused does not.
-    await pause(sandboxOf(first));
-    await running(second);
-    expect(await eventOf(second, 'ResumedByQuota')).toBe('Comes back by itself: there is room again.');
-    await k('delete', 'conversation', second);
-    await isGone(second);
-    expect(await up.conversation(first)).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
-    await k('delete', 'conversation', first);
-  });
+  it.each(pauses)(
+    'a pause and a resume by %s take nothing from who works, before a message comes',
+    async (_by, pause, resume) => {
+      await patch('cq', 'default', { limit: 1 });
+      const first = await started(work);
+      await pause(sandboxOf(first));
+      expect(await paused(first, 'user')).toMatchObject({ execution_status: 'paused' });
+      expect(await detailOf(first)).toBe('Paused by its owner.');
+      await isGone(first);
+      const second = await started(work);
+      // Over the limit: looking pauses nobody who works.
+      await resume(sandboxOf(first));
+      await up.reaches(first, {
+        sandbox_status: 'STARTING',
+        sandbox_status_reason: 'waiting-for-idle-sandbox',
+      });
+      const limit = 'at most 1 per owner may be active at once.';
+      expect(await detailOf(first)).toBe(
+        `Waiting for room or for an idle sandbox: ${limit} A resume without a message pauses no agent that works; a message does.`,
+      );
+      expect(await up.conversation(second)).toMatchObject({
+        sandbox_status: 'RUNNING',
+        execution_status: 'running',
+      });
+      // A message makes room for itself, and both are told.
+      expect((await say(first, 'Hello.')).status).toBe(202);
+      expect(await paused(second, 'quota')).toMatchObject({ execution_status: 'paused' });
+      expect(await running(first)).toMatchObject({ sandbox_status_reason: null });
+      const text = `Paused to make room for conversation ${first} of the same owner; limit 1.`;
+      expect(await detailOf(second)).toBe(text);
+      expect(await eventOf(second, 'PausedByQuota')).toBe(text);
+      expect(await eventOf(first, 'RoomMade')).toBe(
+        `Conversation ${second} is paused to make room; limit 1.`,
+      );
+      // Room again: the one that the quota has paused comes back, the one that its owner has paused
+      // does not.
+      await pause(sandboxOf(first));
+      await running(second);
+      expect(await eventOf(second, 'ResumedByQuota')).toBe(
+        'Comes back by itself: there is room again.',
+      );
+      await k('delete', 'conversation', second);
+      await isGone(second);
+      expect(await up.conversation(first)).toMatchObject({
+        sandbox_status: 'PAUSED',
+        sandbox_status_reason: 'user',
+      });
+      await k('delete', 'conversation', first);
+    },
+  );
 
   it('tells a newcomer whom it is for, also before it has a sandbox to speak of', async () => {
     await patch('cq', 'default', { limit: 1 });
     const first = await started(chat);
     const second = await started(chat);
-    expect(await eventOf(second, 'RoomMade')).toBe(`Conversation ${first} is paused to make room; limit 1.`);
-    expect(await eventOf(second, 'WaitingForQuota')).toBe('Waiting for room: at most 1 per owner may be active at once.');
+    expect(await eventOf(second, 'RoomMade')).toBe(
+      `Conversation ${first} is paused to make room; limit 1.`,
+    );
+    expect(await eventOf(second, 'WaitingForQuota')).toBe(
+      'Waiting for room: at most 1 per owner may be active at once.',
+    );
     await k('delete', 'conversation', first, second);
   });
 });
@@ -127,7 +180,10 @@ it('pauses who is idle for who looks, and for a resume that wants its run to go 
   await rest(sandboxOf(looker), 'resume');
   await paused(idle, 'quota');
   await running(looker);
-  expect(await up.conversation(busy)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });
+  expect(await up.conversation(busy)).toMatchObject({
+    sandbox_status: 'RUNNING',
+    execution_status: 'running',
+  });
   // Nobody is left who is idle.
   await patch('cq', 'default', { limit: 1 });
   await paused(busy, 'quota');
@@ -136,7 +192,9 @@ it('pauses who is idle for who looks, and for a resume that wants its run to go 
   await rest(sandboxOf(cut), 'pause');
   await isGone(cut);
   const other = await started(work);
-  expect((await up.call('POST', `/api/v1/sandboxes/${sandboxOf(cut)}/resume`, { run: true })).status).toBe(200);
+  expect(
+    (await up.call('POST', `/api/v1/sandboxes/${sandboxOf(cut)}/resume`, { run: true })).status,
+  ).toBe(200);
   await paused(other, 'quota');
   await up.reaches(cut, { sandbox_status: 'RUNNING', execution_status: 'running' });
   await k('delete', 'conversation', busy, looker, idle, cut, other);
@@ -150,13 +208,19 @@ it('pauses what is idle, and lets it run again when somebody asks for it', async
   const text = 'Paused after 2s without work, the idleTimeout of its template.';
   expect(await detailOf(idle)).toBe(text);
   expect(await eventOf(idle, 'Idle')).toBe(text);
-  expect(await up.conversation(busy)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });
+  expect(await up.conversation(busy)).toMatchObject({
+    sandbox_status: 'RUNNING',
+    execution_status: 'running',
+  });
   await rest(sandboxOf(idle), 'resume');
   await running(idle);
   await paused(idle, 'idle');
   // Nor does room bring it back.
   await isGone(idle);
-  expect(await up.conversation(idle)).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'idle' });
+  expect(await up.conversation(idle)).toMatchObject({
+    sandbox_status: 'PAUSED',
+    sandbox_status_reason: 'idle',
+  });
   await k('delete', 'conversation', idle, busy);
 });
 

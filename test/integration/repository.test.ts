@@ -24,7 +24,9 @@ beforeAll(async () => {
     readers: { 'acme/secret': [credential] },
   });
   const hosts = JSON.stringify({ forgejo: host.url });
-  up = await Installation.start({ env: { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder, LOG_LEVEL: 'debug' } });
+  up = await Installation.start({
+    env: { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder, LOG_LEVEL: 'debug' },
+  });
 }, 60_000);
 afterEach(() => host.gates.clear());
 afterAll(async () => {
@@ -35,7 +37,13 @@ afterAll(async () => {
 
 /** The working tree of a sandbox, on this machine. */
 async function projectOf(sandboxId: string | null): Promise<string> {
-  const { stdout } = await kubectl(up.kubeconfig, ['get', 'pvc', sandboxId ?? '', '-o', 'jsonpath={.metadata.uid}']);
+  const { stdout } = await kubectl(up.kubeconfig, [
+    'get',
+    'pvc',
+    sandboxId ?? '',
+    '-o',
+    'jsonpath={.metadata.uid}',
+  ]);
   return join(up.dataDir, 'node', 'volumes', stdout, 'project');
 }
 
@@ -66,7 +74,9 @@ async function hold() {
   const open = gate('acme/secret');
   const { id } = await up.start('Hello.', { selected_repository: 'acme/secret' });
   host.taken();
-  await eventually('the clone has begun', () => host.requests.some(({ method }) => method === 'POST'));
+  await eventually('the clone has begun', () =>
+    host.requests.some(({ method }) => method === 'POST'),
+  );
   return { id, open };
 }
 
@@ -81,13 +91,18 @@ describe('an installation with a git host', () => {
         { name: 'setup', state: 'done' },
       ],
     });
-    const refused = await up.call('POST', '/api/v1/app-conversations', { ...saying('Hello.'), selected_repository: 'acme/none' });
+    const refused = await up.call('POST', '/api/v1/app-conversations', {
+      ...saying('Hello.'),
+      selected_repository: 'acme/none',
+    });
     expect(refused).toMatchObject({ status: 403, body: { code: 'repository-access-denied' } });
   });
 
   it('finds what its credentials open, and keeps them to itself', async () => {
     const { body } = await up.call('GET', '/api/v1/git/repositories/search?query=acme/secret');
-    expect(body).toMatchObject({ items: [{ full_name: 'acme/secret', is_public: false, main_branch: 'main' }] });
+    expect(body).toMatchObject({
+      items: [{ full_name: 'acme/secret', is_public: false, main_branch: 'main' }],
+    });
     expect(JSON.stringify(body) + up.output).not.toContain('s3cret');
   });
 
@@ -104,14 +119,26 @@ describe('an installation with a git host', () => {
       const path = join('/proc', pid, 'cmdline');
       expect(existsSync(path) && readFileSync(path, 'latin1').includes(ticket)).toBe(false);
     }
-    const { stdout: during } = await kubectl(up.kubeconfig, ['get', 'conversations,sandboxes,pods,events', '-o', 'yaml']);
+    const { stdout: during } = await kubectl(up.kubeconfig, [
+      'get',
+      'conversations,sandboxes,pods,events',
+      '-o',
+      'yaml',
+    ]);
     open();
     const task = await up.over(id, 30_000);
     expect(task).toMatchObject({ status: 'READY' });
     const project = await projectOf(task.sandbox_id);
     expect(readFileSync(join(project, 'README.md'), 'utf8')).toBe('private\n');
-    expect(readFileSync(join(project, '.git', 'config'), 'utf8')).toContain(`url = ${host.url}/acme/secret.git\n`);
-    const { stdout: after } = await kubectl(up.kubeconfig, ['get', 'conversations,sandboxes,pods,events', '-o', 'yaml']);
+    expect(readFileSync(join(project, '.git', 'config'), 'utf8')).toContain(
+      `url = ${host.url}/acme/secret.git\n`,
+    );
+    const { stdout: after } = await kubectl(up.kubeconfig, [
+      'get',
+      'conversations,sandboxes,pods,events',
+      '-o',
+      'yaml',
+    ]);
     for (const secret of [password, encoded, ticket]) {
       expect(during + after + up.output).not.toContain(secret);
       expect(spawnSync('grep', ['-rlF', secret, up.dataDir]).stdout.toString()).toBe('');
@@ -130,6 +157,8 @@ describe('an installation with a git host', () => {
     expect(task).toMatchObject({ status: 'READY' });
     const project = await projectOf(task.sandbox_id);
     expect(execFileSync('git', ['-C', project, 'status', '--porcelain']).toString()).toBe('');
-    expect(readdirSync(join(project, '..', '.agent')).filter((name) => name.startsWith('clone'))).toEqual([]);
+    expect(
+      readdirSync(join(project, '..', '.agent')).filter((name) => name.startsWith('clone')),
+    ).toEqual([]);
   }, 90_000);
 });

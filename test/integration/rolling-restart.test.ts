@@ -38,7 +38,12 @@ beforeEach(async () => {
   api = await runApiServer();
   stack.defer(() => api.close());
   const connection = { server: api.server.url, token: api.token };
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   stack.defer(() => transport.close());
   client = new HttpKubeClient({ transport });
   writeFileSync(join(api.folder, 'master-key'), masterKey);
@@ -49,7 +54,10 @@ beforeEach(async () => {
 });
 afterEach(() => stack.disposeAsync());
 
-/** The built gateway, once it is ready. `stop` sends SIGTERM and resolves with the exit code and how long that took. */
+/**
+ * The built gateway, once it is ready. `stop` sends SIGTERM and resolves with the exit code and how
+ * long that took.
+ */
 async function startGateway() {
   const child = spawn(process.execPath, [program, 'gateway'], {
     env: {
@@ -89,12 +97,24 @@ async function startGateway() {
 
 async function addSandbox(name: string): Promise<string> {
   const spec = { owner, templateName: 'default', replicas: 1 };
-  const { metadata } = await client.create(sandboxes, { apiVersion, kind: 'Sandbox', metadata: { namespace, name }, spec });
-  await client.mergePatch(sandboxes, namespace, name, { status: agent.status }, { subresource: 'status' });
+  const { metadata } = await client.create(sandboxes, {
+    apiVersion,
+    kind: 'Sandbox',
+    metadata: { namespace, name },
+    spec,
+  });
+  await client.mergePatch(
+    sandboxes,
+    namespace,
+    name,
+    { status: agent.status },
+    { subresource: 'status' },
+  );
   return new SandboxKeys([Buffer.from(masterKey)]).sessionKey(metadata.uid);
 }
 
-const isOk = ({ status, text }: Answered): string | undefined => (status === 200 ? undefined : `${status} ${text}`);
+const isOk = ({ status, text }: Answered): string | undefined =>
+  status === 200 ? undefined : `${status} ${text}`;
 
 it('gateways are replaced one after the other under load, and no request fails', async () => {
   const { key } = await issueKey({ client, namespace, owner });
@@ -117,10 +137,16 @@ it('gateways are replaced one after the other under load, and no request fails',
   const start = (path: string) => {
     const idempotencyKey = randomUUID();
     idempotencyKeys.add(idempotencyKey);
-    return { method: 'POST', path, headers: { ...headers, 'idempotency-key': idempotencyKey }, body };
+    return {
+      method: 'POST',
+      path,
+      headers: { ...headers, 'idempotency-key': idempotencyKey },
+      body,
+    };
   };
   const read = (path: string) => () => ({ method: 'GET', path, headers });
-  for (const path of ['search?limit=10', 'start-tasks/search?limit=10', 'count']) load.ask('read', read(`${base}/${path}`), isOk);
+  for (const path of ['search?limit=10', 'start-tasks/search?limit=10', 'count'])
+    load.ask('read', read(`${base}/${path}`), isOk);
   for (let count = 0; count < 2; count++) load.ask('start', () => start(base), isOk);
   // Nobody works on these starts, so a stream lasts as long as its gateway.
   for (let count = 0; count < 4; count++) {
@@ -138,9 +164,12 @@ it('gateways are replaced one after the other under load, and no request fails',
     path: `/sandboxes/sbx-1/AGENT_SERVER${path}`,
     headers: { 'x-session-api-key': sessionKey },
   });
-  for (const path of ['/quick', '/quick', '/slow', '/slow']) load.ask('proxied', proxied(path), isOk);
+  for (const path of ['/quick', '/quick', '/slow', '/slow'])
+    load.ask('proxied', proxied(path), isOk);
   for (let count = 0; count < 4; count++) {
-    load.talk('socket', '/sandboxes/sbx-1/AGENT_SERVER/sockets/x', { 'x-session-api-key': sessionKey });
+    load.talk('socket', '/sandboxes/sbx-1/AGENT_SERVER/sockets/x', {
+      'x-session-api-key': sessionKey,
+    });
   }
 
   for (let turn = 0; turn < 2; turn++) {
@@ -161,7 +190,8 @@ it('gateways are replaced one after the other under load, and no request fails',
   await stopped;
   expect(codes).toMatchObject([{ code: 0 }, { code: 0 }]);
   expect(load.failures).toEqual([]);
-  for (const name of ['read', 'start', 'stream', 'proxied', 'socket']) expect(load.count(name)).toBeGreaterThan(4);
+  for (const name of ['read', 'start', 'stream', 'proxied', 'socket'])
+    expect(load.count(name)).toBeGreaterThan(4);
   expect(load.lastAnswers).toBeGreaterThan(4);
   const { items } = await client.list(conversations, { namespace });
   expect(items).toHaveLength(idempotencyKeys.size);

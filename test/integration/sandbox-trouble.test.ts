@@ -16,22 +16,40 @@ afterAll(async () => {
 });
 
 async function apply(kind: string, name: string, spec: object): Promise<void> {
-  const manifest = JSON.stringify({ apiVersion: 'conversation-operator.dev/v1alpha1', kind, metadata: { name }, spec });
+  const manifest = JSON.stringify({
+    apiVersion: 'conversation-operator.dev/v1alpha1',
+    kind,
+    metadata: { name },
+    spec,
+  });
   const { code, stderr } = await k('apply -f -', manifest);
   expect([code, stderr]).toEqual([0, '']);
 }
 
-const template = (name: string, { pod = {}, agent = {}, more = {} }: { pod?: object; agent?: object; more?: object }) =>
+const template = (
+  name: string,
+  { pod = {}, agent = {}, more = {} }: { pod?: object; agent?: object; more?: object },
+) =>
   apply('SandboxTemplate', name, {
-    podTemplate: { spec: { containers: [{ name: 'agent', image: referenceAgentImage, ...agent }], ...pod } },
+    podTemplate: {
+      spec: { containers: [{ name: 'agent', image: referenceAgentImage, ...agent }], ...pod },
+    },
     startDeadline: '4s',
     ...more,
   });
 
-const field = async (what: string, path: string): Promise<string> => (await k(`get ${what} -o jsonpath=${path}`)).stdout;
+const field = async (what: string, path: string): Promise<string> =>
+  (await k(`get ${what} -o jsonpath=${path}`)).stdout;
 /** Reasons of the Events about an object, each with its type. */
 const eventsOf = async (name: string): Promise<string[]> =>
-  (await field(`events --field-selector involvedObject.name=${name}`, '{range.items[*]}{.type}/{.reason}{"\\n"}{end}')).trim().split('\n');
+  (
+    await field(
+      `events --field-selector involvedObject.name=${name}`,
+      '{range.items[*]}{.type}/{.reason}{"\\n"}{end}',
+    )
+  )
+    .trim()
+    .split('\n');
 
 describe('a start', () => {
   it.each([
@@ -43,12 +61,26 @@ describe('a start', () => {
     ],
     [
       'a Secret is missing',
-      { agent: { env: [{ name: 'LLM_API_KEY', valueFrom: { secretKeyRef: { name: 'llm', key: 'key' } } }] } },
+      {
+        agent: {
+          env: [{ name: 'LLM_API_KEY', valueFrom: { secretKeyRef: { name: 'llm', key: 'key' } } }],
+        },
+      },
       'ContainerConfigError',
       /Secret, ConfigMap or key/,
     ],
-    ['no node has what it wants', { pod: { nodeSelector: { gpu: 'yes' } } }, 'Unschedulable', /No node has room/],
-    ['there is no such image', { agent: { image: 'no/such:1' } }, 'ImagePullFailed', /The image no\/such:1 can't be pulled/],
+    [
+      'no node has what it wants',
+      { pod: { nodeSelector: { gpu: 'yes' } } },
+      'Unschedulable',
+      /No node has room/,
+    ],
+    [
+      'there is no such image',
+      { agent: { image: 'no/such:1' } },
+      'ImagePullFailed',
+      /The image no\/such:1 can't be pulled/,
+    ],
   ])(
     'ends in ERROR when %s: with a code, a text for its owner, and an Event on both',
     async (_sentence, parts, code, text) => {
@@ -60,55 +92,96 @@ describe('a start', () => {
       const sandbox = task.sandbox_id ?? '';
       const conversation = sandbox.replace(/^sbx-/, '');
       expect(await field(`conversation ${conversation}`, '{.status.start.errorCode}')).toBe(code);
-      expect(await field(`conversation ${conversation}`, '{.status.sandboxStatus}/{.status.sandboxStatusReason}')).toBe(`ERROR/${code}`);
-      await eventually('nothing is left', async () => (await k(`get sandbox,pod,pvc ${sandbox} --ignore-not-found -o name`)).stdout === '');
+      expect(
+        await field(
+          `conversation ${conversation}`,
+          '{.status.sandboxStatus}/{.status.sandboxStatusReason}',
+        ),
+      ).toBe(`ERROR/${code}`);
+      await eventually(
+        'nothing is left',
+        async () =>
+          (await k(`get sandbox,pod,pvc ${sandbox} --ignore-not-found -o name`)).stdout === '',
+      );
       await eventually('Events', async () => (await eventsOf(sandbox)).includes(`Warning/${code}`));
-      await eventually('Events', async () => (await eventsOf(conversation)).includes(`Warning/${code}`));
+      await eventually('Events', async () =>
+        (await eventsOf(conversation)).includes(`Warning/${code}`),
+      );
       await up.call('DELETE', `/api/v1/app-conversations/${conversation}`);
     },
     60_000,
   );
 
   it('says while it waits what keeps it, and no more once it does not', async () => {
-    await template('nowhere', { pod: { nodeSelector: { gpu: 'yes' } }, more: { startDeadline: '2m' } });
+    await template('nowhere', {
+      pod: { nodeSelector: { gpu: 'yes' } },
+      more: { startDeadline: '2m' },
+    });
     const { id } = await up.start('Hello.', { sandbox_spec_id: 'nowhere' });
     const waiting = await eventually('what keeps it', async () => {
       const task = await up.startTask(id);
       return task.detail !== null && task;
     });
-    expect(waiting).toMatchObject({ status: 'WAITING_FOR_SANDBOX', error: null, detail: expect.stringMatching(/No node/) as string });
+    expect(waiting).toMatchObject({
+      status: 'WAITING_FOR_SANDBOX',
+      error: null,
+      detail: expect.stringMatching(/No node/) as string,
+    });
     const conversation = (waiting.sandbox_id ?? '').replace(/^sbx-/, '');
-    expect(await field(`conversation ${conversation}`, '{.status.start.errorCode}/{.status.sandboxStatusReason}')).toBe(
-      'Unschedulable/Unschedulable',
-    );
+    expect(
+      await field(
+        `conversation ${conversation}`,
+        '{.status.start.errorCode}/{.status.sandboxStatusReason}',
+      ),
+    ).toBe('Unschedulable/Unschedulable');
     // Of a template that is mended, the next pod is made.
     await template('nowhere', { more: { startDeadline: '2m' } });
     expect((await k(`delete pod ${waiting.sandbox_id ?? ''} --wait=false`)).code).toBe(0);
     expect(await up.over(id)).toMatchObject({ status: 'READY', error: null, detail: null });
-    expect(await field(`conversation ${conversation}`, '{.status.start.errorCode}{.status.start.error}')).toBe('');
+    expect(
+      await field(`conversation ${conversation}`, '{.status.start.errorCode}{.status.start.error}'),
+    ).toBe('');
   }, 60_000);
 });
 
 it('a template that makes no pod says so before anybody starts with it, and no more once it is mended', async () => {
   await template('broken', { agent: { ports: [{ containerPort: 0 }] } });
-  const valid = '{.status.conditions[?(@.type=="Valid")].status}/{.status.conditions[?(@.type=="Valid")].reason}';
-  await eventually('it is judged', async () => (await field('sbt broken', valid)) === 'False/TemplateInvalid');
+  const valid =
+    '{.status.conditions[?(@.type=="Valid")].status}/{.status.conditions[?(@.type=="Valid")].reason}';
+  await eventually(
+    'it is judged',
+    async () => (await field('sbt broken', valid)) === 'False/TemplateInvalid',
+  );
   await template('broken', {});
-  await eventually('it is judged anew', async () => (await field('sbt broken', valid)) === 'True/DryRunPassed');
+  await eventually(
+    'it is judged anew',
+    async () => (await field('sbt broken', valid)) === 'True/DryRunPassed',
+  );
 });
 
 it('a pod that is deleted is replaced on the same volume, and its sandbox says why', async () => {
   const { sandbox, id } = await started('```sh\necho kept > kept.txt\n```');
-  const before = [await field(`pvc ${sandbox}`, '{.metadata.uid}'), await field(`pod ${sandbox}`, '{.metadata.uid}')];
+  const before = [
+    await field(`pvc ${sandbox}`, '{.metadata.uid}'),
+    await field(`pod ${sandbox}`, '{.metadata.uid}'),
+  ];
   await k(`delete pod ${sandbox}`);
   const after = await eventually('another pod', async () => {
-    const uids = [await field(`pvc ${sandbox}`, '{.metadata.uid}'), await field(`pod ${sandbox}`, '{.metadata.uid}')];
+    const uids = [
+      await field(`pvc ${sandbox}`, '{.metadata.uid}'),
+      await field(`pod ${sandbox}`, '{.metadata.uid}'),
+    ];
     return uids[1] !== '' && uids[1] !== before[1] && uids;
   });
   expect(after[0]).toBe(before[0]);
   await up.reaches(id, { sandbox_status: 'RUNNING' });
   await eventually('Events', async () => (await eventsOf(sandbox)).includes('Warning/PodLost'));
-  expect(readFileSync(join(up.dataDir, 'node', 'volumes', after[0] ?? '', 'project', 'kept.txt'), 'utf8')).toBe('kept\n');
+  expect(
+    readFileSync(
+      join(up.dataDir, 'node', 'volumes', after[0] ?? '', 'project', 'kept.txt'),
+      'utf8',
+    ),
+  ).toBe('kept\n');
 }, 60_000);
 
 /** A start that has become READY, and has done what the message says. */
@@ -125,15 +198,24 @@ describe('a retained volume', () => {
   let volume: string;
 
   it('stays when its conversation is deleted, and says whose it is', async () => {
-    await template('keep', { more: { storage: { size: '1Gi', retain: true }, startDeadline: '2m' } });
-    const { id, sandbox } = await started('```sh\necho kept > kept.txt\n```', { sandbox_spec_id: 'keep' });
+    await template('keep', {
+      more: { storage: { size: '1Gi', retain: true }, startDeadline: '2m' },
+    });
+    const { id, sandbox } = await started('```sh\necho kept > kept.txt\n```', {
+      sandbox_spec_id: 'keep',
+    });
     claim = sandbox;
     volume = join(up.dataDir, 'node', 'volumes', await field(`pvc ${claim}`, '{.metadata.uid}'));
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
-    await eventually('the sandbox to go', async () => (await k(`get sandbox,pod ${claim} --ignore-not-found -o name`)).stdout === '');
+    await eventually(
+      'the sandbox to go',
+      async () => (await k(`get sandbox,pod ${claim} --ignore-not-found -o name`)).stdout === '',
+    );
     const columns =
       'custom-columns=:.metadata.name,:.metadata.annotations.conversation-operator\\.dev/owner,:.metadata.annotations.conversation-operator\\.dev/conversation';
-    const { stdout } = await k(`get pvc -l conversation-operator.dev/retained=true --no-headers -o ${columns}`);
+    const { stdout } = await k(
+      `get pvc -l conversation-operator.dev/retained=true --no-headers -o ${columns}`,
+    );
     expect(stdout.trim().split(/\s+/)).toEqual([claim, 'local', id]);
     expect(readFileSync(join(volume, 'project', 'kept.txt'), 'utf8')).toBe('kept\n');
   }, 60_000);
@@ -142,7 +224,9 @@ describe('a retained volume', () => {
     await apply('Sandbox', claim, { owner: 'mallory', templateName: 'keep' });
     await eventually(
       'it says why',
-      async () => (await field(`sandbox ${claim}`, '{.status.phase}/{.status.reason}')) === 'STARTING/VolumeNameTaken',
+      async () =>
+        (await field(`sandbox ${claim}`, '{.status.phase}/{.status.reason}')) ===
+        'STARTING/VolumeNameTaken',
     );
     expect(await field('pods', '{.items[*].metadata.name}')).not.toContain(claim);
     await k(`delete sandbox ${claim}`);
@@ -156,7 +240,13 @@ describe('a retained volume', () => {
       sandboxName: claim,
       initialMessage: { content: [{ type: 'text', text: '```sh\ncp kept.txt again.txt\n```' }] },
     });
-    expect((await k('wait --for=jsonpath={.status.executionStatus}=finished conv/continued --timeout=30s')).code).toBe(0);
+    expect(
+      (
+        await k(
+          'wait --for=jsonpath={.status.executionStatus}=finished conv/continued --timeout=30s',
+        )
+      ).code,
+    ).toBe(0);
     expect(readFileSync(join(volume, 'project', 'again.txt'), 'utf8')).toBe('kept\n');
     await eventually('Events', async () => (await eventsOf(claim)).includes('Normal/VolumeReused'));
     await k('delete conv continued');
@@ -164,7 +254,10 @@ describe('a retained volume', () => {
   }, 60_000);
 
   it('goes when its claim is deleted by hand', async () => {
-    await eventually('the pod to go', async () => (await k(`get pod ${claim} --ignore-not-found -o name`)).stdout === '');
+    await eventually(
+      'the pod to go',
+      async () => (await k(`get pod ${claim} --ignore-not-found -o name`)).stdout === '',
+    );
     expect((await k(`delete pvc ${claim}`)).code).toBe(0);
     await eventually('its files to go', () => !existsSync(volume));
   }, 60_000);

@@ -24,7 +24,12 @@ beforeEach(async () => {
   api = await runApiServer();
   stack.defer(() => api.close());
   const connection = { server: api.server.url, token: api.token };
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   stack.defer(() => transport.close());
   client = new HttpKubeClient({ transport });
   writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
@@ -52,7 +57,8 @@ function run(command: 'operator' | 'gateway', env: Record<string, string>): Comm
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let log = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
   const exited = once(child, 'exit');
   stack.defer(async () => {
     child.kill('SIGKILL');
@@ -72,13 +78,20 @@ function run(command: 'operator' | 'gateway', env: Record<string, string>): Comm
 
 const holder = async (): Promise<string> => {
   const { items } = await client.list(leases, { namespace });
-  return items.find(({ metadata }) => metadata.name === 'conversation-operator')?.spec?.holderIdentity ?? '';
+  return (
+    items.find(({ metadata }) => metadata.name === 'conversation-operator')?.spec?.holderIdentity ??
+    ''
+  );
 };
 
 it('hands over from one operator to the other before its lease is over, and ends with 0', async () => {
   const names = ['first', 'second'] as const;
-  const operators = new Map(names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0' })]));
-  await eventually('both have started', () => [...operators.values()].every(({ log }) => log().includes('operator started')));
+  const operators = new Map(
+    names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0' })]),
+  );
+  await eventually('both have started', () =>
+    [...operators.values()].every(({ log }) => log().includes('operator started')),
+  );
   const leaderName = await eventually('one leads', async () => {
     const identity = await holder();
     return names.find((name) => identity.startsWith(`${name}_`));
@@ -99,14 +112,19 @@ it('brings the requests of a gateway to their end, takes no new ones, and ends w
   const gateway = run('gateway', { HOST: '127.0.0.1', PORT: String(port) });
   const url = `http://127.0.0.1:${port}`;
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
-  await eventually('it answers', async () => (await fetch(`${url}/api/v1/app-conversations/search`, { headers })).status === 200);
+  await eventually(
+    'it answers',
+    async () => (await fetch(`${url}/api/v1/app-conversations/search`, { headers })).status === 200,
+  );
   // Nobody works on it here, so the stream has no end of its own.
   const stream = await fetch(`${url}/api/v1/app-conversations/stream-start`, {
     method: 'POST',
     headers,
     body: JSON.stringify(saying('hello')),
   });
-  const reader = (stream.body ?? new ReadableStream<Uint8Array>()).pipeThrough(new TextDecoderStream()).getReader();
+  const reader = (stream.body ?? new ReadableStream<Uint8Array>())
+    .pipeThrough(new TextDecoderStream())
+    .getReader();
   let text = (await reader.read()).value ?? '';
   const ended = gateway.stop();
   for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;

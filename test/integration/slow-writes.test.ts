@@ -18,9 +18,16 @@ import { program } from '../support/installation.ts';
 const namespace = 'default';
 /** Conversations that start, each of an owner of its own. */
 const starts = 400;
-/** Duration of each write but those of the lease. Some wait for several others; a renewal among those would miss its deadline. */
+/**
+ * Duration of each write but those of the lease. Some wait for several others; a renewal among
+ * those would miss its deadline.
+ */
 const writeMs = 1_500;
-const lease = { LEASE_DURATION_SECONDS: '8', LEASE_RENEW_DEADLINE_SECONDS: '1.5', LEASE_RETRY_PERIOD_SECONDS: '0.2' };
+const lease = {
+  LEASE_DURATION_SECONDS: '8',
+  LEASE_RENEW_DEADLINE_SECONDS: '1.5',
+  LEASE_RETRY_PERIOD_SECONDS: '0.2',
+};
 /** Connections of the operator for its work. */
 const connections = 16;
 const observedMs = 8_000;
@@ -30,11 +37,20 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   const api = await runApiServer();
   stack.defer(() => api.close());
   const connection = { server: api.server.url, token: api.token };
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   stack.defer(() => transport.close());
   const client = new HttpKubeClient({ transport });
   await addTemplate(client, namespace);
-  const initialMessage = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello.' }], run: true };
+  const initialMessage = {
+    role: 'user' as const,
+    content: [{ type: 'text' as const, text: 'Hello.' }],
+    run: true,
+  };
   for (let index = 0; index < starts; index++)
     await client.create(conversations, {
       ...{ apiVersion, kind: 'Conversation', metadata: { namespace, name: newUuid(Date.now()) } },
@@ -58,7 +74,13 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   writeFileSync(masterKey, 'k'.repeat(32));
   const child = spawn(process.execPath, [program, 'operator'], {
     env: {
-      ...{ PATH: process.env['PATH'], HOME: api.folder, KUBECONFIG: kubeconfig, NAMESPACE: namespace, MASTER_KEY_FILES: masterKey },
+      ...{
+        PATH: process.env['PATH'],
+        HOME: api.folder,
+        KUBECONFIG: kubeconfig,
+        NAMESPACE: namespace,
+        MASTER_KEY_FILES: masterKey,
+      },
       ...{ METRICS_PORT: '0', HEALTH_PORT: '0', LOG_FORMAT: 'json' },
       ...lease,
     },
@@ -75,7 +97,13 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   await eventually('every connection is occupied', () => writes >= connections, 60_000);
   const before = writes;
   await new Promise((resolve) => setTimeout(resolve, observedMs));
-  await eventually('each connection has carried several writes', () => writes - before >= (connections * observedMs) / writeMs / 2, 60_000);
+  await eventually(
+    'each connection has carried several writes',
+    () => writes - before >= (connections * observedMs) / writeMs / 2,
+    60_000,
+  );
   // A leader that has lost its lease takes the lease again, as the same holder.
-  expect(log.match(/"message":"(Started leading|Stopped leading|Lease could not be renewed)"/g)).toEqual(['"message":"Started leading"']);
+  expect(
+    log.match(/"message":"(Started leading|Stopped leading|Lease could not be renewed)"/g),
+  ).toEqual(['"message":"Started leading"']);
 }, 180_000);

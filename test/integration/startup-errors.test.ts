@@ -15,7 +15,13 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const fails = (args: readonly string[], env: Record<string, string>) =>
   new Promise<{ code: number | null; stderr: string; stdout: string }>((resolve) => {
     const child = spawn(process.execPath, [program, ...args], {
-      env: { PATH: process.env['PATH'], LOG_LEVEL: 'error', PORT: '0', DATA_DIR: join(folder, 'data'), ...env },
+      env: {
+        PATH: process.env['PATH'],
+        LOG_LEVEL: 'error',
+        PORT: '0',
+        DATA_DIR: join(folder, 'data'),
+        ...env,
+      },
     });
     let stderr = '';
     let stdout = '';
@@ -52,7 +58,10 @@ it.each([
 });
 
 it('names a DATA_DIR whose state is damaged, and leaves it as it is', async () => {
-  writeFileSync(join(folder, 'state.db'), 'this is no database, but long enough to be looked at as one '.repeat(20));
+  writeFileSync(
+    join(folder, 'state.db'),
+    'this is no database, but long enough to be looked at as one '.repeat(20),
+  );
   const result = await fails(['up'], { DATA_DIR: folder });
   expect(result.code).toBe(1);
   expect(oneLine(result)).toContain('DATA_DIR');
@@ -99,7 +108,11 @@ it('says in one line that there is no cluster', async () => {
 it('says which Pythons there are when none will do for the OpenHands agent', async () => {
   const python = join(folder, 'python3');
   writeFileSync(python, '#!/bin/sh\nexit 127\n', { mode: 0o755 });
-  const { code, stderr, stdout } = await fails(['up'], { AGENT: 'openhands', PATH: folder, HOME: folder });
+  const { code, stderr, stdout } = await fails(['up'], {
+    AGENT: 'openhands',
+    PATH: folder,
+    HOME: folder,
+  });
   expect([code, stdout]).toEqual([1, '']);
   expect(stderr).toContain('the OpenHands agent needs Python 3.12 or later. There is:');
   expect(stderr).toContain(`${python}: does not run (exit code 127)`);
@@ -111,7 +124,13 @@ it('ends within a second when it is interrupted while the agent is installed, wh
   const script = `case "$*" in *importlib*) echo '${version}' ;; *) trap '' TERM INT; while :; do /bin/sleep 60; done ;; esac`;
   writeFileSync(join(folder, 'python3'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const child = spawn(process.execPath, [program, 'up'], {
-    env: { PATH: folder, HOME: folder, AGENT: 'openhands', PORT: '0', DATA_DIR: join(folder, 'data') },
+    env: {
+      PATH: folder,
+      HOME: folder,
+      AGENT: 'openhands',
+      PORT: '0',
+      DATA_DIR: join(folder, 'data'),
+    },
   });
   let stderr = '';
   let interrupted = false;

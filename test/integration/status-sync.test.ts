@@ -31,7 +31,12 @@ describe('what agents do reaches the conversation', () => {
     notificationPorts = [await freePort(), await freePort()];
     up.addOperator('one', { METRICS_PORT: String(notificationPorts[0]) });
     const { connection } = await loadConnection({ kubeconfig: up.kubeconfig });
-    transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+    transport = new Transport({
+      connection,
+      clock: systemClock,
+      random: Math.random,
+      logger: silentLogger,
+    });
     client = new HttpKubeClient({ transport });
   }, 60_000);
   afterAll(async () => {
@@ -49,17 +54,30 @@ describe('what agents do reaches the conversation', () => {
   /** By the API server itself: there may be no gateway. */
   const stored = (id: string) => client.get(conversations, namespace, id);
   const reaches = (id: string, status: ExecutionStatus, timeoutMs: number) =>
-    eventually(`${id} ${status}`, async () => (await stored(id)).status?.executionStatus === status, timeoutMs);
+    eventually(
+      `${id} ${status}`,
+      async () => (await stored(id)).status?.executionStatus === status,
+      timeoutMs,
+    );
 
   /** Every version that is written while `work` goes on. */
-  async function versionsDuring(id: string, work: () => Promise<unknown>): Promise<readonly Conversation[]> {
+  async function versionsDuring(
+    id: string,
+    work: () => Promise<unknown>,
+  ): Promise<readonly Conversation[]> {
     const { resourceVersion } = await client.list(conversations, { namespace });
     const stop = new AbortController();
     const seen: Conversation[] = [];
     const watching = (async () => {
       try {
-        for await (const event of client.watch(conversations, { namespace, resourceVersion, timeoutSeconds: 300, signal: stop.signal }))
-          if (event.type === 'MODIFIED' && event.object.metadata.name === id) seen.push(event.object);
+        for await (const event of client.watch(conversations, {
+          namespace,
+          resourceVersion,
+          timeoutSeconds: 300,
+          signal: stop.signal,
+        }))
+          if (event.type === 'MODIFIED' && event.object.metadata.name === id)
+            seen.push(event.object);
       } catch (error) {
         if (!stop.signal.aborted) throw error;
       }
@@ -77,7 +95,11 @@ describe('what agents do reaches the conversation', () => {
     const post = await fetch(`${url ?? ''}/events`, {
       method: 'POST',
       headers: { 'X-Session-API-Key': key ?? '', 'Content-Type': 'application/json' },
-      body: JSON.stringify({ role: 'user', content: [{ type: 'text', text: '```sh\nsleep 60\n```' }], run: true }),
+      body: JSON.stringify({
+        role: 'user',
+        content: [{ type: 'text', text: '```sh\nsleep 60\n```' }],
+        run: true,
+      }),
     });
     expect(post.status).toBe(200);
     await reaches(id, 'running', 10_000);
@@ -91,7 +113,9 @@ describe('what agents do reaches the conversation', () => {
     const [last, ...others] = [first, ...seen].reverse();
     expect(last?.status?.executionStatus).toBe('finished');
     for (const [index, version] of others.entries())
-      expect(isDeepStrictEqual(version.status, (index === 0 ? last : others[index - 1])?.status)).toBe(false);
+      expect(
+        isDeepStrictEqual(version.status, (index === 0 ? last : others[index - 1])?.status),
+      ).toBe(false);
     expect(seen.filter(({ status }) => status?.executionStatus === 'running')).toEqual([]);
   }, 120_000);
 

@@ -30,68 +30,126 @@ async function started(text: string, more: object = {}) {
 
 describe('a conversation', () => {
   it('starts, works, pauses, resumes and is deleted with everything that belongs to it', async () => {
-    const { task, id, sandbox } = await started('Make a file:\n```sh\necho kept > kept.txt && cat kept.txt\n```');
+    const { task, id, sandbox } = await started(
+      'Make a file:\n```sh\necho kept > kept.txt && cat kept.txt\n```',
+    );
     expect(task).toMatchObject({ created_by_user_id: 'local' });
-    await up.reaches(id, { execution_status: 'finished', sandbox_status: 'RUNNING', sandbox_id: sandbox });
+    await up.reaches(id, {
+      execution_status: 'finished',
+      sandbox_status: 'RUNNING',
+      sandbox_id: sandbox,
+    });
     expect(up.agentProcesses()).not.toEqual([]);
 
     const { stdout } = await k(`get conversations ${id}`);
     const [head, row] = stdout.trim().split('\n');
-    expect(head?.split(/\s+/)).toEqual(['NAME', 'TITLE', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
-    expect(row?.split(/ {3,}/)).toEqual([id, 'Make a file:', 'RUNNING', 'finished', 'READY', 'local', expect.stringMatching(/^\d+s$/)]);
+    expect(head?.split(/\s+/)).toEqual([
+      'NAME',
+      'TITLE',
+      'SANDBOX',
+      'EXECUTION',
+      'START',
+      'REPOSITORY',
+      'OWNER',
+      'AGE',
+    ]);
+    expect(row?.split(/ {3,}/)).toEqual([
+      id,
+      'Make a file:',
+      'RUNNING',
+      'finished',
+      'READY',
+      'local',
+      expect.stringMatching(/^\d+s$/),
+    ]);
 
-    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).body).toEqual({ success: true });
-    expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({ sandbox_status_reason: 'user', execution_status: null });
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).body).toEqual({
+      success: true,
+    });
+    expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({
+      sandbox_status_reason: 'user',
+      execution_status: null,
+    });
     await eventually('its pod to go', async () => (await k(`get pod ${sandbox}`)).code !== 0);
     expect((await k(`get pvc ${sandbox} -o jsonpath={.status.phase}`)).stdout).toBe('Bound');
 
-    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).body).toEqual({ success: true });
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).body).toEqual({
+      success: true,
+    });
     await up.reaches(id, { sandbox_status: 'RUNNING' });
     await up.reaches(id, { execution_status: 'finished' });
     const volume = (await k(`get pvc ${sandbox} -o jsonpath={.metadata.uid}`)).stdout;
-    expect(readFileSync(join(up.dataDir, 'node', 'volumes', volume, 'project', 'kept.txt'), 'utf8')).toBe('kept\n');
+    expect(
+      readFileSync(join(up.dataDir, 'node', 'volumes', volume, 'project', 'kept.txt'), 'utf8'),
+    ).toBe('kept\n');
 
-    expect((await up.call('DELETE', `/api/v1/app-conversations/${id}`)).body).toEqual({ success: true });
+    expect((await up.call('DELETE', `/api/v1/app-conversations/${id}`)).body).toEqual({
+      success: true,
+    });
     await eventually('everything to be gone', async () => {
       const { stdout: left } = await k('get conversations,sandboxes,pods,pvc -o name');
       return !left.includes(id) && !left.includes(sandbox) && up.agentProcesses().length === 0;
     });
-    await eventually('its files to be gone', () => !readdirSync(join(up.dataDir, 'node', 'volumes')).includes(volume));
+    await eventually(
+      'its files to be gone',
+      () => !readdirSync(join(up.dataDir, 'node', 'volumes')).includes(volume),
+    );
     expect((await up.call('GET', `/api/v1/app-conversations?ids=${id}`)).body).toEqual([]);
   }, 60_000);
 
   it('pauses by kubectl scale as by REST, and is MISSING once its sandbox is deleted', async () => {
     const { id, sandbox } = await started('Nothing to do.');
     expect((await k(`scale sandbox ${sandbox} --replicas=0`)).stdout).toContain('scaled');
-    expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({ sandbox_status_reason: 'user' });
+    expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({
+      sandbox_status_reason: 'user',
+    });
     expect((await k(`scale sbx/${sandbox} --replicas=1`)).code).toBe(0);
     await up.reaches(id, { sandbox_status: 'RUNNING' });
     expect((await k(`delete sandbox ${sandbox}`)).code).toBe(0);
-    expect(await up.reaches(id, { sandbox_status: 'MISSING' })).toMatchObject({ execution_status: null });
-    await eventually('kubectl says so', async () => (await k(`get conv ${id}`)).stdout.includes('MISSING'));
+    expect(await up.reaches(id, { sandbox_status: 'MISSING' })).toMatchObject({
+      execution_status: null,
+    });
+    await eventually('kubectl says so', async () =>
+      (await k(`get conv ${id}`)).stdout.includes('MISSING'),
+    );
     expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).status).toBe(404);
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 60_000);
 
   it('keeps a run that its owner has stopped until it is told to go on', async () => {
-    const { id, sandbox } = await started('```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```');
+    const { id, sandbox } = await started(
+      '```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```',
+    );
     await up.reaches(id, { execution_status: 'running' });
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
-    expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({ execution_status: 'paused' });
+    expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({
+      execution_status: 'paused',
+    });
     await eventually('its pod to go', async () => (await k(`get pod ${sandbox}`)).code !== 0);
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`);
     await up.reaches(id, { sandbox_status: 'RUNNING' });
-    expect(await up.reaches(id, { execution_status: 'paused' })).toMatchObject({ sandbox_status: 'RUNNING' });
+    expect(await up.reaches(id, { execution_status: 'paused' })).toMatchObject({
+      sandbox_status: 'RUNNING',
+    });
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 60_000);
 
   it('stops a run also when its sandbox is resumed at once, as the official web UI does, and goes on when the agent is told to', async () => {
-    const { id, sandbox } = await started('```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```');
-    const { conversation_url: url, session_api_key: sessionKey } = await up.reaches(id, { execution_status: 'running' });
+    const { id, sandbox } = await started(
+      '```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```',
+    );
+    const { conversation_url: url, session_api_key: sessionKey } = await up.reaches(id, {
+      execution_status: 'running',
+    });
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`);
-    expect(await up.reaches(id, { execution_status: 'paused', sandbox_status: 'RUNNING' })).toMatchObject({ conversation_url: url });
-    const run = await fetch(`${String(url)}/run`, { method: 'POST', headers: { 'X-Session-API-Key': String(sessionKey) } });
+    expect(
+      await up.reaches(id, { execution_status: 'paused', sandbox_status: 'RUNNING' }),
+    ).toMatchObject({ conversation_url: url });
+    const run = await fetch(`${String(url)}/run`, {
+      method: 'POST',
+      headers: { 'X-Session-API-Key': String(sessionKey) },
+    });
     expect(run.status).toBe(200);
     await up.reaches(id, { execution_status: 'finished' });
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
@@ -100,21 +158,34 @@ describe('a conversation', () => {
   it('joins a sandbox that is paused, which then resumes, and leaves it there when it is deleted', async () => {
     const { body } = await up.call('POST', '/api/v1/sandboxes');
     const { id: sandbox } = z.object({ id: z.string() }).parse(body);
-    await eventually('RUNNING', async () => (await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout === 'RUNNING');
+    await eventually(
+      'RUNNING',
+      async () =>
+        (await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout === 'RUNNING',
+    );
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
     const first = await started('First.', { sandbox_id: sandbox });
     const second = await started('Second.', { sandbox_id: sandbox });
     expect([first.sandbox, second.sandbox]).toEqual([sandbox, sandbox]);
-    for (const { id } of [first, second]) await up.call('DELETE', `/api/v1/app-conversations/${id}`);
+    for (const { id } of [first, second])
+      await up.call('DELETE', `/api/v1/app-conversations/${id}`);
     expect((await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout).toBe('RUNNING');
-    expect((await up.call('DELETE', `/api/v1/sandboxes/${sandbox}`)).body).toEqual({ success: true });
+    expect((await up.call('DELETE', `/api/v1/sandboxes/${sandbox}`)).body).toEqual({
+      success: true,
+    });
   }, 60_000);
 
   it('goes on by itself when its pod is lost', async () => {
-    const { id, sandbox } = await started('```sh\necho begun; sleep 2\n```\n```sh\necho after > after.txt\n```');
+    const { id, sandbox } = await started(
+      '```sh\necho begun; sleep 2\n```\n```sh\necho after > after.txt\n```',
+    );
     await up.reaches(id, { execution_status: 'running' });
     expect((await k(`delete pod ${sandbox} --wait=false`)).code).toBe(0);
-    await eventually('another pod', async () => (await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout !== 'RUNNING');
+    await eventually(
+      'another pod',
+      async () =>
+        (await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout !== 'RUNNING',
+    );
     await up.reaches(id, { sandbox_status: 'RUNNING' });
     await up.reaches(id, { execution_status: 'finished' });
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
@@ -148,7 +219,13 @@ describe('a streamed start', () => {
       'READY',
     ]);
     expect(new Set(elements.map(({ id }) => id)).size).toBe(1);
-    expect(elements.map(({ app_conversation_id: id }) => id === null)).toEqual([true, true, true, true, false]);
+    expect(elements.map(({ app_conversation_id: id }) => id === null)).toEqual([
+      true,
+      true,
+      true,
+      true,
+      false,
+    ]);
   });
 
   it('goes on when its client leaves', async () => {
@@ -164,15 +241,37 @@ describe('a streamed start', () => {
 
 describe('what kubectl applies', () => {
   const manifest = (kind: string, name: string, spec: object) =>
-    JSON.stringify({ apiVersion: 'conversation-operator.dev/v1alpha1', kind, metadata: { name }, spec });
+    JSON.stringify({
+      apiVersion: 'conversation-operator.dev/v1alpha1',
+      kind,
+      metadata: { name },
+      spec,
+    });
 
   it('is a conversation like any other', async () => {
-    const spec = { owner: 'local', title: 'By hand', initialMessage: { content: [{ type: 'text', text: '```sh\npwd\n```' }] } };
-    expect((await k('apply -f -', manifest('Conversation', 'by-hand', spec))).stdout).toContain('created');
-    expect((await k('wait --for=jsonpath={.status.start.status}=READY conv/by-hand --timeout=15s')).code).toBe(0);
-    expect((await k('wait --for=jsonpath={.status.executionStatus}=finished conv/by-hand --timeout=15s')).code).toBe(0);
-    const { body } = await up.call('GET', '/api/v1/app-conversations/search?title__contains=By%20hand');
-    expect(body).toMatchObject({ items: [{ title: 'By hand', sandbox_status: 'RUNNING' }], next_page_id: null });
+    const spec = {
+      owner: 'local',
+      title: 'By hand',
+      initialMessage: { content: [{ type: 'text', text: '```sh\npwd\n```' }] },
+    };
+    expect((await k('apply -f -', manifest('Conversation', 'by-hand', spec))).stdout).toContain(
+      'created',
+    );
+    expect(
+      (await k('wait --for=jsonpath={.status.start.status}=READY conv/by-hand --timeout=15s')).code,
+    ).toBe(0);
+    expect(
+      (await k('wait --for=jsonpath={.status.executionStatus}=finished conv/by-hand --timeout=15s'))
+        .code,
+    ).toBe(0);
+    const { body } = await up.call(
+      'GET',
+      '/api/v1/app-conversations/search?title__contains=By%20hand',
+    );
+    expect(body).toMatchObject({
+      items: [{ title: 'By hand', sandbox_status: 'RUNNING' }],
+      next_page_id: null,
+    });
     expect((await k('delete conv by-hand')).code).toBe(0);
   }, 60_000);
 
@@ -180,7 +279,11 @@ describe('what kubectl applies', () => {
     ['a wrong type', { owner: 'local', title: 7 }, 'spec.title'],
     ['a missing field', { title: 'x' }, 'spec.owner'],
     ['an unknown field', { owner: 'local', titel: 'x' }, 'spec.titel'],
-    ['an empty text', { owner: 'local', initialMessage: { content: [{ type: 'text', text: '' }] } }, 'spec.initialMessage.content[0]'],
+    [
+      'an empty text',
+      { owner: 'local', initialMessage: { content: [{ type: 'text', text: '' }] } },
+      'spec.initialMessage.content[0]',
+    ],
   ])('is refused with the path of the field: %s', async (_sentence, spec, path) => {
     const { code, stderr } = await k('apply -f -', manifest('Conversation', 'wrong', spec));
     expect(code).not.toBe(0);
@@ -189,16 +292,24 @@ describe('what kubectl applies', () => {
 
   it('is refused when it changes what is immutable', async () => {
     await k('apply -f -', manifest('Sandbox', 'fixed', { owner: 'local', replicas: 0 }));
-    const { code, stderr } = await k('apply -f -', manifest('Sandbox', 'fixed', { owner: 'other', replicas: 0 }));
+    const { code, stderr } = await k(
+      'apply -f -',
+      manifest('Sandbox', 'fixed', { owner: 'other', replicas: 0 }),
+    );
     expect(code).not.toBe(0);
     expect(stderr).toContain('owner is immutable');
     await k('delete sandbox fixed');
   });
 
   it('ends in ERROR with a reason when it is impossible', async () => {
-    await k('apply -f -', manifest('Conversation', 'impossible', { owner: 'local', templateName: 'none' }));
+    await k(
+      'apply -f -',
+      manifest('Conversation', 'impossible', { owner: 'local', templateName: 'none' }),
+    );
     await k('wait --for=jsonpath={.status.start.status}=ERROR conv/impossible --timeout=15s');
-    const { stdout } = await k('get conv impossible -o jsonpath={.status.start.errorCode}:{.status.start.error}:{.status.sandboxStatus}');
+    const { stdout } = await k(
+      'get conv impossible -o jsonpath={.status.start.errorCode}:{.status.start.error}:{.status.sandboxStatus}',
+    );
     expect(stdout).toBe('TemplateNotFound:There is no sandbox template none.:ERROR');
     await k('delete conv impossible');
   });
@@ -206,17 +317,25 @@ describe('what kubectl applies', () => {
   it('ends in ERROR when its image is not known', async () => {
     await k(
       'apply -f -',
-      manifest('SandboxTemplate', 'nowhere', { podTemplate: { spec: { containers: [{ name: 'agent', image: 'no/such:1' }] } } }),
+      manifest('SandboxTemplate', 'nowhere', {
+        podTemplate: { spec: { containers: [{ name: 'agent', image: 'no/such:1' }] } },
+      }),
     );
     const { id } = await up.start('Hello.', { sandbox_spec_id: 'nowhere' });
-    expect(await up.over(id)).toMatchObject({ status: 'ERROR', error: "The image no/such:1 can't be pulled.", app_conversation_id: null });
+    expect(await up.over(id)).toMatchObject({
+      status: 'ERROR',
+      error: "The image no/such:1 can't be pulled.",
+      app_conversation_id: null,
+    });
     await k('delete sbt nowhere');
   }, 60_000);
 });
 
 describe('the legacy interface', () => {
   it('starts a conversation, and says that it is going away', async () => {
-    const { status, body, headers } = await up.call('POST', '/api/conversations', { initial_user_msg: 'Hello.' });
+    const { status, body, headers } = await up.call('POST', '/api/conversations', {
+      initial_user_msg: 'Hello.',
+    });
     expect(status).toBe(200);
     expect(body).toMatchObject({ status: 'ok', conversation_status: 'STARTING' });
     expect(headers.get('sunset')).toBe('Wed, 01 Apr 2026 00:00:00 GMT');
@@ -242,9 +361,14 @@ describe('manifests/examples', () => {
   it('are accepted, and run', async () => {
     const folder = fileURLToPath(new URL('../../manifests/examples', import.meta.url));
     expect(await k(`apply -f ${folder}`)).toMatchObject({ code: 0, stderr: '' });
-    expect((await k('wait --for=jsonpath={.status.executionStatus}=finished conv/hello --timeout=15s')).code).toBe(0);
+    expect(
+      (await k('wait --for=jsonpath={.status.executionStatus}=finished conv/hello --timeout=15s'))
+        .code,
+    ).toBe(0);
     expect((await k('wait --for=condition=Ready sandbox/scratch --timeout=15s')).code).toBe(0);
-    expect((await k('wait --for=condition=Valid sandboxtemplate/large --timeout=15s')).code).toBe(0);
+    expect((await k('wait --for=condition=Valid sandboxtemplate/large --timeout=15s')).code).toBe(
+      0,
+    );
     expect((await k(`delete -f ${folder}`)).code).toBe(0);
   }, 60_000);
 });

@@ -10,8 +10,12 @@ export interface Finding {
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const glossary = 'docs/glossary.md';
+const maxCommentWidth = 100;
 
-/** Files of the repository whose language the rules cover. Tests and generated files are not among them. */
+/**
+ * Files of the repository whose language the rules cover. Tests and generated files are not among
+ * them.
+ */
 const covered = [
   '*.{ts,md}',
   '{src,packages,docs,images,.github}/**/*.{ts,md,sh,yaml}',
@@ -24,7 +28,9 @@ const covered = [
 const excluded = ['**/node_modules/**', glossary, 'CHANGELOG.md', '**/crds/**'];
 
 /** Words and phrases out of use, each with its replacement, from the table of docs/glossary.md. */
-export function wordsOutOfUse(text = readFileSync(join(root, glossary), 'utf8')): ReadonlyMap<string, string> {
+export function wordsOutOfUse(
+  text = readFileSync(join(root, glossary), 'utf8'),
+): ReadonlyMap<string, string> {
   const table = /^## Words out of use\n(?<rows>[^#]*)/m.exec(text)?.groups?.['rows'] ?? '';
   const rows = table
     .split('\n')
@@ -39,26 +45,42 @@ export function wordsOutOfUse(text = readFileSync(join(root, glossary), 'utf8'))
 }
 
 /** A sentence of a comment without a noun of the code as its subject. */
-const withoutSubject = /(?:^\s*(?:\/\*\*|\*|\/\/) |^[^'"`]*\/\/ .*[.:;] |^\s*(?:\/\*\*|\*|\/\/) .*[.!?] )(It|What|Of|So|Who|Whoever) /;
+const withoutSubject =
+  /(?:^\s*(?:\/\*\*|\*|\/\/) |^[^'"`]*\/\/ .*[.:;] |^\s*(?:\/\*\*|\*|\/\/) .*[.!?] )(It|What|Of|So|Who|Whoever) /;
 
 /** The findings of one text. Names are split into their words: `tellAll` contains `tell`. */
-export function check(text: string, words: ReadonlyMap<string, string>, isCode: boolean): readonly Finding[] {
+export function check(
+  text: string,
+  words: ReadonlyMap<string, string>,
+  isCode: boolean,
+): readonly Finding[] {
   const phrases = [...words.keys()].filter((word) => word.includes(' '));
   let fenced = false;
   return text.split('\n').flatMap((content, index): readonly Finding[] => {
     if (!isCode && content.trimStart().startsWith('```')) fenced = !fenced;
     if (fenced) return [];
-    const prose = (isCode ? content : content.replaceAll(/`[^`]*`|\]\([^)]*\)/g, '')).replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ');
+    const prose = (isCode ? content : content.replaceAll(/`[^`]*`|\]\([^)]*\)/g, '')).replaceAll(
+      /(?<=[a-z0-9])(?=[A-Z])/g,
+      ' ',
+    );
     const lower = prose.toLowerCase();
     const found = (lower.match(/[a-z]+/g) ?? []).filter((word) => words.has(word));
     const line = index + 1;
-    const messages = [...new Set([...found, ...phrases.filter((phrase) => new RegExp(`\\b${phrase}\\b`).test(lower))])].map(
-      (word) => `"${word}" is out of use: ${words.get(word) ?? ''}`,
-    );
+    const messages = [
+      ...new Set([
+        ...found,
+        ...phrases.filter((phrase) => new RegExp(`\\b${phrase}\\b`).test(lower)),
+      ]),
+    ].map((word) => `"${word}" is out of use: ${words.get(word) ?? ''}`);
     const limit = /\b(?:most|least)[A-Z]\w*/.exec(content)?.[0];
-    if (isCode && limit !== undefined) messages.push(`"${limit}": the name of a limit begins with max or min`);
+    if (isCode && limit !== undefined)
+      messages.push(`"${limit}": the name of a limit begins with max or min`);
     const subject = isCode ? withoutSubject.exec(content)?.[1] : undefined;
-    if (subject !== undefined) messages.push(`a sentence begins with "${subject}": name its subject`);
+    if (subject !== undefined)
+      messages.push(`a sentence begins with "${subject}": name its subject`);
+    if (isCode && content.length > maxCommentWidth && /^\s*(?:\/\/|\/?\*|#) /.test(content)) {
+      messages.push(`a comment is at most ${maxCommentWidth} characters wide`);
+    }
     return messages.map((message) => ({ line, message }));
   });
 }
@@ -67,10 +89,14 @@ function main(): void {
   const words = wordsOutOfUse();
   const files = globSync(covered, { cwd: root, exclude: excluded }).sort();
   const lines = files.flatMap((file) =>
-    check(readFileSync(join(root, file), 'utf8'), words, !file.endsWith('.md')).map(({ line, message }) => `${file}:${line}: ${message}`),
+    check(readFileSync(join(root, file), 'utf8'), words, !file.endsWith('.md')).map(
+      ({ line, message }) => `${file}:${line}: ${message}`,
+    ),
   );
   if (lines.length === 0) return;
-  process.stderr.write(`${lines.join('\n')}\n${lines.length} places break the rules of ${glossary}\n`);
+  process.stderr.write(
+    `${lines.join('\n')}\n${lines.length} places break the rules of ${glossary}\n`,
+  );
   process.exitCode = 1;
 }
 

@@ -14,12 +14,18 @@ export interface ActiveSinceCheckOptions {
   readonly machineOf: (actor: string) => Machine | undefined;
 }
 
-/** Maximum time between the moment in which a process reads its clock and the execution of what it writes. */
+/**
+ * Maximum time between the moment in which a process reads its clock and the execution of what it
+ * writes.
+ */
 const maxWriteAgeMs = 60_000;
 
 const rule = 'activeSince is when a sandbox began to run since its last pause';
 
-/** Compares `activeSince` with the times at which the sandbox was wanted and its agents had their keys. */
+/**
+ * Compares `activeSince` with the times at which the sandbox was wanted and its agents had their
+ * keys.
+ */
 export class ActiveSinceCheck {
   readonly #options: ActiveSinceCheckOptions;
   /** By the uid of the sandbox: its value, and when that was written first. */
@@ -40,9 +46,13 @@ export class ActiveSinceCheck {
     const unwantedSince = record?.unwantedSince ?? Number.NEGATIVE_INFINITY;
     const isRunning = viewOfSandbox(object as Sandbox).phase === 'RUNNING';
     const paused = before === undefined || unwantedSince >= before.at;
-    if (isRunning && value === undefined) throw new Violation(rule, `${name} is RUNNING and says nothing`);
+    if (isRunning && value === undefined)
+      throw new Violation(rule, `${name} is RUNNING and says nothing`);
     if (value !== before?.value && !paused)
-      throw new Violation(rule, `${name} was not paused, and ${before.value} became ${value ?? 'nothing'}`);
+      throw new Violation(
+        rule,
+        `${name} was not paused, and ${before.value} became ${value ?? 'nothing'}`,
+      );
     if (isRunning && value === before?.value && paused && record?.runningSince === this.#now)
       throw new Violation(rule, `${name} was paused, and still runs since ${value ?? ''}`);
     if (value === undefined || value === before?.value) return;
@@ -57,7 +67,8 @@ export class ActiveSinceCheck {
     const machine = this.#options.machineOf(actor);
     if (machine === undefined || this.#now - machine.clockMovedAt <= maxWriteAgeMs) return;
     const ageMs = machine.clock.now() - Date.parse(value);
-    if (ageMs < 0 || ageMs > maxWriteAgeMs) throw new Violation(rule, `${name} begins to run, and says that it did ${ageMs} ms ago`);
+    if (ageMs < 0 || ageMs > maxWriteAgeMs)
+      throw new Violation(rule, `${name} begins to run, and says that it did ${ageMs} ms ago`);
   }
 
   get #now(): number {

@@ -10,7 +10,13 @@ import type { Slot } from '../../src/quota/slot.ts';
 import { findCondition } from '../../src/resources/conditions.ts';
 import { pods, type Pod } from '../../packages/kube/src/core.ts';
 import type { QuotaRule, QuotaRules } from '../../src/resources/quota-rules.ts';
-import { SandboxCondition, SandboxReason, sandboxes, slotTaken, type Sandbox } from '../../src/resources/sandbox.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  sandboxes,
+  slotTaken,
+  type Sandbox,
+} from '../../src/resources/sandbox.ts';
 import { but, client, pretended } from './broken-parts.ts';
 import type { Breakage } from './operator-process.ts';
 import { patched, patchedGetter } from './patched.ts';
@@ -21,15 +27,23 @@ const slots = (map: (slot: Slot) => Slot): Breakage => ({
 });
 
 const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
-  patches: [patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) => setRules(mapRules(rules, map)))],
+  patches: [
+    patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
+      setRules(mapRules(rules, map)),
+    ),
+  ],
 });
 
-/** No breakage: every pod is created seconds after its creation was given up, as the slowest of API servers may. */
+/**
+ * No breakage: every pod is created seconds after its creation was given up, as the slowest of API
+ * servers may.
+ */
 export const latePods: Breakage = {
   client: (whole, { clock }) =>
     but(whole, {
       create: (resource, object, options) => {
-        if (resource.kind !== pods.kind || options?.dryRun === true) return whole.create(resource, object, options);
+        if (resource.kind !== pods.kind || options?.dryRun === true)
+          return whole.create(resource, object, options);
         clock.after(4_000, () => void whole.create(resource, object).catch(() => undefined));
         return Promise.reject(new TransportError('the answer is lost'));
       },
@@ -38,8 +52,12 @@ export const latePods: Breakage = {
 
 /** What could be wrong with the quota, each as a sentence, and how it is made so. */
 export const admissionBreakages = {
-  'sandboxes that start are not counted': slots((slot) => (slot.state === 'starting' ? { ...slot, taken: false } : slot)),
-  'a slot is free before its pod is gone': slots((slot) => (slot.state === 'freeing' ? { ...slot, taken: false } : slot)),
+  'sandboxes that start are not counted': slots((slot) =>
+    slot.state === 'starting' ? { ...slot, taken: false } : slot,
+  ),
+  'a slot is free before its pod is gone': slots((slot) =>
+    slot.state === 'freeing' ? { ...slot, taken: false } : slot,
+  ),
   'one too many is let in': {
     patches: [patchedGetter(LimitGroup.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
   },
@@ -56,13 +74,18 @@ export const admissionBreakages = {
     client: client((whole) => ({
       get: async (resource, namespace, name, options) => {
         const object = await whole.get(resource, namespace, name, options);
-        if (resource.kind === pods.kind && (object as Pick<Pod, 'metadata'>).metadata.deletionTimestamp !== undefined)
+        if (
+          resource.kind === pods.kind &&
+          (object as Pick<Pod, 'metadata'>).metadata.deletionTimestamp !== undefined
+        )
           throw new ApiError(404, { reason: 'NotFound' });
         return object;
       },
     })),
   },
-  'the pods of deleted sandboxes are forgotten': { patches: [patched(SlotIndex.prototype, 'addOrphaned', () => undefined)] },
+  'the pods of deleted sandboxes are forgotten': {
+    patches: [patched(SlotIndex.prototype, 'addOrphaned', () => undefined)],
+  },
   'a write of unknown outcome is taken for one that was not executed': {
     patches: [
       patched(SlotIndex.prototype, 'assume', (_, assume, sandbox, { until }) =>
@@ -76,9 +99,14 @@ export const admissionBreakages = {
         if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
         const { namespace = '', name } = object.metadata;
         const stored = await whole.get(resource, namespace, name);
-        const decided = isAdmitted(object as object as Sandbox) !== isAdmitted(stored as object as Sandbox);
+        const decided =
+          isAdmitted(object as object as Sandbox) !== isAdmitted(stored as object as Sandbox);
         const { resourceVersion } = decided ? stored.metadata : object.metadata;
-        return whole.updateStatus(resource, { ...object, metadata: { ...object.metadata, resourceVersion } }, options);
+        return whole.updateStatus(
+          resource,
+          { ...object, metadata: { ...object.metadata, resourceVersion } },
+          options,
+        );
       },
     })),
   },
@@ -88,9 +116,15 @@ export const admissionBreakages = {
         if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
         const { namespace = '', name } = object.metadata;
         const stored = await whole.get(resource, namespace, name);
-        const reserves = (object as object as Sandbox).status?.replicas === 1 && (stored as object as Sandbox).status?.replicas !== 1;
+        const reserves =
+          (object as object as Sandbox).status?.replicas === 1 &&
+          (stored as object as Sandbox).status?.replicas !== 1;
         const { resourceVersion } = reserves ? stored.metadata : object.metadata;
-        return whole.updateStatus(resource, { ...object, metadata: { ...object.metadata, resourceVersion } }, options);
+        return whole.updateStatus(
+          resource,
+          { ...object, metadata: { ...object.metadata, resourceVersion } },
+          options,
+        );
       },
     })),
   },
@@ -99,10 +133,15 @@ export const admissionBreakages = {
       but(whole, {
         updateStatus: async (resource, object, options) => {
           const { namespace = '', name } = object.metadata;
-          const replicas = (sandbox: object | undefined) => (sandbox as Sandbox | undefined)?.status?.replicas;
+          const replicas = (sandbox: object | undefined) =>
+            (sandbox as Sandbox | undefined)?.status?.replicas;
           const reserves =
-            resource.kind === sandboxes.kind && replicas(object) === 1 && replicas(caches().sandboxes.store.get(namespace, name)) !== 1;
-          return reserves ? pretended(await whole.get(resource, namespace, name), object) : whole.updateStatus(resource, object, options);
+            resource.kind === sandboxes.kind &&
+            replicas(object) === 1 &&
+            replicas(caches().sandboxes.store.get(namespace, name)) !== 1;
+          return reserves
+            ? pretended(await whole.get(resource, namespace, name), object)
+            : whole.updateStatus(resource, object, options);
         },
       }),
   },
@@ -110,52 +149,93 @@ export const admissionBreakages = {
     ...latePods,
     patches: [patched(PodCreations.prototype, 'unsettledMs', () => 0)],
   },
-  'those that start may be paused for others': slots((slot) => (slot.state === 'starting' ? { ...slot, state: 'running' } : slot)),
+  'those that start may be paused for others': slots((slot) =>
+    slot.state === 'starting' ? { ...slot, state: 'running' } : slot,
+  ),
   'what comes back by itself makes room for itself': slots((slot) =>
-    slot.state === 'resumable' ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince } : slot,
+    slot.state === 'resumable'
+      ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince }
+      : slot,
   ),
-  'nothing comes back by itself': slots((slot) => (slot.state === 'resumable' ? { ...slot, state: 'suspended' } : slot)),
+  'nothing comes back by itself': slots((slot) =>
+    slot.state === 'resumable' ? { ...slot, state: 'suspended' } : slot,
+  ),
   'what its owner has paused comes back by itself': slots((slot) =>
-    slot.state === 'none' && slot.sandbox.spec.replicas === 0 ? { ...slot, state: 'resumable', pausedSince: 0 } : slot,
+    slot.state === 'none' && slot.sandbox.spec.replicas === 0
+      ? { ...slot, state: 'resumable', pausedSince: 0 }
+      : slot,
   ),
-  'what is paused for its age comes back by itself': slots((slot) => (slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot)),
-  'the last to come is the first to be let in': slots((slot) => ({ ...slot, requestedAt: -slot.requestedAt, explained: true })),
+  'what is paused for its age comes back by itself': slots((slot) =>
+    slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot,
+  ),
+  'the last to come is the first to be let in': slots((slot) => ({
+    ...slot,
+    requestedAt: -slot.requestedAt,
+    explained: true,
+  })),
   'the youngest is paused first': {
     patches: [
-      patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) => candidates.at(candidates.size - 1)),
-      patchedGetter(LimitGroup.prototype, 'idleVictim', ({ candidates }) => candidates.idleAt(candidates.idleSize - 1)),
+      patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) =>
+        candidates.at(candidates.size - 1),
+      ),
+      patchedGetter(LimitGroup.prototype, 'idleVictim', ({ candidates }) =>
+        candidates.idleAt(candidates.idleSize - 1),
+      ),
     ],
   },
-  'who only looks has paused who works': { patches: [patchedGetter(LimitGroup.prototype, 'idleVictim', ({ victim }) => victim)] },
+  'who only looks has paused who works': {
+    patches: [patchedGetter(LimitGroup.prototype, 'idleVictim', ({ victim }) => victim)],
+  },
   'who has a message waits like one who only looks': slots((slot) =>
-    slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined ? { ...slot, bare: true } : slot,
+    slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined
+      ? { ...slot, bare: true }
+      : slot,
   ),
   'who comes back by itself is like any other': slots((slot) => ({ ...slot, automatic: false })),
   'who comes back by itself does so again and again': slots((slot) => ({ ...slot, resumesAt: 0 })),
   'who comes back by itself with nothing to do does not rest': slots((slot) =>
-    slot.state === 'suspended' && slot.sandbox.status?.reason === SandboxReason.quota ? { ...slot, state: 'resumable' } : slot,
+    slot.state === 'suspended' && slot.sandbox.status?.reason === SandboxReason.quota
+      ? { ...slot, state: 'resumable' }
+      : slot,
   ),
-  'who starts is stalled at once': slots((slot) => (slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot)),
+  'who starts is stalled at once': slots((slot) =>
+    slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot,
+  ),
   'the pods of deleted sandboxes are never asked for': {
     patches: [patched(OrphanedPods.prototype, 'read', () => Promise.resolve(undefined))],
   },
-  'writes of unknown outcome are never looked up': { patches: [patched(LiveReads.prototype, 'read', () => Promise.resolve(undefined))] },
+  'writes of unknown outcome are never looked up': {
+    patches: [patched(LiveReads.prototype, 'read', () => Promise.resolve(undefined))],
+  },
   'a change of a quota is not noticed': {
     patches: [
       patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {
         const { namespace, uid } = quota.metadata;
-        return [...index.quotas(namespace)].every(({ metadata }) => metadata.uid !== uid) && observe(quota);
+        return (
+          [...index.quotas(namespace)].every(({ metadata }) => metadata.uid !== uid) &&
+          observe(quota)
+        );
       }),
     ],
   },
-  'a quota that is deleted holds on': { patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)] },
-  "the namespace's limit is ignored": {
-    patches: [patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) => setRules({ ...rules, namespace: undefined }))],
+  'a quota that is deleted holds on': {
+    patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)],
   },
-  'room is made whatever the policy': { patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)] },
+  "the namespace's limit is ignored": {
+    patches: [
+      patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
+        setRules({ ...rules, namespace: undefined }),
+      ),
+    ],
+  },
+  'room is made whatever the policy': {
+    patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)],
+  },
   'how long each may run at least is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
   'whether it comes back is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
-  'the passage of time wakes no queue': { patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)] },
+  'the passage of time wakes no queue': {
+    patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)],
+  },
   'who waits is counted as one that runs': {
     patches: [
       patched(LimitGroup.prototype, 'add', (group, add, slot) => {
@@ -172,9 +252,13 @@ export const admissionBreakages = {
 
 export type AdmissionBreakable = keyof typeof admissionBreakages;
 
-const isAdmitted = ({ status }: Sandbox): boolean => findCondition(status?.conditions, SandboxCondition.admitted)?.status === 'True';
+const isAdmitted = ({ status }: Sandbox): boolean =>
+  findCondition(status?.conditions, SandboxCondition.admitted)?.status === 'True';
 
-const mapRules = ({ namespace, everyOwner, owners, ...rest }: QuotaRules, map: (rule: QuotaRule) => QuotaRule): QuotaRules => ({
+const mapRules = (
+  { namespace, everyOwner, owners, ...rest }: QuotaRules,
+  map: (rule: QuotaRule) => QuotaRule,
+): QuotaRules => ({
   ...rest,
   namespace: namespace === undefined ? undefined : map(namespace),
   everyOwner: everyOwner === undefined ? undefined : map(everyOwner),

@@ -25,11 +25,17 @@ const heard = new Remembered<PollSchedule>();
 const said = new Remembered<ConversationPoller>();
 const ages = 1e9;
 
-const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.abandonedReason === 'Stalled';
+const isStall = (object: KubeObject): boolean =>
+  (object as Conversation).status?.interruption?.abandonedReason === 'Stalled';
 
-/** Mistakes in the observation of agents: of their notifications, of unresponsive agents, and of stuck runs. */
+/**
+ * Mistakes in the observation of agents: of their notifications, of unresponsive agents, and of
+ * stuck runs.
+ */
 export const agentBreakages = {
-  'notifications are not heard': { patches: [patched(Operator.prototype, 'notify', () => undefined)] },
+  'notifications are not heard': {
+    patches: [patched(Operator.prototype, 'notify', () => undefined)],
+  },
   'an agent that sends notifications is never polled': {
     patches: [
       patched(PollSchedule.prototype, 'notify', (self, original, key) => {
@@ -48,14 +54,23 @@ export const agentBreakages = {
         said.of(self).add(request.name);
         return original(request);
       }),
-      patched(ConversationPoller.prototype, 'poll', async (self, original, conversation, ...more) => {
-        const poll = await original(conversation, ...more);
-        const over = 'state' in poll && poll.state !== undefined && said.of(self).has(conversation.metadata.name);
-        return over ? { ...poll, state: { ...poll.state, executionStatus: 'finished' } } : poll;
-      }),
+      patched(
+        ConversationPoller.prototype,
+        'poll',
+        async (self, original, conversation, ...more) => {
+          const poll = await original(conversation, ...more);
+          const over =
+            'state' in poll &&
+            poll.state !== undefined &&
+            said.of(self).has(conversation.metadata.name);
+          return over ? { ...poll, state: { ...poll.state, executionStatus: 'finished' } } : poll;
+        },
+      ),
     ],
   },
-  'an unresponsive agent is never recorded': { patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)] },
+  'an unresponsive agent is never recorded': {
+    patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)],
+  },
   'whoever was silent is not asked any more': {
     agent: (whole) => {
       const answered = new Set<string>();
@@ -71,13 +86,21 @@ export const agentBreakages = {
       });
     },
   },
-  'a run of which nothing is heard goes on': { patches: [patched(StuckDetection.prototype, 'quietMs', () => 0)] },
-  'a run is stopped as soon as it is seen': { patches: [patched(StuckDetection.prototype, 'quietMs', () => ages)] },
+  'a run of which nothing is heard goes on': {
+    patches: [patched(StuckDetection.prototype, 'quietMs', () => 0)],
+  },
+  'a run is stopped as soon as it is seen': {
+    patches: [patched(StuckDetection.prototype, 'quietMs', () => ages)],
+  },
   'that a run was stopped is not written down': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
-        if (resource.kind !== conversations.kind || !isStall(object)) return whole.updateStatus(resource, object, options);
-        return pretended(await whole.get(resource, object.metadata.namespace ?? '', object.metadata.name), object);
+        if (resource.kind !== conversations.kind || !isStall(object))
+          return whole.updateStatus(resource, object, options);
+        return pretended(
+          await whole.get(resource, object.metadata.namespace ?? '', object.metadata.name),
+          object,
+        );
       },
     })),
   },

@@ -36,7 +36,9 @@ export interface AgentNetworkOptions {
   /** An action that waited is rejected because this process says so. */
   readonly onReject?: (conversation: StoredConversation) => void;
   /** A repository or a branch that isn't there; checked in what is asked. */
-  readonly outcomeOf?: (command: string) => Partial<AgentCommandResult> & { readonly tookMs?: number };
+  readonly outcomeOf?: (
+    command: string,
+  ) => Partial<AgentCommandResult> & { readonly tookMs?: number };
   /** Steps that go on by themselves, instead of `outcomeOf`, by which each is one long call. */
   readonly steps?: SandboxSteps | undefined;
 }
@@ -63,40 +65,84 @@ export class SimulatedAgentClient implements AgentClient {
     }
   }
 
-  initialise(endpoint: AgentEndpoint, init: AgentInit, options: AgentCallOptions = {}): Promise<void> {
-    return this.#reach('initialise', endpoint, options, callMs, (agent) => agent.initialise(init.bootstrapKey, init.sessionKey));
+  initialise(
+    endpoint: AgentEndpoint,
+    init: AgentInit,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
+    return this.#reach('initialise', endpoint, options, callMs, (agent) =>
+      agent.initialise(init.bootstrapKey, init.sessionKey),
+    );
   }
 
-  execute(endpoint: AgentEndpoint, { command, timeoutSeconds }: AgentCommand, options: AgentCallOptions = {}): Promise<AgentCommandResult> {
+  execute(
+    endpoint: AgentEndpoint,
+    { command, timeoutSeconds }: AgentCommand,
+    options: AgentCallOptions = {},
+  ): Promise<AgentCommandResult> {
     const { steps, scheduler } = this.#options;
     if (steps !== undefined) {
       const result = (agent: AgentProcess) => {
         agent.authenticate(endpoint.sessionKey);
         return steps.resultOf(agent, command);
       };
-      const enter = (agent: AgentProcess, go: () => void) => scheduler.after(steps.take(agent, command), go);
-      return this.#reach('execute', endpoint, options, timeoutSeconds * 1000 + 5_000, result, enter);
+      const enter = (agent: AgentProcess, go: () => void) =>
+        scheduler.after(steps.take(agent, command), go);
+      return this.#reach(
+        'execute',
+        endpoint,
+        options,
+        timeoutSeconds * 1000 + 5_000,
+        result,
+        enter,
+      );
     }
     const { tookMs = 5, ...outcome } = this.#options.outcomeOf?.(command) ?? {};
     const { exitCode = 0, stderr = '' } = outcome;
-    const stdout = command.includes('.agent/steps/') ? `step done ${exitCode} /workspace\n${stderr}` : '/workspace/project\n';
+    const stdout = command.includes('.agent/steps/')
+      ? `step done ${exitCode} /workspace\n${stderr}`
+      : '/workspace/project\n';
     const result = { exitCode: 0, stdout, stderr: '', timedOut: false };
-    return this.#call('execute', endpoint, options, timeoutSeconds * 1000 + 5_000, () => result, tookMs);
+    return this.#call(
+      'execute',
+      endpoint,
+      options,
+      timeoutSeconds * 1000 + 5_000,
+      () => result,
+      tookMs,
+    );
   }
 
-  writeFile(endpoint: AgentEndpoint, _path: string, _text: string, options: AgentCallOptions = {}): Promise<void> {
+  writeFile(
+    endpoint: AgentEndpoint,
+    _path: string,
+    _text: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     return this.#call('writeFile', endpoint, options, callMs, () => undefined);
   }
 
-  hookConfig(endpoint: AgentEndpoint, _dir: string, options: AgentCallOptions = {}): Promise<undefined> {
+  hookConfig(
+    endpoint: AgentEndpoint,
+    _dir: string,
+    options: AgentCallOptions = {},
+  ): Promise<undefined> {
     return this.#call('hookConfig', endpoint, options, callMs, () => undefined);
   }
 
-  createConversation(endpoint: AgentEndpoint, wanted: NewAgentConversation, options: AgentCallOptions = {}) {
+  createConversation(
+    endpoint: AgentEndpoint,
+    wanted: NewAgentConversation,
+    options: AgentCallOptions = {},
+  ) {
     return this.#call('create', endpoint, options, callMs, (agent) => agent.create(wanted));
   }
 
-  conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
+  conversation(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<AgentConversation | undefined> {
     return this.#call('conversation', endpoint, options, callMs, (agent) => {
       const known = agent.volume.conversations.get(id);
       return known === undefined ? undefined : agent.viewOf(known);
@@ -118,7 +164,8 @@ export class SimulatedAgentClient implements AgentClient {
 
   run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
-      if (conversation.broken && ['paused', 'error'].includes(conversation.status)) throw new AgentError('failed', 'can not be decrypted');
+      if (conversation.broken && ['paused', 'error'].includes(conversation.status))
+        throw new AgentError('failed', 'can not be decrypted');
       if (this.#options.weather.happens('agentFull')) throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
@@ -131,7 +178,9 @@ export class SimulatedAgentClient implements AgentClient {
 
   interrupt(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     this.#interrupts(endpoint, id);
-    return this.#about('interrupt', endpoint, id, options, (agent, conversation) => agent.interrupt(conversation));
+    return this.#about('interrupt', endpoint, id, options, (agent, conversation) =>
+      agent.interrupt(conversation),
+    );
   }
 
   sendMessage(
@@ -143,7 +192,8 @@ export class SimulatedAgentClient implements AgentClient {
     const find = (agent: AgentProcess) => {
       agent.authenticate(endpoint.sessionKey);
       const conversation = agent.volume.conversations.get(id);
-      if (conversation === undefined) throw new AgentError('not-found', 'no such conversation', { status: 404 });
+      if (conversation === undefined)
+        throw new AgentError('not-found', 'no such conversation', { status: 404 });
       return conversation;
     };
     const post = (agent: AgentProcess) => {
@@ -172,20 +222,46 @@ export class SimulatedAgentClient implements AgentClient {
     );
   }
 
-  userMessages(endpoint: AgentEndpoint, id: string, limit: number, options: AgentCallOptions = {}): Promise<readonly AgentUserMessage[]> {
-    return this.#about('userMessages', endpoint, id, options, (_, { messages }) => messages.map(toldMessage).slice(-limit).reverse());
+  userMessages(
+    endpoint: AgentEndpoint,
+    id: string,
+    limit: number,
+    options: AgentCallOptions = {},
+  ): Promise<readonly AgentUserMessage[]> {
+    return this.#about('userMessages', endpoint, id, options, (_, { messages }) =>
+      messages.map(toldMessage).slice(-limit).reverse(),
+    );
   }
 
-  lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
+  lastError(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<AgentFailure | undefined> {
     return this.#about('lastError', endpoint, id, options, (_, { failure }) => failure);
   }
 
-  useLlm(endpoint: AgentEndpoint, _id: string, _llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
+  useLlm(
+    endpoint: AgentEndpoint,
+    _id: string,
+    _llm: AgentLlm,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     return this.#call('useLlm', endpoint, options, callMs, () => undefined);
   }
 
-  deleteConversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
-    return this.#call('delete', endpoint, options, callMs, (agent) => void agent.volume.conversations.delete(id));
+  deleteConversation(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
+    return this.#call(
+      'delete',
+      endpoint,
+      options,
+      callMs,
+      (agent) => void agent.volume.conversations.delete(id),
+    );
   }
 
   serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
@@ -197,15 +273,30 @@ export class SimulatedAgentClient implements AgentClient {
     }));
   }
 
-  runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
-    return this.#call('running', endpoint, options, callMs, (agent) => agent.shownAs('running').map(({ id }) => id));
+  runningConversations(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions = {},
+  ): Promise<readonly string[]> {
+    return this.#call('running', endpoint, options, callMs, (agent) =>
+      agent.shownAs('running').map(({ id }) => id),
+    );
   }
 
-  waitingConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
-    return this.#call('waiting', endpoint, options, callMs, (agent) => agent.shownAs('waiting_for_confirmation').map(({ id }) => id));
+  waitingConversations(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions = {},
+  ): Promise<readonly string[]> {
+    return this.#call('waiting', endpoint, options, callMs, (agent) =>
+      agent.shownAs('waiting_for_confirmation').map(({ id }) => id),
+    );
   }
 
-  rejectPending(endpoint: AgentEndpoint, id: string, _reason: string, options: AgentCallOptions = {}): Promise<void> {
+  rejectPending(
+    endpoint: AgentEndpoint,
+    id: string,
+    _reason: string,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
     this.#interrupts(endpoint, id);
     return this.#about('rejectPending', endpoint, id, options, (agent, conversation) => {
       const waits = conversation.status === 'waiting_for_confirmation';
@@ -222,7 +313,9 @@ export class SimulatedAgentClient implements AgentClient {
     const process = this.#options.node.at(endpoint.baseUrl);
     const conversation = process?.volume.conversations.get(id);
     const acts =
-      process !== undefined && conversation !== undefined && ['running', 'waiting_for_confirmation'].includes(conversation.status);
+      process !== undefined &&
+      conversation !== undefined &&
+      ['running', 'waiting_for_confirmation'].includes(conversation.status);
     if (acts) this.#options.onInterruptSent?.(process, conversation);
   }
 
@@ -235,7 +328,8 @@ export class SimulatedAgentClient implements AgentClient {
   ) {
     return this.#call(`${what} ${id}`, endpoint, options, callMs, (agent) => {
       const conversation = agent.volume.conversations.get(id);
-      if (conversation === undefined) throw new AgentError('not-found', 'no such conversation', { status: 404 });
+      if (conversation === undefined)
+        throw new AgentError('not-found', 'no such conversation', { status: 404 });
       return work(agent, conversation);
     });
   }
@@ -253,7 +347,9 @@ export class SimulatedAgentClient implements AgentClient {
       agent.authenticate(endpoint.sessionKey);
       return work(agent);
     };
-    return this.#reach(what, endpoint, options, timeoutMs, known, (_, go) => scheduler.after(tookMs, go));
+    return this.#reach(what, endpoint, options, timeoutMs, known, (_, go) =>
+      scheduler.after(tookMs, go),
+    );
   }
 
   /** One request and its answer. */
@@ -263,7 +359,8 @@ export class SimulatedAgentClient implements AgentClient {
     { signal }: AgentCallOptions,
     timeoutMs: number,
     work: (agent: AgentProcess) => T,
-    enter: (agent: AgentProcess, go: () => void) => void = (_, go) => this.#options.scheduler.after(0, go),
+    enter: (agent: AgentProcess, go: () => void) => void = (_, go) =>
+      this.#options.scheduler.after(0, go),
   ): Promise<T> {
     const { machine, node, weather, scheduler, trace } = this.#options;
     const label = `${machine.name} -> agent ${endpoint.baseUrl} ${what}`;
@@ -292,7 +389,8 @@ export class SimulatedAgentClient implements AgentClient {
       };
       if (weather.happens('agentLost')) {
         const target = node.at(endpoint.baseUrl);
-        if (target !== undefined) target.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
+        if (target !== undefined)
+          target.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
         if (weather.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
         return;
       }
@@ -303,7 +401,10 @@ export class SimulatedAgentClient implements AgentClient {
           return;
         }
         if (agent.silentSince !== undefined) {
-          agent.troubledUntil = Math.max(agent.troubledUntil, scheduler.monotonic() + timeoutMs + troubleMs);
+          agent.troubledUntil = Math.max(
+            agent.troubledUntil,
+            scheduler.monotonic() + timeoutMs + troubleMs,
+          );
           return;
         }
         if (weather.happens('agentFailure')) {
@@ -339,4 +440,8 @@ export class SimulatedAgentClient implements AgentClient {
   }
 }
 
-const toldMessage = (text: string, index: number): AgentUserMessage => ({ id: String(index), timestamp: '', text });
+const toldMessage = (text: string, index: number): AgentUserMessage => ({
+  id: String(index),
+  timestamp: '',
+  text,
+});

@@ -1,4 +1,8 @@
-import type { AgentConversation, AgentFailure, NewAgentConversation } from '../../src/agent/agent.ts';
+import type {
+  AgentConversation,
+  AgentFailure,
+  NewAgentConversation,
+} from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
 import type { Timer } from '../../packages/kube/src/clock.ts';
 import type { ExecutionStatus } from '../../src/resources/conversation-status.ts';
@@ -15,13 +19,19 @@ export interface StoredConversation {
   status: ExecutionStatus;
   /** What readers see lags behind for a moment. */
   before: { readonly status: ExecutionStatus; readonly until: number };
-  /** It runs, and its volume says something else until then: a container that ends before takes that for true. */
+  /**
+   * It runs, and its volume says something else until then: a container that ends before takes that
+   * for true.
+   */
   unsaved: { readonly status: ExecutionStatus; readonly until: number } | undefined;
   /** How its run will end, by itself. */
   end: RunEnd;
   /** Why its last run ended in `error`: not known where its container ended it. */
   failure: AgentFailure | undefined;
-  /** The agent was started anew while an action waited. However that is answered, the model's request for it is forgotten. */
+  /**
+   * The agent was started anew while an action waited. However that is answered, the model's
+   * request for it is forgotten.
+   */
   reloaded: boolean;
   /** What it does next ends the container, each time that it goes on. */
   deadly: boolean;
@@ -29,20 +39,31 @@ export interface StoredConversation {
   broken: boolean;
   /** Somebody wants it to work, and no run of it has ended by itself since. */
   wanted: boolean;
-  /** Its container was lost while its sandbox was wanted, and it has not been told to go on since. */
+  /**
+   * Its container was lost while its sandbox was wanted, and it has not been told to go on since.
+   */
   lost: boolean;
   /** Told to go on after such losses, one after the other. */
   continuations: number;
-  /** Losses of its pod meanwhile that say nothing against the run. Who has not seen why may count them all the same. */
+  /**
+   * Losses of its pod meanwhile that say nothing against the run. Who has not seen why may count
+   * them all the same.
+   */
   disruptions: number;
-  /** How many runs ended with their container while the sandbox was wanted, since its owner last asked for anything or a run ended by itself. */
+  /**
+   * How many runs ended with their container while the sandbox was wanted, since its owner last
+   * asked for anything or a run ended by itself.
+   */
   losses: number;
   /** What is left of the run when it stands. */
   remainingMs: number;
   runStartedAt: number;
   interruptedAt: number;
   updatedAt: number;
-  /** A run that was cut while its sandbox was to be paused by its owner, and that nobody has told to go on since. */
+  /**
+   * A run that was cut while its sandbox was to be paused by its owner, and that nobody has told to
+   * go on since.
+   */
   cutByOwner: boolean;
   /** A run that was cut about then: whether it goes on depends on what came first to whom. */
   mayStand: boolean;
@@ -51,7 +72,10 @@ export interface StoredConversation {
 }
 
 /** A run may end in a question: that is answered, and goes on. */
-export type RunEnd = Extract<ExecutionStatus, 'finished' | 'error' | 'stuck' | 'waiting_for_confirmation'>;
+export type RunEnd = Extract<
+  ExecutionStatus,
+  'finished' | 'error' | 'stuck' | 'waiting_for_confirmation'
+>;
 
 /** How a run ends half-way: at somebody's word, or with its container. */
 export type Cut = 'interrupted' | 'rejected' | 'killed';
@@ -61,7 +85,10 @@ export class Volume {
   readonly claimUid: string;
   readonly conversations = new Map<string, StoredConversation>();
   cloned = false;
-  /** The container that writes to it: one on a node that is lost runs on, and its volume has been taken from it. */
+  /**
+   * The container that writes to it: one on a node that is lost runs on, and its volume has been
+   * taken from it.
+   */
   holder: string | undefined;
 
   constructor(claimUid: string) {
@@ -81,7 +108,10 @@ export interface ContainerOptions {
   readonly steps?: Random | undefined;
   /** What runs end in that do not finish; absent: all do. */
   readonly ends?: Random | undefined;
-  /** Which runs never end and report nothing; absent: none, and others don't report before their end. */
+  /**
+   * Which runs never end and report nothing; absent: none, and others don't report before their
+   * end.
+   */
   readonly stalls?: Random | undefined;
   /** A run has ended the container. */
   readonly onDeath: () => void;
@@ -147,7 +177,9 @@ export class AgentProcess {
   /** Since when it answers nothing; undefined: it answers. */
   get silentSince(): number | undefined {
     if (this.hung) return -Infinity;
-    return this.#options.scheduler.monotonic() < this.#silence.until ? this.#silence.since : undefined;
+    return this.#options.scheduler.monotonic() < this.#silence.until
+      ? this.#silence.since
+      : undefined;
   }
 
   /** Whether it will answer again, if nobody ends it. */
@@ -172,7 +204,8 @@ export class AgentProcess {
 
   initialise(bootstrapKey: string, sessionKey: string): void {
     if (this.#sessionKey === sessionKey) return;
-    if (this.#sessionKey !== undefined || bootstrapKey !== this.#options.bootstrapKey) throw new AgentError('unauthorized', 'wrong key');
+    if (this.#sessionKey !== undefined || bootstrapKey !== this.#options.bootstrapKey)
+      throw new AgentError('unauthorized', 'wrong key');
     this.#sessionKey = sessionKey;
     this.volume.holder = this.id;
     this.initialisedAt = this.#options.scheduler.monotonic();
@@ -183,20 +216,26 @@ export class AgentProcess {
       // The last saved state is older than the last that it has shown.
       conversation.updatedAt -= this.#options.random.between(0, 500);
       if (conversation.status === 'waiting_for_confirmation') conversation.reloaded = true;
-      // A run that an earlier container was killed in, and that had been saved. There is no word of why.
+      // A run that an earlier container was killed in, and that had been saved. There is no word of
+      // why.
       if (conversation.status === 'running') this.#set(conversation, unsaved?.status ?? 'error', 0);
     }
   }
 
   authenticate(sessionKey: string): void {
-    if (this.#sessionKey === undefined) throw new AgentError('dormant', 'the agent waits for its keys');
+    if (this.#sessionKey === undefined)
+      throw new AgentError('dormant', 'the agent waits for its keys');
     if (this.#sessionKey !== sessionKey) throw new AgentError('unauthorized', 'wrong key');
     this.hasAnswered = true;
   }
 
-  create({ id, uid, message }: NewAgentConversation): { readonly created: boolean; readonly status: AgentConversation } {
+  create({ id, uid, message }: NewAgentConversation): {
+    readonly created: boolean;
+    readonly status: AgentConversation;
+  } {
     const known = this.volume.conversations.get(id);
-    if (known !== undefined && known.uid !== uid) throw new AgentError('refused', 'an earlier one of this id was here');
+    if (known !== undefined && known.uid !== uid)
+      throw new AgentError('refused', 'an earlier one of this id was here');
     if (known !== undefined) return { created: false, status: this.viewOf(known) };
     const { scheduler, random } = this.#options;
     const conversation: StoredConversation = {
@@ -228,14 +267,22 @@ export class AgentProcess {
     if (message !== undefined) {
       this.#options.onHeard(id);
       conversation.messages.push(message.content.map(({ text }) => text ?? '').join('\n'));
-      conversation.remainingMs = random.chance(0.3) ? random.between(200, 2_000) : random.between(2_000, 60_000);
+      conversation.remainingMs = random.chance(0.3)
+        ? random.between(200, 2_000)
+        : random.between(2_000, 60_000);
       if (message.run !== false) this.run(conversation);
     }
     return { created: true, status: this.viewOf(conversation) };
   }
 
-  /** Another message of the user's. While a tool runs it waits for the end of that, whether anybody waits for the answer or not. */
-  post(conversation: StoredConversation, { text, run }: { readonly text: string; readonly run: boolean }): void {
+  /**
+   * Another message of the user's. While a tool runs it waits for the end of that, whether anybody
+   * waits for the answer or not.
+   */
+  post(
+    conversation: StoredConversation,
+    { text, run }: { readonly text: string; readonly run: boolean },
+  ): void {
     this.#options.onTold(text);
     conversation.messages.push(text);
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
@@ -251,7 +298,10 @@ export class AgentProcess {
     this.run(conversation);
   }
 
-  /** Calls back at the end of the step that the conversation's run is in; at once when there is none. Never when the process dies. */
+  /**
+   * Calls back at the end of the step that the conversation's run is in; at once when there is
+   * none. Never when the process dies.
+   */
   afterStep(conversation: StoredConversation, callback: () => void): void {
     const { scheduler, steps } = this.#options;
     const run = this.#runs.get(conversation.id);
@@ -283,15 +333,24 @@ export class AgentProcess {
     conversation.failure = undefined;
     const { status } = conversation;
     // Whoever lets it run accepts the action that waits.
-    if (status === 'waiting_for_confirmation') conversation.remainingMs = random.between(200, 5_000);
+    if (status === 'waiting_for_confirmation')
+      conversation.remainingMs = random.between(200, 5_000);
     this.#set(conversation, 'running');
     // A run that begins is saved a moment later; a message may have come to one that was over.
-    conversation.unsaved = { status: status === 'finished' ? 'idle' : status, until: scheduler.monotonic() + random.between(0, 300) };
-    conversation.end = ends === undefined || ends.chance(0.7) ? 'finished' : (ends.pick(unhappyEnds) ?? 'finished');
+    conversation.unsaved = {
+      status: status === 'finished' ? 'idle' : status,
+      until: scheduler.monotonic() + random.between(0, 300),
+    };
+    conversation.end =
+      ends === undefined || ends.chance(0.7) ? 'finished' : (ends.pick(unhappyEnds) ?? 'finished');
     const waiting = new Set<() => void>();
     const stalled = !conversation.deadly && stalls?.chance(0.25) === true;
     if (stalled) conversation.stalledAt = scheduler.monotonic();
-    const lastsMs = conversation.deadly ? random.between(100, 3_000) : stalled ? Infinity : Math.max(1, conversation.remainingMs);
+    const lastsMs = conversation.deadly
+      ? random.between(100, 3_000)
+      : stalled
+        ? Infinity
+        : Math.max(1, conversation.remainingMs);
     const timer = scheduler.after(lastsMs, () => {
       if (conversation.deadly) {
         this.#options.onDeath();
@@ -306,10 +365,12 @@ export class AgentProcess {
       conversation.wanted = false;
       conversation.remainingMs = 0;
       conversation.reloaded = false;
-      if (conversation.end === 'error') conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
+      if (conversation.end === 'error')
+        conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
       this.#set(conversation, conversation.end);
       // Its container may end before anybody has seen that.
-      if (conversation.end === 'error' && ends?.chance(0.2) === true) scheduler.after(random.between(0, 500), this.#options.onDeath);
+      if (conversation.end === 'error' && ends?.chance(0.2) === true)
+        scheduler.after(random.between(0, 500), this.#options.onDeath);
     });
     const run = { conversation, timer, waiting };
     this.#runs.set(conversation.id, run);
@@ -343,7 +404,9 @@ export class AgentProcess {
 
   /** What readers are told runs, which is as old as the rest. */
   shownAs(status: ExecutionStatus): readonly StoredConversation[] {
-    return [...this.volume.conversations.values()].filter((conversation) => this.viewOf(conversation).executionStatus === status);
+    return [...this.volume.conversations.values()].filter(
+      (conversation) => this.viewOf(conversation).executionStatus === status,
+    );
   }
 
   get running(): readonly StoredConversation[] {
@@ -366,7 +429,8 @@ export class AgentProcess {
       title: undefined,
       createdAt: undefined,
       updatedAt: new Date(conversation.updatedAt).toISOString(),
-      lastUserMessageId: conversation.messages.length === 0 ? undefined : String(conversation.messages.length),
+      lastUserMessageId:
+        conversation.messages.length === 0 ? undefined : String(conversation.messages.length),
       metrics: undefined,
     };
   }
@@ -379,14 +443,24 @@ export class AgentProcess {
     this.#runs.delete(id);
     for (const end of [...waiting]) end();
     if (this.volume.holder !== this.id) return false;
-    if (conversation.unsaved !== undefined && this.#options.scheduler.monotonic() >= conversation.unsaved.until)
+    if (
+      conversation.unsaved !== undefined &&
+      this.#options.scheduler.monotonic() >= conversation.unsaved.until
+    )
       conversation.unsaved = undefined;
     this.#options.onCut(conversation, how);
-    conversation.remainingMs = Math.max(1, conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt));
+    conversation.remainingMs = Math.max(
+      1,
+      conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt),
+    );
     return true;
   }
 
-  #set(conversation: StoredConversation, status: ExecutionStatus, lagMs = this.#options.random.between(0, 900)): void {
+  #set(
+    conversation: StoredConversation,
+    status: ExecutionStatus,
+    lagMs = this.#options.random.between(0, 900),
+  ): void {
     const { scheduler } = this.#options;
     conversation.before = { status: conversation.status, until: scheduler.monotonic() + lagMs };
     conversation.status = status;
@@ -399,4 +473,9 @@ export class AgentProcess {
 
 const reportMs = 4_000;
 
-const unhappyEnds: readonly RunEnd[] = ['error', 'stuck', 'waiting_for_confirmation', 'waiting_for_confirmation'];
+const unhappyEnds: readonly RunEnd[] = [
+  'error',
+  'stuck',
+  'waiting_for_confirmation',
+  'waiting_for_confirmation',
+];

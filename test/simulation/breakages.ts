@@ -22,7 +22,10 @@ const agent =
     but(whole, replace(whole));
 
 /** What a store gives out is not what is in it. */
-const mapped = <S extends KubeObject, T extends KubeObject>(reflector: Reflector<S, T>, map: (object: T) => T): Reflector<S, T> => {
+const mapped = <S extends KubeObject, T extends KubeObject>(
+  reflector: Reflector<S, T>,
+  map: (object: T) => T,
+): Reflector<S, T> => {
   const { store } = reflector;
   const changed: Partial<Store<T>> = {
     get: (namespace, name) => {
@@ -44,7 +47,10 @@ export const breakages = {
         const { metadata } = await whole.get(resource, namespace, name);
         return whole.updateStatus(
           resource,
-          { ...object, metadata: { ...object.metadata, resourceVersion: metadata.resourceVersion } },
+          {
+            ...object,
+            metadata: { ...object.metadata, resourceVersion: metadata.resourceVersion },
+          },
           options,
         );
       },
@@ -53,7 +59,10 @@ export const breakages = {
   'a requeue is forgotten': {
     clock: (whole) =>
       but(whole, {
-        after: (delayMs, callback) => (delayMs >= 50 && delayMs <= 30_000 ? { cancel: () => undefined } : whole.after(delayMs, callback)),
+        after: (delayMs, callback) =>
+          delayMs >= 50 && delayMs <= 30_000
+            ? { cancel: () => undefined }
+            : whole.after(delayMs, callback),
       }),
   },
   'it acts before its caches are filled': {
@@ -73,7 +82,12 @@ export const breakages = {
   'the uid of an object that was created again is ignored': {
     caches: (options) => {
       const whole = createCaches(options);
-      return { ...whole, sandboxes: mapped(whole.sandboxes, (sandbox) => ownedByPresent(sandbox, whole.conversations.store)) };
+      return {
+        ...whole,
+        sandboxes: mapped(whole.sandboxes, (sandbox) =>
+          ownedByPresent(sandbox, whole.conversations.store),
+        ),
+      };
     },
   },
   'a create is repeated blindly under a new name': {
@@ -83,7 +97,11 @@ export const breakages = {
           return await whole.create(resource, object, options);
         } catch (error) {
           if (!(error instanceof TransportError)) throw error;
-          return whole.create(resource, { ...object, metadata: { ...object.metadata, name: with2(object.metadata.name) } }, options);
+          return whole.create(
+            resource,
+            { ...object, metadata: { ...object.metadata, name: with2(object.metadata.name) } },
+            options,
+          );
         }
       },
     })),
@@ -93,7 +111,10 @@ export const breakages = {
       but(whole, {
         delete: async (resource, namespace, name, { uid: _, ...options } = {}) => {
           await whole.delete(resource, namespace, name, options);
-          clock.after(2_000, () => void whole.delete(resource, namespace, name).catch(() => undefined));
+          clock.after(
+            2_000,
+            () => void whole.delete(resource, namespace, name).catch(() => undefined),
+          );
         },
       }),
   },
@@ -115,7 +136,10 @@ export const breakages = {
     })),
   },
   'a sandbox is RUNNING before its agent has answered': {
-    agent: agent(() => ({ probe: () => Promise.resolve('ready'), runningConversations: () => Promise.resolve([]) })),
+    agent: agent(() => ({
+      probe: () => Promise.resolve('ready'),
+      runningConversations: () => Promise.resolve([]),
+    })),
   },
   'the session key stands in a status': {
     client: (whole, { keys }) =>
@@ -123,7 +147,9 @@ export const breakages = {
         updateStatus: (resource, object, options) =>
           whole.updateStatus(
             resource,
-            resource.kind === sandboxes.kind ? withMessage(object, keys.sessionKey(object.metadata.uid)) : object,
+            resource.kind === sandboxes.kind
+              ? withMessage(object, keys.sessionKey(object.metadata.uid))
+              : object,
             options,
           ),
       }),
@@ -133,10 +159,14 @@ export const breakages = {
       but(whole, {
         create: (resource, object, options) => {
           const uid = object.metadata.ownerReferences?.[0]?.uid;
-          if (resource.kind !== pods.kind || uid === undefined) return whole.create(resource, object, options);
+          if (resource.kind !== pods.kind || uid === undefined)
+            return whole.create(resource, object, options);
           return whole.create(
             resource,
-            { ...object, metadata: { ...object.metadata, annotations: { secret: keys.secretKey(uid) } } },
+            {
+              ...object,
+              metadata: { ...object.metadata, annotations: { secret: keys.secretKey(uid) } },
+            },
             options,
           );
         },
@@ -153,7 +183,9 @@ export const breakages = {
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
           resource,
-          resource.kind === conversations.kind ? withInterruption(object, { containerLosses: undefined }) : object,
+          resource.kind === conversations.kind
+            ? withInterruption(object, { containerLosses: undefined })
+            : object,
           options,
         ),
     })),
@@ -163,7 +195,9 @@ export const breakages = {
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
           resource,
-          resource.kind === conversations.kind ? withInterruption(object, { resumeRejections: undefined }) : object,
+          resource.kind === conversations.kind
+            ? withInterruption(object, { resumeRejections: undefined })
+            : object,
           options,
         ),
     })),
@@ -173,7 +207,9 @@ export const breakages = {
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
           resource,
-          resource.kind === conversations.kind ? withInterruption(object, { abandonedReason: 'LostTooOften' }) : object,
+          resource.kind === conversations.kind
+            ? withInterruption(object, { abandonedReason: 'LostTooOften' })
+            : object,
           options,
         ),
     })),
@@ -191,7 +227,9 @@ export const breakages = {
         conversation: async (endpoint, id, options) => {
           const state = await whole.conversation(endpoint, id, options);
           if (state?.executionStatus === 'running') seen.add(id);
-          return state !== undefined && seen.has(id) ? { ...state, executionStatus: 'running' } : state;
+          return state !== undefined && seen.has(id)
+            ? { ...state, executionStatus: 'running' }
+            : state;
         },
       });
     },
@@ -201,7 +239,9 @@ export const breakages = {
       but(whole, {
         conversation: async (endpoint, id, options) => {
           const state = await whole.conversation(endpoint, id, options);
-          return state?.executionStatus === 'idle' ? { ...state, executionStatus: 'finished' } : state;
+          return state?.executionStatus === 'idle'
+            ? { ...state, executionStatus: 'finished' }
+            : state;
         },
       }),
   },
@@ -218,7 +258,11 @@ export const breakages = {
   'a start forgets how far it was': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
-        whole.updateStatus(resource, resource.kind === conversations.kind ? withoutFirstTransition(object) : object, options),
+        whole.updateStatus(
+          resource,
+          resource.kind === conversations.kind ? withoutFirstTransition(object) : object,
+          options,
+        ),
     })),
   },
   'every look at an agent is written down': {
@@ -226,7 +270,9 @@ export const breakages = {
       but(whole, {
         conversation: async (endpoint, id, options) => {
           const seen = await whole.conversation(endpoint, id, options);
-          return seen === undefined ? undefined : { ...seen, updatedAt: new Date(clock.now()).toISOString() };
+          return seen === undefined
+            ? undefined
+            : { ...seen, updatedAt: new Date(clock.now()).toISOString() };
         },
       }),
   },
@@ -236,7 +282,11 @@ export const breakages = {
   'a message is sent before that is written down': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
-        whole.updateStatus(resource, resource.kind === conversations.kind ? withoutSending(object) : object, options),
+        whole.updateStatus(
+          resource,
+          resource.kind === conversations.kind ? withoutSending(object) : object,
+          options,
+        ),
     })),
   },
   'a message counts as told when nobody has said so': {
@@ -265,7 +315,11 @@ export const breakages = {
     client: client((whole) => ({
       create: (resource, object, options) => {
         const { ownerReferences: _, ...metadata } = object.metadata;
-        return whole.create(resource, resource.kind === persistentVolumeClaims.kind ? { ...object, metadata } : object, options);
+        return whole.create(
+          resource,
+          resource.kind === persistentVolumeClaims.kind ? { ...object, metadata } : object,
+          options,
+        );
       },
     })),
   },
@@ -273,7 +327,9 @@ export const breakages = {
     client: client((whole) => ({
       get: async (resource, namespace, name, options) => {
         const stored = await whole.get(resource, namespace, name, options);
-        return resource.kind === sandboxes.kind ? { ...stored, spec: { ...(stored as KubeObject as Sandbox).spec, replicas: 1 } } : stored;
+        return resource.kind === sandboxes.kind
+          ? { ...stored, spec: { ...(stored as KubeObject as Sandbox).spec, replicas: 1 } }
+          : stored;
       },
     })),
   },
@@ -291,7 +347,13 @@ const isPaused = (object: KubeObject): boolean => (object as Sandbox).spec.repli
 function withoutFirstTransition<T extends KubeObject>(object: T): T {
   const { status } = object as KubeObject as Conversation;
   if (status?.start?.status !== 'READY') return object;
-  return { ...object, status: { ...status, start: { ...status.start, transitions: status.start.transitions.slice(1) } } };
+  return {
+    ...object,
+    status: {
+      ...status,
+      start: { ...status.start, transitions: status.start.transitions.slice(1) },
+    },
+  };
 }
 
 function withoutSending<T extends KubeObject>(object: T): T {
@@ -310,16 +372,26 @@ function withInterruption<T extends KubeObject>(object: T, changed: Partial<Inte
 function withLossForPause(conversation: CachedConversation): CachedConversation {
   const { status } = conversation;
   if (status?.interruption === undefined) return conversation;
-  return { ...conversation, status: { ...status, interruption: { ...status.interruption, reason: 'Loss' } } };
+  return {
+    ...conversation,
+    status: { ...status, interruption: { ...status.interruption, reason: 'Loss' } },
+  };
 }
 
 /** As if it had been made for whichever conversation has that id now. */
 function ownedByPresent(sandbox: Sandbox, store: Store<CachedConversation>): Sandbox {
-  const owner = store.list().find((conversation) => ownSandboxName(conversationIdOf(conversation)) === sandbox.metadata.name);
+  const owner = store
+    .list()
+    .find(
+      (conversation) => ownSandboxName(conversationIdOf(conversation)) === sandbox.metadata.name,
+    );
   const references = sandbox.metadata.ownerReferences ?? [];
   if (owner === undefined || references.length === 0) return sandbox;
   return {
     ...sandbox,
-    metadata: { ...sandbox.metadata, ownerReferences: [...references, ownerReferenceTo(owner, { controller: false })] },
+    metadata: {
+      ...sandbox.metadata,
+      ownerReferences: [...references, ownerReferenceTo(owner, { controller: false })],
+    },
   };
 }

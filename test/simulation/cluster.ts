@@ -2,7 +2,10 @@ import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts'
 import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
 import { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
+import {
+  conversationQuotas,
+  type ConversationQuota,
+} from '../../src/resources/conversation-quota.ts';
 import {
   kubeEvents,
   leases,
@@ -61,7 +64,10 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
   kubeEvents,
 ];
 
-/** The real control plane in memory, and what is true in it at this moment, for those who check and for the node. */
+/**
+ * The real control plane in memory, and what is true in it at this moment, for those who check and
+ * for the node.
+ */
 export class Cluster {
   readonly #plane: ControlPlane;
   readonly #trace: Trace;
@@ -79,8 +85,15 @@ export class Cluster {
 
   constructor({ scheduler, random, trace, ownLeases = false }: ClusterOptions) {
     this.#trace = trace;
-    this.#leases = ownLeases ? new LeaseStore({ onChange: ({ type, lease }) => this.#leaseChanged(type, lease) }) : undefined;
-    this.#plane = new ControlPlane({ storage: 'memory', clock: scheduler, random: random.next, logger: trace.logger('plane') });
+    this.#leases = ownLeases
+      ? new LeaseStore({ onChange: ({ type, lease }) => this.#leaseChanged(type, lease) })
+      : undefined;
+    this.#plane = new ControlPlane({
+      storage: 'memory',
+      clock: scheduler,
+      random: random.next,
+      logger: trace.logger('plane'),
+    });
   }
 
   async start(): Promise<void> {
@@ -97,12 +110,18 @@ export class Cluster {
     if (request.method === 'GET' && !request.path.includes('/leases/')) this.reads++;
     const before = this.#plane.revision;
     const response = this.#plane.handle(request);
-    for (let version = before + 1; version <= this.#plane.revision; version++) this.#actors.set(version, actor);
+    for (let version = before + 1; version <= this.#plane.revision; version++)
+      this.#actors.set(version, actor);
     return response;
   }
 
   /** A call over no network, of one who is never hindered. */
-  async call(actor: string, method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly body: unknown }> {
+  async call(
+    actor: string,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<{ readonly status: number; readonly body: unknown }> {
     const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
     const response = await this.execute(actor, {
       method,
@@ -111,7 +130,10 @@ export class Cluster {
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     this.#trace.note(`${actor} ${method} ${path} -> ${response.status}`);
-    return { status: response.status, body: typeof response.body === 'string' ? (JSON.parse(response.body) as unknown) : undefined };
+    return {
+      status: response.status,
+      body: typeof response.body === 'string' ? (JSON.parse(response.body) as unknown) : undefined,
+    };
   }
 
   /** Forgets the past: every watch from before has to begin anew. */
@@ -210,7 +232,8 @@ export class Cluster {
 
   #changeOf(plural: string, text: string): Omit<Change, 'before'> {
     const { type, object } = JSON.parse(text) as { type: string; object: KubeObject };
-    if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') throw new Error(`the observer's watch says ${text}`);
+    if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED')
+      throw new Error(`the observer's watch says ${text}`);
     const version = Number(object.metadata.resourceVersion);
     return { plural, type, object, version, actor: this.#actors.get(version) ?? 'plane', text };
   }
@@ -219,14 +242,22 @@ export class Cluster {
     // Later than every write before it, and earlier than the next.
     const version = this.#plane.revision + 0.5;
     const text = `${lease.spec?.holderIdentity ?? ''} ${lease.metadata.resourceVersion}`;
-    this.#leaseChanges.push({ plural: leases.plural, type, object: lease, version, actor: this.#actor, text });
+    this.#leaseChanges.push({
+      plural: leases.plural,
+      type,
+      object: lease,
+      version,
+      actor: this.#actor,
+      text,
+    });
   }
 
   async #observe({ group, version, plural }: (typeof observed)[number]): Promise<void> {
     const path = `${group === '' ? '/api' : `/apis/${group}`}/${version}/${plural}`;
     const query = new URLSearchParams({ watch: 'true', timeoutSeconds: '3600' });
     const { body } = await this.#plane.handle({ method: 'GET', path, query, headers: {} });
-    if (!(body instanceof WatchStream)) throw new Error(`no watch of ${plural}: ${JSON.stringify(body)}`);
+    if (!(body instanceof WatchStream))
+      throw new Error(`no watch of ${plural}: ${JSON.stringify(body)}`);
     void (async () => {
       for await (const text of body) this.#lines.push({ plural, text });
       throw new Error('a simulation must not last longer than its observer');

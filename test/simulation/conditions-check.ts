@@ -1,6 +1,10 @@
 import { isOwnedBy } from '../../packages/kube/src/object.ts';
 import { findCondition, isTrue, type Condition } from '../../src/resources/conditions.ts';
-import { ConversationCondition, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  ConversationCondition,
+  startStatusOf,
+  type Conversation,
+} from '../../src/resources/conversation.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
@@ -16,33 +20,54 @@ export interface ConditionsOptions {
 type Reasons = readonly string[];
 
 /**
- * Conditions that do not say what is true once nothing changes any more, in words. The truth is the wish of the owner in the spec, the pods that
- * exist, and the agents that answer on the node; the phase of a sandbox and its reason have no part in it.
+ * Conditions that do not say what is true once nothing changes any more, in words. The truth is the
+ * wish of the owner in the spec, the pods that exist, and the agents that answer on the node; the
+ * phase of a sandbox and its reason have no part in it.
  */
 export function wrongConditions({ cluster, node, limits }: ConditionsOptions): readonly string[] {
-  return [...cluster.sandboxes.flatMap(ofSandbox), ...cluster.conversations.flatMap(ofConversation)];
+  return [
+    ...cluster.sandboxes.flatMap(ofSandbox),
+    ...cluster.conversations.flatMap(ofConversation),
+  ];
 
   function ofSandbox(sandbox: Sandbox): readonly string[] {
     const { name, generation, deletionTimestamp } = sandbox.metadata;
     const reasons = pausingReasonsOf(sandbox);
     if (deletionTimestamp !== undefined || reasons === undefined) return [];
     const paused = findCondition(sandbox.status?.conditions, SandboxCondition.paused);
-    return wrong(`sandbox ${name}`, generation, paused, SandboxCondition.paused, reasons.length > 0, reasons);
+    return wrong(
+      `sandbox ${name}`,
+      generation,
+      paused,
+      SandboxCondition.paused,
+      reasons.length > 0,
+      reasons,
+    );
   }
 
   function ofConversation(conversation: Conversation): readonly string[] {
     const { metadata, status } = conversation;
     if (metadata.deletionTimestamp !== undefined) return [];
     const start = startStatusOf(conversation);
-    const sandbox = start === 'ERROR' ? undefined : cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
+    const sandbox =
+      start === 'ERROR'
+        ? undefined
+        : cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
     const reasons = sandbox === undefined ? [] : pausingReasonsOf(sandbox);
     const answers = node.running.some(
-      ({ sandboxUid, state, silentSince }) => sandboxUid === sandbox?.metadata.uid && state === 'ready' && silentSince === undefined,
+      ({ sandboxUid, state, silentSince }) =>
+        sandboxUid === sandbox?.metadata.uid && state === 'ready' && silentSince === undefined,
     );
     const subject = `conversation ${metadata.name}`;
     const find = (type: string) => findCondition(status?.conditions, type);
     return [
-      ...wrong(subject, metadata.generation, find(ConversationCondition.ready), ConversationCondition.ready, start === 'READY' && answers),
+      ...wrong(
+        subject,
+        metadata.generation,
+        find(ConversationCondition.ready),
+        ConversationCondition.ready,
+        start === 'READY' && answers,
+      ),
       ...(reasons === undefined
         ? []
         : wrong(
@@ -56,13 +81,17 @@ export function wrongConditions({ cluster, node, limits }: ConditionsOptions): r
     ];
   }
 
-  /** Reasons that a pause of the sandbox may have: none where it is not paused. Undefined: a failed start has left the sandbox unused. */
+  /**
+   * Reasons that a pause of the sandbox may have: none where it is not paused. Undefined: a failed
+   * start has left the sandbox unused.
+   */
   function pausingReasonsOf(sandbox: Sandbox): Reasons | undefined {
     const { conditions, waitingSinceTime } = sandbox.status ?? {};
     if (isTrue(conditions, SandboxCondition.failed)) return [];
     if (sandbox.spec.replicas === 0) return [SandboxReason.user];
     if (isFailedStart(cluster, sandbox)) return undefined;
-    if (waitingSinceTime !== undefined || cluster.pods.some((pod) => isOwnedBy(pod, sandbox))) return [];
+    if (waitingSinceTime !== undefined || cluster.pods.some((pod) => isOwnedBy(pod, sandbox)))
+      return [];
     return [
       ...[SandboxReason.quota, SandboxReason.quotaExceeded],
       ...(limits.idleTimeout === undefined ? [] : [SandboxReason.idle]),
@@ -81,7 +110,11 @@ function wrong(
 ): readonly string[] {
   if (condition === undefined) return [`${subject}: has no condition ${type}`];
   const { status, reason, observedGeneration } = condition;
-  if (observedGeneration !== generation) return [`${subject}: its condition ${type} is of generation ${observedGeneration ?? 'none'}`];
-  if ((status === 'True') !== expected) return [`${subject}: its condition ${type} is ${status} (${reason})`];
-  return expected && reasons?.includes(reason) === false ? [`${subject}: its condition ${type} has the reason ${reason}`] : [];
+  if (observedGeneration !== generation)
+    return [`${subject}: its condition ${type} is of generation ${observedGeneration ?? 'none'}`];
+  if ((status === 'True') !== expected)
+    return [`${subject}: its condition ${type} is ${status} (${reason})`];
+  return expected && reasons?.includes(reason) === false
+    ? [`${subject}: its condition ${type} has the reason ${reason}`]
+    : [];
 }

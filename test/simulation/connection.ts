@@ -17,7 +17,10 @@ export interface ConnectionOptions {
   /** Whether the machine is cut off at the moment. */
   readonly isolated: () => boolean;
   readonly traffic?: Traffic;
-  /** How many objects the API server answers at once, where a list is asked for in pages; absent: as many as are asked for. */
+  /**
+   * How many objects the API server answers at once, where a list is asked for in pages; absent: as
+   * many as are asked for.
+   */
   readonly pageSize?: number | undefined;
 }
 
@@ -34,7 +37,9 @@ type Fate =
   | 'throttled'
   | 'unavailable';
 
-/** The documented bound of a write: an API server executes it so soon after it was sent, or never. */
+/**
+ * The documented bound of a write: an API server executes it so soon after it was sent, or never.
+ */
 const lateMs = 4_900;
 
 /** What one machine's transport sends through: the control plane behind a network with weather. */
@@ -47,8 +52,16 @@ export class SimulatedConnection extends Dispatcher {
     this.#options = options;
   }
 
-  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    const call = new Exchange(this.#options, `${this.#options.machine.name}#${this.#calls++}`, options, handler);
+  override dispatch(
+    options: Dispatcher.DispatchOptions,
+    handler: Dispatcher.DispatchHandler,
+  ): boolean {
+    const call = new Exchange(
+      this.#options,
+      `${this.#options.machine.name}#${this.#calls++}`,
+      options,
+      handler,
+    );
     call.begin();
     return true;
   }
@@ -72,7 +85,12 @@ class Exchange implements Dispatcher.DispatchController {
   paused = false;
   reason: Error | null = null;
 
-  constructor(options: ConnectionOptions, id: string, request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
+  constructor(
+    options: ConnectionOptions,
+    id: string,
+    request: Dispatcher.DispatchOptions,
+    handler: Dispatcher.DispatchHandler,
+  ) {
     this.#options = options;
     this.#id = id;
     this.#request = request;
@@ -96,7 +114,9 @@ class Exchange implements Dispatcher.DispatchController {
   begin(): void {
     const { weather } = this.#options;
     if (this.#unreachable) {
-      this.#deliver(weather.transitMs(), () => this.#handler.onResponseError?.(this, new Error('connect ECONNREFUSED')));
+      this.#deliver(weather.transitMs(), () =>
+        this.#handler.onResponseError?.(this, new Error('connect ECONNREFUSED')),
+      );
       return;
     }
     if (weather.happens('queued')) this.#deliver(weather.between(10, 8_000), () => this.#send());
@@ -124,7 +144,9 @@ class Exchange implements Dispatcher.DispatchController {
       this.#options.scheduler.after(weather.between(500, lateMs), () => void this.#execute());
       return;
     }
-    const transitMs = weather.happens('late') ? weather.between(100, lateMs) : Math.min(weather.transitMs(), lateMs);
+    const transitMs = weather.happens('late')
+      ? weather.between(100, lateMs)
+      : Math.min(weather.transitMs(), lateMs);
     this.#options.scheduler.after(transitMs, () => void this.#arrive(fate));
   }
 
@@ -133,7 +155,8 @@ class Exchange implements Dispatcher.DispatchController {
     if (weather.happens('lostRequest')) return 'lost';
     if (weather.happens('tooManyRequests')) return 'throttled';
     if (weather.happens('unavailable')) return 'unavailable';
-    if (weather.happens('internalError')) return weather.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
+    if (weather.happens('internalError'))
+      return weather.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
     if (this.#isWatch) return 'answered';
     if (this.#request.method !== 'GET' && weather.happens('lateExecution')) return 'late-execution';
     if (weather.happens('lostAnswer')) return 'answer-lost';
@@ -191,7 +214,8 @@ class Exchange implements Dispatcher.DispatchController {
     const { method, path, body, headers } = this.#request;
     const [plain = '', text = ''] = path.split('?');
     const query = new URLSearchParams(text);
-    if (method === 'GET' && query.has('continue') && this.#options.weather.happens('expiredToken')) return expired;
+    if (method === 'GET' && query.has('continue') && this.#options.weather.happens('expiredToken'))
+      return expired;
     const limit = Number(query.get('limit') ?? 0);
     const { pageSize = Infinity } = this.#options;
     if (limit > pageSize) query.set('limit', String(pageSize));
@@ -206,11 +230,19 @@ class Exchange implements Dispatcher.DispatchController {
     return response;
   }
 
-  #answer(code: number, headers: Readonly<Record<string, string>>, body: string, half = false): void {
+  #answer(
+    code: number,
+    headers: Readonly<Record<string, string>>,
+    body: string,
+    half = false,
+  ): void {
     this.#deliver(this.#options.weather.transitMs(), () => {
       this.#note(`answered ${code}${half ? ' by half' : ''}`);
       this.#handler.onResponseStart?.(this, code, headers);
-      this.#handler.onResponseData?.(this, Buffer.from(half ? body.slice(0, body.length / 2) : body));
+      this.#handler.onResponseData?.(
+        this,
+        Buffer.from(half ? body.slice(0, body.length / 2) : body),
+      );
       if (half) this.#handler.onResponseError?.(this, new Error('read ECONNRESET'));
       else {
         this.#options.traffic?.answered(this.#asked, code, body);
@@ -220,22 +252,29 @@ class Exchange implements Dispatcher.DispatchController {
   }
 
   #reset(afterMs: number): void {
-    this.#deliver(afterMs, () => this.#handler.onResponseError?.(this, new Error('read ECONNRESET')));
+    this.#deliver(afterMs, () =>
+      this.#handler.onResponseError?.(this, new Error('read ECONNRESET')),
+    );
   }
 
-  /** Brings the lines of a watch one after the other, until the weather ends it in one of its ways. */
+  /**
+   * Brings the lines of a watch one after the other, until the weather ends it in one of its ways.
+   */
   #stream({ body, status: code, headers }: PlaneResponse): void {
     if (!(body instanceof WatchStream)) throw new Error('only watches are streams here');
     const { weather, scheduler, machine, cluster } = this.#options;
     const lines = body[Symbol.asyncIterator]();
     const close = () => void lines.return?.();
     this.#endings.push(close, machine.onDeath(close));
-    const silentAt = weather.happens('watchSilent') ? scheduler.monotonic() + weather.between(0, 60_000) : Infinity;
+    const silentAt = weather.happens('watchSilent')
+      ? scheduler.monotonic() + weather.between(0, 60_000)
+      : Infinity;
     const lags = weather.happens('watchLag');
     if (weather.happens('watchCut')) this.#cut(weather.between(0, 60_000), close);
     let readyAt = scheduler.monotonic() + weather.transitMs();
     const inOrder = (work: () => void) => {
-      const lagMs = lags && weather.chances.watchLag > 0 ? weather.between(0, 20_000) : weather.transitMs();
+      const lagMs =
+        lags && weather.chances.watchLag > 0 ? weather.between(0, 20_000) : weather.transitMs();
       // Strictly one after the other: what is due at the same moment may come in any order.
       readyAt = Math.max(readyAt + 0.001, scheduler.monotonic() + lagMs);
       this.#deliver(readyAt - scheduler.monotonic(), work);
@@ -289,8 +328,22 @@ class Exchange implements Dispatcher.DispatchController {
 const expired: PlaneResponse = {
   status: 410,
   headers: {},
-  body: JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code: 410, reason: 'Expired', message: 'simulated expiry' }),
+  body: JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    code: 410,
+    reason: 'Expired',
+    message: 'simulated expiry',
+  }),
 };
 
 const status = (code: number, reason: string): string =>
-  JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `simulated ${reason}` });
+  JSON.stringify({
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    code,
+    reason,
+    message: `simulated ${reason}`,
+  });

@@ -1,4 +1,9 @@
-import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  isStartOver,
+  startStatusOf,
+  undeliveredMessages,
+  type Conversation,
+} from '../../src/resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { AgentProcess } from './agent-process.ts';
@@ -18,10 +23,16 @@ export interface ConversationDutiesOptions {
 
 /** Maximum time to do something that only needs the API server. */
 const promptMs = 3_000;
-/** Maximum time for a start in a sandbox that runs: some short calls, and with a repository a clone that takes 20 s. */
+/**
+ * Maximum time for a start in a sandbox that runs: some short calls, and with a repository a clone
+ * that takes 20 s.
+ */
 const startMs = 6_000;
 const cloneMs = 40_000;
-/** Maximum time until a message has been handed to an agent that runs nothing; one that does takes it at the end of a step. */
+/**
+ * Maximum time until a message has been handed to an agent that runs nothing; one that does takes
+ * it at the end of a step.
+ */
 const deliveryMs = 6_000;
 const stepMs = 40_000;
 /** A message that may be under way already is sent again only when it can't come any more. */
@@ -33,10 +44,20 @@ const pollMs = 64_000;
 /** Maximum time from when an agent's run can go on until it does. */
 const continuationMs = 10_000;
 
-/** What has to happen to conversations, by their spec, their sandbox, and what their agent really does. */
-export function dutiesOfConversations({ cluster, scheduler, history, safety }: ConversationDutiesOptions): readonly Duty[] {
+/**
+ * What has to happen to conversations, by their spec, their sandbox, and what their agent really
+ * does.
+ */
+export function dutiesOfConversations({
+  cluster,
+  scheduler,
+  history,
+  safety,
+}: ConversationDutiesOptions): readonly Duty[] {
   const now = scheduler.monotonic();
-  return cluster.conversations.filter(({ metadata }) => metadata.deletionTimestamp === undefined).flatMap(ofConversation);
+  return cluster.conversations
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .flatMap(ofConversation);
 
   function ofConversation(conversation: Conversation): readonly Duty[] {
     const { metadata, status, spec } = conversation;
@@ -46,31 +67,63 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
       boundMs,
     });
     const start = startStatusOf(conversation);
-    const own = cluster.sandboxes.find(({ metadata: { name } }) => name === ownSandboxName(conversationIdOf(conversation)));
-    if (start === 'WORKING') return own === undefined ? [due('a start begins in time', promptMs)] : [];
+    const own = cluster.sandboxes.find(
+      ({ metadata: { name } }) => name === ownSandboxName(conversationIdOf(conversation)),
+    );
+    if (start === 'WORKING')
+      return own === undefined ? [due('a start begins in time', promptMs)] : [];
     if (start === 'ERROR') return ofFailedStart(conversation, due);
     const sandbox = cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
     const view = viewOfSandbox(sandbox);
     const duties: Duty[] = [];
-    const showMs = !isStartOver(start) ? startMs : undeliveredMessages(conversation).length > 0 ? callMs : promptMs;
-    if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
-      duties.push(due('a conversation shows its sandbox in time', showMs, `${view.phase} ${view.reason}`));
+    const showMs = !isStartOver(start)
+      ? startMs
+      : undeliveredMessages(conversation).length > 0
+        ? callMs
+        : promptMs;
+    if (
+      status?.sandboxName !== undefined &&
+      (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason)
+    )
+      duties.push(
+        due('a conversation shows its sandbox in time', showMs, `${view.phase} ${view.reason}`),
+      );
     if (!isStartOver(start) && (view.phase === 'ERROR' || view.phase === 'MISSING'))
       duties.push(due('a start ends with its sandbox in time', startMs));
     const agent = sandbox === undefined ? undefined : history.agentOf(sandbox.metadata.uid);
-    if (sandbox === undefined || view.phase !== 'RUNNING' || agent === undefined || !isAnswering(agent, now)) return duties;
+    if (
+      sandbox === undefined ||
+      view.phase !== 'RUNNING' ||
+      agent === undefined ||
+      !isAnswering(agent, now)
+    )
+      return duties;
     if (start === 'READY') return [...duties, ...ofReady(conversation, sandbox, agent)];
     // The clones of one sandbox run one after the other.
-    const clones = cluster.conversations.filter((other) => other.status?.sandboxUID === sandbox.metadata.uid && isCloned(other)).length;
-    return [...duties, due('a start goes on in time', spec.repository === undefined ? startMs : clones * cloneMs, agent.id)];
+    const clones = cluster.conversations.filter(
+      (other) => other.status?.sandboxUID === sandbox.metadata.uid && isCloned(other),
+    ).length;
+    return [
+      ...duties,
+      due(
+        'a start goes on in time',
+        spec.repository === undefined ? startMs : clones * cloneMs,
+        agent.id,
+      ),
+    ];
   }
 
   /** It says why, and gives back what was made for it alone. */
-  function ofFailedStart({ metadata, status }: Conversation, due: (rule: string, boundMs: number) => Duty): readonly Duty[] {
-    const shows = status?.sandboxStatus === 'ERROR' && status.sandboxStatusReason === status.start?.errorCode;
+  function ofFailedStart(
+    { metadata, status }: Conversation,
+    due: (rule: string, boundMs: number) => Duty,
+  ): readonly Duty[] {
+    const shows =
+      status?.sandboxStatus === 'ERROR' && status.sandboxStatusReason === status.start?.errorCode;
     const own = cluster.sandboxes.filter(({ metadata: { uid } }) => uid === status?.sandboxUID);
     const isUnused = own.some(
-      ({ metadata: { ownerReferences = [] } }) => ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid),
+      ({ metadata: { ownerReferences = [] } }) =>
+        ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid),
     );
     return [
       ...(shows ? [] : [due('a failed start says so in time', promptMs)]),
@@ -78,7 +131,11 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
     ];
   }
 
-  function ofReady(conversation: Conversation, sandbox: Sandbox, agent: AgentProcess): readonly Duty[] {
+  function ofReady(
+    conversation: Conversation,
+    sandbox: Sandbox,
+    agent: AgentProcess,
+  ): readonly Duty[] {
     const { metadata, spec, status } = conversation;
     const stored = agent.volume.conversations.get(conversationIdOf(conversation));
     if (stored === undefined) return [];
@@ -90,12 +147,27 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
     if (told < last && (status?.messages?.lastDelivered ?? 0) < last) {
       const doubtful = status?.messages?.inFlight?.number === told + 1 ? doubtMs : 0;
       const boundMs = doubtful + (runs ? stepMs : deliveryMs);
-      duties.push({ rule: 'a message is delivered in time', subject: `${subject}, message ${told + 1}`, boundMs });
+      duties.push({
+        rule: 'a message is delivered in time',
+        subject: `${subject}, message ${told + 1}`,
+        boundMs,
+      });
     }
     if (runs && status?.executionStatus !== 'running')
-      duties.push({ rule: 'what an agent does is known in time', subject: `${subject} since ${stored.runStartedAt}`, boundMs: pollMs });
-    const stands = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined);
-    if (stands && stored.wanted && !stored.mayStand && !stored.broken && status?.interruption?.abandonedReason === undefined)
+      duties.push({
+        rule: 'what an agent does is known in time',
+        subject: `${subject} since ${stored.runStartedAt}`,
+        boundMs: pollMs,
+      });
+    const stands =
+      stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined);
+    if (
+      stands &&
+      stored.wanted &&
+      !stored.mayStand &&
+      !stored.broken &&
+      status?.interruption?.abandonedReason === undefined
+    )
       duties.push({
         rule: 'an interrupted run goes on in time',
         subject: `${subject} ${sandbox.metadata.generation}`,

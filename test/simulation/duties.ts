@@ -11,18 +11,28 @@ export interface Duty {
 }
 
 /**
- * Whether the product does in time what is its turn. Nothing here goes through a resync or a poll that comes by anyway: each bound is
- * shorter than those, so an event that wakes the wrong controller, or none, is found. For times at which nothing goes wrong.
+ * Whether the product does in time what is its turn. Nothing here goes through a resync or a poll
+ * that comes by anyway: each bound is shorter than those, so an event that wakes the wrong
+ * controller, or none, is found. For times at which nothing goes wrong.
  */
 export class Duties {
   readonly #scheduler: Scheduler;
   readonly #pending: () => readonly Duty[];
-  /** Since when each has been pending, and the longest bound it has had since: an agent that was busy may be busy with it still. */
+  /**
+   * Since when each has been pending, and the longest bound it has had since: an agent that was
+   * busy may be busy with it still.
+   */
   readonly #known = new Map<string, { readonly since: number; readonly boundMs: number }>();
   #begun = false;
   #heldUntil = 0;
 
-  constructor({ scheduler, pending }: { readonly scheduler: Scheduler; readonly pending: () => readonly Duty[] }) {
+  constructor({
+    scheduler,
+    pending,
+  }: {
+    readonly scheduler: Scheduler;
+    readonly pending: () => readonly Duty[];
+  }) {
     this.#scheduler = scheduler;
     this.#pending = pending;
   }
@@ -49,7 +59,11 @@ export class Duties {
       const { since, boundMs } = this.#known.get(key) ?? { since: now, boundMs: 0 };
       const longest = Math.max(boundMs, duty.boundMs);
       this.#known.set(key, { since, boundMs: longest });
-      if (now - since > longest) throw new Violation(duty.rule, `${duty.subject}, pending for ${(now - since).toFixed(0)} ms`);
+      if (now - since > longest)
+        throw new Violation(
+          duty.rule,
+          `${duty.subject}, pending for ${(now - since).toFixed(0)} ms`,
+        );
     }
   }
 }

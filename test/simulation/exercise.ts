@@ -1,5 +1,9 @@
 import { sleep } from '../../packages/kube/src/clock.ts';
-import { conversations, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  conversations,
+  startStatusOf,
+  type Conversation,
+} from '../../src/resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sandbox.ts';
@@ -32,9 +36,15 @@ type Action = () => Promise<unknown> | undefined;
 
 const core = '/api/v1/namespaces/default';
 const group = `/apis/${apiVersion}/namespaces/default`;
-/** Longer than any pause waits for an agent. A resume in the meantime can keep the container, whose runs nothing else would end. */
+/**
+ * Longer than any pause waits for an agent. A resume in the meantime can keep the container, whose
+ * runs nothing else would end.
+ */
 const deafMs = 60_000;
-/** From a pause to another run in its agent: after the operator has first asked what runs, and before its bound is over. */
+/**
+ * From a pause to another run in its agent: after the operator has first asked what runs, and
+ * before its bound is over.
+ */
 const lateUseMs = 2_000;
 /** From the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
@@ -42,8 +52,8 @@ const seenWithinMs = 1_000;
 const handoverMs = 30_000;
 
 /**
- * Ordinary use after everything has settled, while nothing goes wrong: whatever a check finds now is not the fault of what went wrong
- * before, so its bounds are short.
+ * Ordinary use after everything has settled, while nothing goes wrong: whatever a check finds now
+ * is not the fault of what went wrong before, so its bounds are short.
  */
 export class Exercise {
   readonly #options: ExerciseOptions;
@@ -86,10 +96,14 @@ export class Exercise {
   async #run(): Promise<void> {
     const { random, scheduler } = this.#options;
     for (let left = random.whole(3, 6); left > 0; left--) {
-      await sleep(scheduler, random.chance(0.3) ? random.between(0, 1_000) : random.between(1_000, 15_000));
+      await sleep(
+        scheduler,
+        random.chance(0.3) ? random.between(0, 1_000) : random.between(1_000, 15_000),
+      );
       await random.pick(this.#actions)?.();
     }
-    // A resume that no operator has seen yet shows in nothing that a look at the cluster takes for unsettled.
+    // A resume that no operator has seen yet shows in nothing that a look at the cluster takes for
+    // unsettled.
     await sleep(scheduler, seenWithinMs);
   }
 
@@ -99,18 +113,31 @@ export class Exercise {
     return Promise.resolve();
   }
 
-  /** As the gateway does it: a sandbox that a quota has paused is wanted all the time, and the annotation asks for it. */
+  /**
+   * As the gateway does it: a sandbox that a quota has paused is wanted all the time, and the
+   * annotation asks for it.
+   */
   #scale(phase: 'RUNNING' | 'PAUSED', replicas: 0 | 1): Promise<unknown> | undefined {
     const { cluster, random, scheduler } = this.#options;
-    const sandbox = random.pick(cluster.sandboxes.filter((one) => viewOfSandbox(one).phase === phase));
+    const sandbox = random.pick(
+      cluster.sandboxes.filter((one) => viewOfSandbox(one).phase === phase),
+    );
     if (sandbox === undefined) return undefined;
-    const annotations = replicas === 0 ? {} : { [resumeRequestedAnnotation]: new Date(scheduler.now()).toISOString() };
-    return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, { metadata: { annotations }, spec: { replicas } });
+    const annotations =
+      replicas === 0
+        ? {}
+        : { [resumeRequestedAnnotation]: new Date(scheduler.now()).toISOString() };
+    return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, {
+      metadata: { annotations },
+      spec: { replicas },
+    });
   }
 
   #message(): Promise<unknown> | undefined {
     const { cluster, random, letters } = this.#options;
-    const conversation = random.pick(cluster.conversations.filter((one) => startStatusOf(one) === 'READY'));
+    const conversation = random.pick(
+      cluster.conversations.filter((one) => startStatusOf(one) === 'READY'),
+    );
     return conversation === undefined ? undefined : letters.send(conversation);
   }
 
@@ -128,25 +155,35 @@ export class Exercise {
 
   #delete(): Promise<unknown> | undefined {
     const conversation = this.#own();
-    return conversation === undefined ? undefined : this.#ask('DELETE', `${group}/conversations/${conversation.metadata.name}`);
+    return conversation === undefined
+      ? undefined
+      : this.#ask('DELETE', `${group}/conversations/${conversation.metadata.name}`);
   }
 
-  /** The same again under the same name, while the pod and the volume of the first are still there. */
+  /**
+   * The same again under the same name, while the pod and the volume of the first are still there.
+   */
   #restart(): Promise<unknown> | undefined {
     const conversation = this.#own();
     if (conversation === undefined) return undefined;
     const { metadata, spec } = conversation;
     const { messages: _messages, ...again } = spec;
     this.#protectVolume(ownSandboxName(conversationIdOf(conversation)));
-    return this.#ask('DELETE', `${group}/conversations/${metadata.name}`).then(() => this.#create(metadata.name, again));
+    return this.#ask('DELETE', `${group}/conversations/${metadata.name}`).then(() =>
+      this.#create(metadata.name, again),
+    );
   }
 
-  /** What Kubernetes does for a volume in use: its claim is deleted some time after that was asked for. */
+  /**
+   * What Kubernetes does for a volume in use: its claim is deleted some time after that was asked
+   * for.
+   */
   #protectVolume(name: string): void {
     const { random, scheduler, cluster } = this.#options;
     if (cluster.claims.every(({ metadata }) => metadata.name !== name)) return;
     const path = `${core}/persistentvolumeclaims/${name}`;
-    const set = (finalizers: readonly string[]) => void this.#ask('PATCH', path, { metadata: { finalizers } });
+    const set = (finalizers: readonly string[]) =>
+      void this.#ask('PATCH', path, { metadata: { finalizers } });
     set(['kubernetes.io/pvc-protection']);
     scheduler.after(random.between(3_000, 10_000), () => set([]));
   }
@@ -177,27 +214,35 @@ export class Exercise {
   }
 
   /**
-   * A pause of an agent whose runs do not end when they are interrupted, and in which another run begins meanwhile: whoever has the
-   * session key can use the agent until its container ends.
+   * A pause of an agent whose runs do not end when they are interrupted, and in which another run
+   * begins meanwhile: whoever has the session key can use the agent until its container ends.
    */
   #pauseDeaf(): Promise<unknown> | undefined {
     const { cluster, node, scheduler, random } = this.#options;
     const agent = random.pick(node.running.filter(({ state }) => state === 'ready'));
     const sandbox = agent && cluster.sandboxOf(agent.sandboxUid);
-    if (agent === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+    if (agent === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING')
+      return undefined;
     if (agent.running.length === 0) this.#useAgent(agent);
     agent.isDeaf = true;
     scheduler.after(deafMs, () => {
       agent.isDeaf = false;
     });
     scheduler.after(lateUseMs, () => this.#useAgent(agent));
-    return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, { spec: { replicas: 0 } });
+    return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, {
+      spec: { replicas: 0 },
+    });
   }
 
   /** A conversation that is no resource, begun with the agent itself. */
   #useAgent(agent: AgentProcess): void {
     const id = `direct-${this.#count++}`;
-    if (agent.alive) agent.create({ id, workingDir: '/workspace', message: { content: [{ type: 'text', text: id }] } });
+    if (agent.alive)
+      agent.create({
+        id,
+        workingDir: '/workspace',
+        message: { content: [{ type: 'text', text: id }] },
+      });
   }
 
   /** Nothing that is there depends on it. */
@@ -206,12 +251,19 @@ export class Exercise {
     return this.#ask('PATCH', `${group}/sandboxtemplates/default`, { spec: { storage: { size } } });
   }
 
-  /** The template changes some times, and each time the API server fails once at what an operator writes of that. */
+  /**
+   * The template changes some times, and each time the API server fails once at what an operator
+   * writes of that.
+   */
   async #refuseSome(): Promise<void> {
     const { traffic, retryDelay, scheduler } = this.#options;
     for (let changes = 0; changes < 8; changes++) {
       traffic.refusal = (request) => {
-        if (request.method !== 'PATCH' || !request.path.endsWith('/sandboxtemplates/default/status')) return undefined;
+        if (
+          request.method !== 'PATCH' ||
+          !request.path.endsWith('/sandboxtemplates/default/status')
+        )
+          return undefined;
         traffic.refusal = () => undefined;
         retryDelay.refused(request);
         return 500;

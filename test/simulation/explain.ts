@@ -8,11 +8,16 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   if (failure === undefined) return;
   const { lines } = await simulate({ ...options, keepLines: 60 });
   const tail = lines.map((line) => line.slice(0, 400)).join('\n');
-  throw new Error(`seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options)}`);
+  throw new Error(
+    `seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options)}`,
+  );
 }
 
 /** Where a breakage is looked for, and the promise that it must be seen to break. */
-export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {
+export interface Hunt extends Pick<
+  SimulationOptions,
+  'faults' | 'letters' | 'world' | 'retention'
+> {
   readonly rule: string | RegExp;
   /** Default 1. */
   readonly firstSeed?: number;
@@ -20,10 +25,20 @@ export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters' | 'wo
 
 const seedsOfAHunt = 80;
 
-/** Throws when none of so many seeds fails with the breakage, or the first that fails does so for another reason. */
+/**
+ * Throws when none of so many seeds fails with the breakage, or the first that fails does so for
+ * another reason.
+ */
 export async function mustBeCaught(
   breakage: Breakage,
-  { rule, firstSeed = 1, faults = 'all', letters = false, world = 'single-owner', retention = false }: Hunt,
+  {
+    rule,
+    firstSeed = 1,
+    faults = 'all',
+    letters = false,
+    world = 'single-owner',
+    retention = false,
+  }: Hunt,
 ): Promise<void> {
   const end = firstSeed + seedsOfAHunt;
   for (let seed = firstSeed; seed < end; seed++) {

@@ -2,12 +2,24 @@ import { startStatusOf, type Conversation } from '../../src/resources/conversati
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 
-/** Nothing can run any more in a sandbox that was made for a conversation, when the starts of all that are in it have failed. */
-export function isFailedStart({ conversations }: Pick<Cluster, 'conversations'>, { metadata }: Sandbox): boolean {
+/**
+ * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
+ * that are in it have failed.
+ */
+export function isFailedStart(
+  { conversations }: Pick<Cluster, 'conversations'>,
+  { metadata }: Sandbox,
+): boolean {
   const { name, uid, ownerReferences } = metadata;
   // An earlier sandbox may have had the same name.
-  const isOf = ({ status }: Conversation) => (status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid);
-  const isMaker = ({ metadata }: Conversation) => ownerReferences?.some((owner) => owner.uid === metadata.uid) === true;
+  const isOf = ({ status }: Conversation) =>
+    status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
+  const isMaker = ({ metadata }: Conversation) =>
+    ownerReferences?.some((owner) => owner.uid === metadata.uid) === true;
   const inIt = conversations.filter((conversation) => isOf(conversation) || isMaker(conversation));
-  return ownerReferences !== undefined && inIt.length > 0 && inIt.every((conversation) => startStatusOf(conversation) === 'ERROR');
+  return (
+    ownerReferences !== undefined &&
+    inIt.length > 0 &&
+    inIt.every((conversation) => startStatusOf(conversation) === 'ERROR')
+  );
 }

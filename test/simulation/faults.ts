@@ -29,8 +29,8 @@ type Blow = () => void;
 const longestJumpMs = 5 * 3_600_000;
 
 /**
- * Of leaders: those that are frozen past their lease while another takes over, and nothing else. Of handovers: leaders come and
- * go, while nobody knows for sure what the one before has done.
+ * Of leaders: those that are frozen past their lease while another takes over, and nothing else. Of
+ * handovers: leaders come and go, while nobody knows for sure what the one before has done.
  */
 export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const;
 
@@ -41,7 +41,10 @@ export class Faults {
   readonly #options: FaultsOptions;
   readonly #blows: readonly Blow[];
   #over = false;
-  /** Whether no wall clock of any process has been moved so far. What a wrong clock has written stays when the process is gone. */
+  /**
+   * Whether no wall clock of any process has been moved so far. What a wrong clock has written
+   * stays when the process is gone.
+   */
   clocksAreRight = true;
 
   constructor(options: FaultsOptions) {
@@ -59,7 +62,8 @@ export class Faults {
       () => this.#hang(),
       () => options.node.lose(options.random.between(5_000, 40_000)),
     ];
-    const shared: readonly Blow[] = options.world === 'shared' ? [() => options.node.drain(), () => options.node.shutDown()] : [];
+    const shared: readonly Blow[] =
+      options.world === 'shared' ? [() => options.node.drain(), () => options.node.shutDown()] : [];
     const some = all.filter(() => options.random.chance(0.4));
     const kinds = {
       all: [...some, ...shared.filter(() => options.random.chance(0.3))],
@@ -71,9 +75,13 @@ export class Faults {
 
   start(): void {
     const { weather, random, kind, traits, outages } = this.#options;
-    const chances = kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
+    const chances =
+      kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
     const expiredToken = traits.pageSize === undefined ? 0 : 0.3;
-    weather.chances = kind === 'of leaders' ? chances : { ...chances, lateExecution: traits.lateExecution, expiredToken };
+    weather.chances =
+      kind === 'of leaders'
+        ? chances
+        : { ...chances, lateExecution: traits.lateExecution, expiredToken };
     if (traits.outages && kind === 'all') outages.start();
     this.#next();
   }
@@ -112,7 +120,10 @@ export class Faults {
     const operator = random.pick(this.#options.operators);
     if (operator?.up !== true) return;
     operator.crash();
-    scheduler.after(random.chance(0.5) ? random.between(10, 1_000) : random.between(1_000, 30_000), () => this.#restart(operator));
+    scheduler.after(
+      random.chance(0.5) ? random.between(10, 1_000) : random.between(1_000, 30_000),
+      () => this.#restart(operator),
+    );
   }
 
   #terminate(): void {
@@ -135,15 +146,20 @@ export class Faults {
     const { random, scheduler, trace } = this.#options;
     const { cluster, operators } = this.#options;
     const holder = cluster.leases[0]?.spec?.holderIdentity;
-    const leader = operators.find(({ machine }) => machine !== undefined && machine.name === holder);
+    const leader = operators.find(
+      ({ machine }) => machine !== undefined && machine.name === holder,
+    );
     const machine = (random.chance(0.7) ? leader : random.pick(operators))?.machine;
     if (machine?.alive !== true || machine.frozen) return;
     trace.note(`${machine.name} is frozen`);
     machine.freeze();
-    scheduler.after(random.chance(0.5) ? random.between(100, 9_000) : random.between(15_000, 45_000), () => {
-      trace.note(`${machine.name} goes on`);
-      machine.thaw();
-    });
+    scheduler.after(
+      random.chance(0.5) ? random.between(100, 9_000) : random.between(15_000, 45_000),
+      () => {
+        trace.note(`${machine.name} goes on`);
+        machine.thaw();
+      },
+    );
   }
 
   #isolate(): void {
@@ -160,7 +176,10 @@ export class Faults {
   #jumpWallClock(): void {
     const { random, trace, traits } = this.#options;
     const machine = random.pick(this.#options.operators)?.machine;
-    const byMs = traits.longJumps && random.chance(0.5) ? random.between(-longestJumpMs, longestJumpMs) : random.between(-90_000, 90_000);
+    const byMs =
+      traits.longJumps && random.chance(0.5)
+        ? random.between(-longestJumpMs, longestJumpMs)
+        : random.between(-90_000, 90_000);
     trace.note(`the clock of ${machine?.name ?? 'nobody'} jumps by ${byMs}`);
     machine?.jumpWallClock(byMs);
     this.clocksAreRight = false;

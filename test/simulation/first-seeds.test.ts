@@ -4,7 +4,8 @@ import { mutatedText } from './mutants/mutated-source.ts';
 import { mutants } from './mutants/mutants.ts';
 import type { SimulationOptions } from './stage.ts';
 
-// `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with many more seeds.
+// `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with
+// many more seeds.
 const timeoutMs = 300_000;
 
 it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
@@ -20,8 +21,15 @@ it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
   timeoutMs,
 );
 
-it('a broken controller fails', () => mustBeCaught(breakages['a start forgets how far it was'], { rule: 'starts only go on' }), timeoutMs);
+it(
+  'a broken controller fails',
+  () => mustBeCaught(breakages['a start forgets how far it was'], { rule: 'starts only go on' }),
+  timeoutMs,
+);
 
-it.each(Object.entries(mutants))('the product has the text once that the mutant changes in which %s', (_name, mutant) => {
-  expect(mutatedText(mutant)).not.toBe('');
-});
+it.each(Object.entries(mutants))(
+  'the product has the text once that the mutant changes in which %s',
+  (_name, mutant) => {
+    expect(mutatedText(mutant)).not.toBe('');
+  },
+);

@@ -12,7 +12,10 @@ export interface HangsOptions {
   readonly untilMs: number;
 }
 
-/** Agents that answer nothing any more while their containers run: for a moment, for minutes, or for ever. Nobody mends them. */
+/**
+ * Agents that answer nothing any more while their containers run: for a moment, for minutes, or for
+ * ever. Nobody mends them.
+ */
 export class Hangs {
   readonly #options: HangsOptions;
 
@@ -32,7 +35,8 @@ export class Hangs {
   strike(): void {
     const { node, random, trace } = this.#options;
     const agent = random.pick(node.running);
-    const forMs = random.pick([random.between(1_000, 50_000), random.between(60_000, 400_000), Infinity]) ?? 0;
+    const forMs =
+      random.pick([random.between(1_000, 50_000), random.between(60_000, 400_000), Infinity]) ?? 0;
     if (agent === undefined || agent.silentSince !== undefined) return;
     trace.note(`agent ${agent.id} falls silent for ${forMs.toFixed(0)} ms`);
     agent.fallSilent(forMs);

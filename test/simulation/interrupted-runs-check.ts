@@ -12,8 +12,9 @@ export interface InterruptedRunsCheckOptions {
 }
 
 /**
- * Follows which runs the node saw ended by the operator, and holds `interrupted` against that: a run is written down before it is
- * interrupted, and stays written down until its conversation says so or the sandbox's agent runs again, however many times the controller comes by.
+ * Follows which runs the node saw ended by the operator, and holds `interrupted` against that: a
+ * run is written down before it is interrupted, and stays written down until its conversation says
+ * so or the sandbox's agent runs again, however many times the controller comes by.
  */
 export class InterruptedRunsCheck {
   readonly #options: InterruptedRunsCheckOptions;
@@ -25,7 +26,10 @@ export class InterruptedRunsCheck {
     options.cluster.onChange((change) => this.#observe(change));
   }
 
-  /** A process of an operator sends an agent the order to interrupt a run, or to reject the action that waits in it. */
+  /**
+   * A process of an operator sends an agent the order to interrupt a run, or to reject the action
+   * that waits in it.
+   */
   sent(actor: string, sandboxUid: string, { id, stalledAt }: StoredConversation): void {
     const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
     // What another one has written since is unknown to a process that leads no more.
@@ -33,7 +37,12 @@ export class InterruptedRunsCheck {
     // One that reports nothing is stopped for that, and its conversation says so.
     if (stalledAt !== undefined) return;
     if (sandbox.status?.interruptedConversationIDs?.includes(id) !== true)
-      this.#options.findings.report(new Violation('a run is written down before it is interrupted', `${id} in ${sandbox.metadata.name}`));
+      this.#options.findings.report(
+        new Violation(
+          'a run is written down before it is interrupted',
+          `${id} in ${sandbox.metadata.name}`,
+        ),
+      );
   }
 
   /** The order has ended a run. */
@@ -50,7 +59,9 @@ export class InterruptedRunsCheck {
       (one) => one.metadata.name === id && one.status?.sandboxUID === sandboxUid,
     );
     const { executionStatus } = conversation?.status ?? {};
-    return conversation === undefined || executionStatus === 'paused' || executionStatus === 'error';
+    return (
+      conversation === undefined || executionStatus === 'paused' || executionStatus === 'error'
+    );
   }
 
   #observe({ plural, type, object }: Change): void {
@@ -59,9 +70,12 @@ export class InterruptedRunsCheck {
     const { metadata, status } = sandbox;
     const stopped = this.#stops.get(metadata.uid) ?? new Set();
     const forgotten = [...stopped].filter(
-      (id) => status?.interruptedConversationIDs?.includes(id) !== true && !this.#isKnown(id, metadata.uid),
+      (id) =>
+        status?.interruptedConversationIDs?.includes(id) !== true &&
+        !this.#isKnown(id, metadata.uid),
     );
-    if (type === 'DELETED' || viewOfSandbox(sandbox).phase === 'RUNNING') this.#stops.delete(metadata.uid);
+    if (type === 'DELETED' || viewOfSandbox(sandbox).phase === 'RUNNING')
+      this.#stops.delete(metadata.uid);
     if (type !== 'DELETED' && forgotten.length > 0)
       throw new Violation(
         'an interrupted run is remembered until its agent runs again',

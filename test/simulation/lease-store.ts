@@ -9,8 +9,9 @@ export interface LeaseChange {
 const path = /^\/apis\/coordination\.k8s\.io\/v1\/namespaces\/([^/]+)\/leases(?:\/([^/]+))?$/;
 
 /**
- * Leases as an API server keeps them, without schema, defaults and watches. A simulated operator asks for its lease more often than
- * for everything else together, so the whole control plane would spend most of a simulation on them.
+ * Leases as an API server keeps them, without schema, defaults and watches. A simulated operator
+ * asks for its lease more often than for everything else together, so the whole control plane would
+ * spend most of a simulation on them.
  */
 export class LeaseStore {
   readonly #leases = new Map<string, Lease>();
@@ -31,23 +32,44 @@ export class LeaseStore {
     if (method === 'GET') return answer(200, stored);
     if (method !== 'PUT') return status(405, 'MethodNotAllowed');
     const sent = JSON.parse(body) as Lease;
-    if (sent.metadata.resourceVersion !== stored.metadata.resourceVersion) return status(409, 'Conflict');
-    return this.#put('MODIFIED', 200, { ...stored, ...(sent.spec === undefined ? {} : { spec: sent.spec }) });
+    if (sent.metadata.resourceVersion !== stored.metadata.resourceVersion)
+      return status(409, 'Conflict');
+    return this.#put('MODIFIED', 200, {
+      ...stored,
+      ...(sent.spec === undefined ? {} : { spec: sent.spec }),
+    });
   }
 
   #create(namespace: string, sent: Lease): PlaneResponse {
     if (this.#leases.has(`${namespace}/${sent.metadata.name}`)) return status(409, 'AlreadyExists');
-    return this.#put('ADDED', 201, { ...sent, metadata: { ...sent.metadata, namespace, uid: `lease-${sent.metadata.name}` } });
+    return this.#put('ADDED', 201, {
+      ...sent,
+      metadata: { ...sent.metadata, namespace, uid: `lease-${sent.metadata.name}` },
+    });
   }
 
   #put(type: LeaseChange['type'], code: number, lease: Lease): PlaneResponse {
-    const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(++this.#version) } };
+    const stored = {
+      ...lease,
+      metadata: { ...lease.metadata, resourceVersion: String(++this.#version) },
+    };
     this.#leases.set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
     this.#onChange({ type, lease: stored });
     return answer(code, stored);
   }
 }
 
-const answer = (code: number, body: object): PlaneResponse => ({ status: code, headers: {}, body: JSON.stringify(body) });
+const answer = (code: number, body: object): PlaneResponse => ({
+  status: code,
+  headers: {},
+  body: JSON.stringify(body),
+});
 const status = (code: number, reason: string): PlaneResponse =>
-  answer(code, { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `The lease request failed: ${reason}` });
+  answer(code, {
+    kind: 'Status',
+    apiVersion: 'v1',
+    status: 'Failure',
+    code,
+    reason,
+    message: `The lease request failed: ${reason}`,
+  });

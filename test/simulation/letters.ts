@@ -6,7 +6,11 @@ import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
-import { resumeRequestedAnnotation, sandboxes, viewOfSandbox } from '../../src/resources/sandbox.ts';
+import {
+  resumeRequestedAnnotation,
+  sandboxes,
+  viewOfSandbox,
+} from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 import { SimulatedConnection } from './connection.ts';
 import { Machine } from './machine.ts';
@@ -27,7 +31,10 @@ export interface LettersOptions {
 
 const namespace = 'default';
 
-/** Users who send messages to conversations that run, start or are paused, as `send-message` does for them. */
+/**
+ * Users who send messages to conversations that run, start or are paused, as `send-message` does
+ * for them.
+ */
 export class Letters {
   readonly #options: LettersOptions;
   readonly #client: HttpKubeClient;
@@ -39,7 +46,14 @@ export class Letters {
     const { scheduler, cluster, weather, trace, random } = options;
     this.#options = options;
     this.#machine = new Machine('letters', scheduler);
-    const dispatcher = new SimulatedConnection({ machine: this.#machine, cluster, weather, scheduler, trace, isolated: () => false });
+    const dispatcher = new SimulatedConnection({
+      machine: this.#machine,
+      cluster,
+      weather,
+      scheduler,
+      trace,
+      isolated: () => false,
+    });
     const transport = new Transport({
       connection: { server: 'http://api' },
       clock: this.#machine.clock,
@@ -69,7 +83,8 @@ export class Letters {
       await sleep(this.#machine.clock, random.between(200, busyMs / 3));
       const conversation = random.pick(cluster.conversations);
       if (conversation === undefined) continue;
-      for (let burst = random.chance(0.3) ? random.whole(2, 4) : 1; burst > 0; burst--) await this.send(conversation);
+      for (let burst = random.chance(0.3) ? random.whole(2, 4) : 1; burst > 0; burst--)
+        await this.send(conversation);
     }
   }
 
@@ -79,20 +94,36 @@ export class Letters {
     try {
       if (startStatusOf(conversation) === 'ERROR') return;
       const name = conversation.status?.sandboxName;
-      const sandbox = name === undefined ? undefined : await this.#client.get(sandboxes, namespace, name);
+      const sandbox =
+        name === undefined ? undefined : await this.#client.get(sandboxes, namespace, name);
       const { phase } = viewOfSandbox(sandbox);
-      if (phase === 'ERROR' || (phase === 'MISSING' && isStartOver(startStatusOf(conversation)))) return;
+      if (phase === 'ERROR' || (phase === 'MISSING' && isStartOver(startStatusOf(conversation))))
+        return;
       if (phase === 'PAUSED' && name !== undefined) await this.#resume(name);
       const run = this.#options.random.chance(0.9);
-      await queueMessage(this.#client, conversation, text, { role: 'user', content: [{ type: 'text', text }], run });
+      await queueMessage(this.#client, conversation, text, {
+        role: 'user',
+        content: [{ type: 'text', text }],
+        run,
+      });
     } catch (error) {
       // Whoever has typed it is told that it may not have been sent.
-      if (!(error instanceof ApiError) && !(error instanceof TransportError) && !(error instanceof ProblemError)) throw error;
+      if (
+        !(error instanceof ApiError) &&
+        !(error instanceof TransportError) &&
+        !(error instanceof ProblemError)
+      )
+        throw error;
     }
   }
 
   async #resume(name: string): Promise<void> {
-    const annotations = { [resumeRequestedAnnotation]: new Date(this.#machine.clock.now()).toISOString() };
-    await this.#client.mergePatch(sandboxes, namespace, name, { metadata: { annotations }, spec: { replicas: 1 } });
+    const annotations = {
+      [resumeRequestedAnnotation]: new Date(this.#machine.clock.now()).toISOString(),
+    };
+    await this.#client.mergePatch(sandboxes, namespace, name, {
+      metadata: { annotations },
+      spec: { replicas: 1 },
+    });
   }
 }

@@ -1,8 +1,18 @@
 import { isOwnedBy, type KubeObject } from '../../packages/kube/src/object.ts';
-import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  isStartOver,
+  startStatusOf,
+  undeliveredMessages,
+  type Conversation,
+} from '../../src/resources/conversation.ts';
 import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
-import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import {
+  SandboxReason,
+  shouldRun,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
@@ -21,17 +31,32 @@ export interface LivenessOptions {
   readonly limits: TimeLimits;
 }
 
-/** What is not yet as it should be, in words; empty when everything has come to rest as it should. */
-export function unsettled({ cluster, node, safety, quotas, operators, limits }: LivenessOptions): readonly string[] {
+/**
+ * What is not yet as it should be, in words; empty when everything has come to rest as it should.
+ */
+export function unsettled({
+  cluster,
+  node,
+  safety,
+  quotas,
+  operators,
+  limits,
+}: LivenessOptions): readonly string[] {
   return [
     ...operators.flatMap(({ behind }) => behind),
-    ...(operators.some(({ machine }) => machine !== undefined && machine.name === safety.holder) ? [] : ['nobody leads']),
+    ...(operators.some(({ machine }) => machine !== undefined && machine.name === safety.holder)
+      ? []
+      : ['nobody leads']),
     ...(node.losing ? ['what was on a lost node is still there'] : []),
     ...quotas.unsettled(),
     ...cluster.conversations.flatMap((conversation) =>
-      ofConversation(conversation).map((text) => `conversation ${conversation.metadata.name}: ${text}`),
+      ofConversation(conversation).map(
+        (text) => `conversation ${conversation.metadata.name}: ${text}`,
+      ),
     ),
-    ...cluster.sandboxes.flatMap((sandbox) => ofSandbox(sandbox).map((text) => `sandbox ${sandbox.metadata.name}: ${text}`)),
+    ...cluster.sandboxes.flatMap((sandbox) =>
+      ofSandbox(sandbox).map((text) => `sandbox ${sandbox.metadata.name}: ${text}`),
+    ),
     ...wrongConditions({ cluster, node, limits }),
     ...[...cluster.pods, ...cluster.claims].flatMap((object) =>
       ofOwned(object).map((text) => `${object.kind} ${object.metadata.name}: ${text}`),
@@ -43,28 +68,46 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (metadata.deletionTimestamp !== undefined) return ['is still being deleted'];
     const start = startStatusOf(conversation);
     const sandbox = cluster.sandboxes.find(
-      ({ metadata: { name, uid } }) => name === status?.sandboxName && uid === (status.sandboxUID ?? uid),
+      ({ metadata: { name, uid } }) =>
+        name === status?.sandboxName && uid === (status.sandboxUID ?? uid),
     );
     if (start === 'ERROR') return ofFailedStart(conversation, sandbox);
     const view = viewOfSandbox(sandbox);
-    if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
-      return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];
+    if (
+      status?.sandboxName !== undefined &&
+      (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason)
+    )
+      return [
+        `shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`,
+      ];
     // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
     if (!isStartOver(start))
-      return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
+      return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox))
+        ? []
+        : [`its start is still ${start}`];
     const told = safety.heardBy(metadata.uid);
-    if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];
+    if (spec.initialMessage !== undefined && told !== 1)
+      return [`READY, and its first message was heard ${told} times`];
     return view.phase === 'RUNNING' && sandbox !== undefined ? ofRun(conversation, sandbox) : [];
   }
 
   /** It shows why it has failed, and holds neither pod nor volume where nobody else uses them. */
-  function ofFailedStart({ metadata, status }: Conversation, sandbox: Sandbox | undefined): readonly string[] {
+  function ofFailedStart(
+    { metadata, status }: Conversation,
+    sandbox: Sandbox | undefined,
+  ): readonly string[] {
     const { start, sandboxStatus = 'nothing', sandboxStatusReason = '' } = status ?? {};
-    if (sandboxStatus !== 'ERROR' || sandboxStatusReason !== start?.errorCode) return [`shows ${sandboxStatus} (${sandboxStatusReason})`];
+    if (sandboxStatus !== 'ERROR' || sandboxStatusReason !== start?.errorCode)
+      return [`shows ${sandboxStatus} (${sandboxStatusReason})`];
     const owners = sandbox?.metadata.ownerReferences ?? [];
     const works = ({ uid }: { readonly uid: string }) =>
-      uid !== metadata.uid && cluster.conversations.some((other) => other.metadata.uid === uid && startStatusOf(other) !== 'ERROR');
-    return owners.length === 0 || owners.some(works) ? [] : ['its start has failed, and its sandbox is still there'];
+      uid !== metadata.uid &&
+      cluster.conversations.some(
+        (other) => other.metadata.uid === uid && startStatusOf(other) !== 'ERROR',
+      );
+    return owners.length === 0 || owners.some(works)
+      ? []
+      : ['its start has failed, and its sandbox is still there'];
   }
 
   function ofRun(conversation: Conversation, sandbox: Sandbox): readonly string[] {
@@ -72,16 +115,30 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const process = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
     const stored = process?.volume.conversations.get(id);
     // One that has joined a sandbox which was deleted and made again says so.
-    if (stored === undefined && conversation.spec.sandboxName !== undefined && conversation.status?.executionStatus === 'error') return [];
+    if (
+      stored === undefined &&
+      conversation.spec.sandboxName !== undefined &&
+      conversation.status?.executionStatus === 'error'
+    )
+      return [];
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
     const [untold] = undeliveredMessages(conversation);
     if (untold !== undefined) return [`its message ${untold.number} has not been told`];
-    if (conversation.status?.agentEpoch !== sandbox.status?.agentEpoch) return ['the agent was not asked since it came up'];
-    const { executionStatus: shown = 'nothing', interruption, executionDetail } = conversation.status ?? {};
-    const cut = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined) || stored.status === 'idle';
+    if (conversation.status?.agentEpoch !== sandbox.status?.agentEpoch)
+      return ['the agent was not asked since it came up'];
+    const {
+      executionStatus: shown = 'nothing',
+      interruption,
+      executionDetail,
+    } = conversation.status ?? {};
+    const cut =
+      stored.status === 'paused' ||
+      (stored.status === 'error' && stored.failure === undefined) ||
+      stored.status === 'idle';
     // What nobody waits for is written late.
-    if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString()) return ['its last activity is not stored'];
+    if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString())
+      return ['its last activity is not stored'];
     if (interruption?.abandonedReason !== undefined) {
       if (executionDetail === undefined) return ['was given up without a word'];
       const rightly = {
@@ -95,42 +152,62 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
         : [`was given up, shows ${shown} for ${stored.status}`];
     }
     const { resumeAttempts: attempts = 0, lastResumeTime, reason } = interruption ?? {};
-    if (shown === 'paused' && attempts > 0 && lastResumeTime === undefined && reason !== 'User') return ['is still told to go on'];
-    if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
-    // Its run was over, and nobody had looked, when its owner paused it: whoever looks then can't tell that from a run that was cut.
-    if (shown === 'paused' && stored.status === 'idle' && !stored.wanted && reason === 'User') return [];
-    return shown === stored.status || (cut && stored.mayStand && shown === 'paused') ? [] : [`shows ${shown} for ${stored.status}`];
+    if (shown === 'paused' && attempts > 0 && lastResumeTime === undefined && reason !== 'User')
+      return ['is still told to go on'];
+    if (cut && stored.wanted && !stored.mayStand)
+      return [`its run was cut (${stored.status}) and does not go on`];
+    // Its run was over, and nobody had looked, when its owner paused it: whoever looks then can't
+    // tell that from a run that was cut.
+    if (shown === 'paused' && stored.status === 'idle' && !stored.wanted && reason === 'User')
+      return [];
+    return shown === stored.status || (cut && stored.mayStand && shown === 'paused')
+      ? []
+      : [`shows ${shown} for ${stored.status}`];
   }
 
   function ofSandbox(sandbox: Sandbox): readonly string[] {
     if (sandbox.metadata.deletionTimestamp !== undefined) return ['is still being deleted'];
     const owned = cluster.pods.filter((pod) => isOwnedBy(pod, sandbox));
     const { phase, observedGeneration, replicas } = sandbox.status ?? {};
-    if (phase !== viewOfSandbox(sandbox).phase) return [`its stored phase is ${phase ?? 'nothing'}`];
-    if (observedGeneration !== sandbox.metadata.generation) return ['its latest spec was not looked at'];
-    if (phase === 'PAUSED' || phase === 'ERROR') return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
+    if (phase !== viewOfSandbox(sandbox).phase)
+      return [`its stored phase is ${phase ?? 'nothing'}`];
+    if (observedGeneration !== sandbox.metadata.generation)
+      return ['its latest spec was not looked at'];
+    if (phase === 'PAUSED' || phase === 'ERROR')
+      return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
     if (quotas.waitsRightly(sandbox)) return [];
     if (!shouldRun(sandbox)) return isFailedStart(cluster, sandbox) ? [] : ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
-    if (agent?.silentSince !== undefined) return agent.comesBack ? ['its agent does not answer yet'] : ofSilent(sandbox);
+    if (agent?.silentSince !== undefined)
+      return agent.comesBack ? ['its agent does not answer yet'] : ofSilent(sandbox);
     // The operator knows nothing of conversations that a client has made in the agent itself.
     const asks = [...(agent?.volume.conversations.values() ?? [])].some(
-      ({ id, status }) => status === 'waiting_for_confirmation' && cluster.conversations.some(({ metadata }) => metadata.name === id),
+      ({ id, status }) =>
+        status === 'waiting_for_confirmation' &&
+        cluster.conversations.some(({ metadata }) => metadata.name === id),
     );
     if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
       return ['is not paused for its idleness or its age'];
-    return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
+    return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1
+      ? []
+      : [`is ${phase}, not RUNNING`];
   }
 
   /** Nobody asks an agent that has no conversation, so nobody knows. */
   function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
     const expires = limits.idleTimeout !== undefined || limits.maxActiveTime !== undefined;
     if (expires) return ['is not paused for its idleness or its age'];
-    // A container that has never answered, of a sandbox that has run: nothing ends that but its kubelet, or a person.
-    const waits = status?.lastContainerID !== undefined && status.reason === SandboxReason.waitingForAgent;
+    // A container that has never answered, of a sandbox that has run: nothing ends that but its
+    // kubelet, or a person.
+    const waits =
+      status?.lastContainerID !== undefined && status.reason === SandboxReason.waitingForAgent;
     if (status?.phase !== 'RUNNING')
-      return waits || status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
-    const isAsked = cluster.conversations.some((user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY');
+      return waits || status?.reason === SandboxReason.agentSilent
+        ? []
+        : [`is ${status?.reason ?? 'nothing'}`];
+    const isAsked = cluster.conversations.some(
+      (user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY',
+    );
     return isAsked ? ['its agent does not answer, and it is RUNNING'] : [];
   }
 

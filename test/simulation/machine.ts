@@ -2,8 +2,9 @@ import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /**
- * One run of a process: its clock, and the gate that everything from outside comes in by. Frozen, as by SIGSTOP, it gets
- * nothing until it goes on; crashed, it gets nothing any more, and what it had in memory is never looked at again.
+ * One run of a process: its clock, and the gate that everything from outside comes in by. Frozen,
+ * as by SIGSTOP, it gets nothing until it goes on; crashed, it gets nothing any more, and what it
+ * had in memory is never looked at again.
  */
 export class Machine {
   readonly name: string;

@@ -35,13 +35,26 @@ interface Batch {
 }
 
 /**
- * A worker is replaced after so many seeds. A simulated process that is killed never ends its calls, and Node keeps every
- * `AbortSignal.any` that somebody listens to, with all that the listener holds, until it is aborted: about 1 MiB a seed.
+ * A worker is replaced after so many seeds. A simulated process that is killed never ends its
+ * calls, and Node keeps every `AbortSignal.any` that somebody listens to, with all that the
+ * listener holds, until it is aborted: about 1 MiB a seed.
  */
 const seedsPerWorker = 100;
 
-/** Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows how to see it again. */
-async function runMany({ first, count, workers, faults, letters, world, retention, keepGoing }: Batch): Promise<boolean> {
+/**
+ * Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows
+ * how to see it again.
+ */
+async function runMany({
+  first,
+  count,
+  workers,
+  faults,
+  letters,
+  world,
+  retention,
+  keepGoing,
+}: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];
   let next = first;
@@ -54,9 +67,14 @@ async function runMany({ first, count, workers, faults, letters, world, retentio
     steps += outcome.steps;
     if (outcome.failure !== undefined) {
       failed.push(outcome);
-      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, world, retention })}\n`);
+      process.stdout.write(
+        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, world, retention })}\n`,
+      );
     }
-    if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
+    if (done % 500 === 0)
+      process.stdout.write(
+        `${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`,
+      );
   };
   const runSome = () =>
     new Promise<void>((resolve, reject) => {
@@ -65,10 +83,22 @@ async function runMany({ first, count, workers, faults, letters, world, retentio
       let left = seedsPerWorker;
       const give = () => {
         if (over() || left-- === 0) void worker.terminate().then(() => resolve());
-        else worker.postMessage({ seed: (seed = next++), faults, letters, world, retention } satisfies Job);
+        else
+          worker.postMessage({
+            seed: (seed = next++),
+            faults,
+            letters,
+            world,
+            retention,
+          } satisfies Job);
       };
       worker.on('error', (cause) => {
-        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, world, retention })}`, { cause }));
+        reject(
+          new Error(
+            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, world, retention })}`,
+            { cause },
+          ),
+        );
       });
       worker.on('message', (outcome: Outcome) => {
         take(outcome);
@@ -81,15 +111,19 @@ async function runMany({ first, count, workers, faults, letters, world, retentio
   };
   await Promise.all(Array.from({ length: workers }, work));
   const rate = `${seconds().toFixed(1)} s with ${workers} workers (${(done / seconds()).toFixed(1)} seeds/s)`;
-  process.stdout.write(`${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`);
+  process.stdout.write(
+    `${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`,
+  );
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
-  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters, world, retention }, 80);
+  if (earliest !== undefined)
+    await replay({ seed: earliest.seed, faults, letters, world, retention }, 80);
   return earliest === undefined;
 }
 
 function faultsOf(text: string): FaultKind {
   const known = faultKinds.find((kind) => kind === text);
-  if (known === undefined) throw new Error(`--faults is one of ${faultKinds.join(', ')}; not ${text}`);
+  if (known === undefined)
+    throw new Error(`--faults is one of ${faultKinds.join(', ')}; not ${text}`);
   return known;
 }
 
@@ -117,13 +151,33 @@ async function main(): Promise<boolean> {
   const faults = faultsOf(values.faults);
   const { letters, retention } = values;
   const world = worldOf(values.world);
-  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters, world, retention }, Number(values.lines));
-  const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
-  return runMany({ first, count, workers, faults, letters, world, retention, keepGoing: values['keep-going'] });
+  if (values.seed !== undefined)
+    return replay(
+      { seed: Number(values.seed), faults, letters, world, retention },
+      Number(values.lines),
+    );
+  const [first, count, workers] = [
+    Number(values['first-seed']),
+    Number(values.seeds),
+    Number(values.workers),
+  ];
+  return runMany({
+    first,
+    count,
+    workers,
+    faults,
+    letters,
+    world,
+    retention,
+    keepGoing: values['keep-going'],
+  });
 }
 
 if (isMainThread) {
   process.exitCode = (await main()) ? 0 : 1;
 } else {
-  parentPort?.on('message', (job: Job) => void simulate(job).then((outcome) => parentPort?.postMessage(outcome)));
+  parentPort?.on(
+    'message',
+    (job: Job) => void simulate(job).then((outcome) => parentPort?.postMessage(outcome)),
+  );
 }

@@ -1,7 +1,10 @@
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** Maximum time that a volume stays attached to a node that is gone: Kubernetes detaches it by force after six minutes. */
+/**
+ * Maximum time that a volume stays attached to a node that is gone: Kubernetes detaches it by force
+ * after six minutes.
+ */
 const maxDetachMs = 6 * 60_000;
 
 /** What the whole cluster lacks at the moment, apart from what single pods meet. */
@@ -14,7 +17,10 @@ export class NodeConditions {
   registryDown = false;
   /** By the uid of the claim: until when its volume is attached to a node that is gone. */
   readonly #attachedUntil = new Map<string, number>();
-  /** Whether volumes stay attached to a node that is lost; false: another node attaches them at once. */
+  /**
+   * Whether volumes stay attached to a node that is lost; false: another node attaches them at
+   * once.
+   */
   readonly #detachesLate: boolean;
 
   constructor({
@@ -34,7 +40,9 @@ export class NodeConditions {
   /** The node of this volume is gone. */
   lost(claimUid: string): void {
     if (!this.#detachesLate) return;
-    const forMs = this.#random.chance(0.5) ? this.#random.between(5_000, 60_000) : this.#random.between(60_000, maxDetachMs);
+    const forMs = this.#random.chance(0.5)
+      ? this.#random.between(5_000, 60_000)
+      : this.#random.between(60_000, maxDetachMs);
     this.#attachedUntil.set(claimUid, this.#scheduler.monotonic() + forMs);
   }
 

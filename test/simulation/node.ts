@@ -14,7 +14,12 @@ export interface NodeOptions {
   readonly random: Random;
   readonly trace: Trace;
   /** How likely each pod has trouble of some kind: 0 for a node where nothing goes wrong. */
-  readonly trouble: () => { readonly image: number; readonly crash: number; readonly unschedulable: number; readonly slowStop: number };
+  readonly trouble: () => {
+    readonly image: number;
+    readonly crash: number;
+    readonly unschedulable: number;
+    readonly slowStop: number;
+  };
   /** How long tools run that keep messages waiting; absent: no time. */
   readonly steps?: Random | undefined;
   /** What runs end in that do not finish; absent: all do. */
@@ -56,7 +61,10 @@ const noRoom = {
   lastTransitionTime: null,
 };
 
-/** Scheduler, kubelet and volume provisioner of a cluster whose pods are agents. It is not hindered by any network. */
+/**
+ * Scheduler, kubelet and volume provisioner of a cluster whose pods are agents. It is not hindered
+ * by any network.
+ */
 export class SimulatedNode {
   readonly #options: NodeOptions;
   readonly #runs = new Map<string, PodRun>();
@@ -66,7 +74,12 @@ export class SimulatedNode {
   #lost = false;
   #replacements = 0;
   /** A run was cut, by whatever. `disrupted`: with its pod, which was taken away, or its node. */
-  onCut: (conversation: StoredConversation, sandboxUid: string, how: Cut, disrupted: boolean) => void = () => undefined;
+  onCut: (
+    conversation: StoredConversation,
+    sandboxUid: string,
+    how: Cut,
+    disrupted: boolean,
+  ) => void = () => undefined;
   /** A conversation was stored with its first message. */
   onHeard: (process: AgentProcess, id: string) => void = () => undefined;
   /** An agent has stored a message that came later. */
@@ -91,18 +104,25 @@ export class SimulatedNode {
 
   /** Those on the volume of a sandbox whose agent runs, by their id. */
   conversationsOf(sandboxUid: string): ReadonlyMap<string, StoredConversation> {
-    return this.running.find((process) => process.sandboxUid === sandboxUid)?.volume.conversations ?? new Map<string, StoredConversation>();
+    return (
+      this.running.find((process) => process.sandboxUid === sandboxUid)?.volume.conversations ??
+      new Map<string, StoredConversation>()
+    );
   }
 
   /** The agents that run now. */
   get running(): readonly AgentProcess[] {
-    return [...this.#runs.values()].flatMap(({ process }) => (process?.alive === true ? [process] : []));
+    return [...this.#runs.values()].flatMap(({ process }) =>
+      process?.alive === true ? [process] : [],
+    );
   }
 
   /** Whoever listens at an address of the form `http://ip:port`. */
   at(baseUrl: string): AgentProcess | undefined {
     const host = new URL(baseUrl).hostname;
-    const run = [...this.#runs.values()].find(({ address, process }) => address === host && process?.alive === true);
+    const run = [...this.#runs.values()].find(
+      ({ address, process }) => address === host && process?.alive === true,
+    );
     return run?.process;
   }
 
@@ -114,7 +134,9 @@ export class SimulatedNode {
     process.kill();
     run.process = undefined;
     const ended = { exitCode: 137, reason: 'Error', finishedAt: null };
-    void this.#report(run, 'Running', [{ ...this.#containerOf(run), ready: false, state: { terminated: ended } }]);
+    void this.#report(run, 'Running', [
+      { ...this.#containerOf(run), ready: false, state: { terminated: ended } },
+    ]);
     this.#after(this.#options.random.between(100, 10_000), run, () => {
       run.restarts++;
       this.#startContainer(run);
@@ -139,30 +161,51 @@ export class SimulatedNode {
       run.disrupted = true;
       run.process.kill();
       run.process = undefined;
-      const target = { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message: '', lastTransitionTime: null };
+      const target = {
+        type: 'DisruptionTarget',
+        status: 'True',
+        reason: 'TerminationByKubelet',
+        message: '',
+        lastTransitionTime: null,
+      };
       const message = 'Pod was terminated in response to imminent node shutdown.';
       void this.#report(run, 'Failed', [], { reason: 'Terminated', message, conditions: [target] });
     }
   }
 
-  /** The node is emptied by the eviction API: each pod is told why it goes, and has its grace period. */
+  /**
+   * The node is emptied by the eviction API: each pod is told why it goes, and has its grace
+   * period.
+   */
   drain(): void {
     const { cluster, trace } = this.#options;
     trace.note('node: is drained');
     for (const run of [...this.#runs.values()]) {
       const target = {
-        ...{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI', message: 'Eviction API: evicting' },
+        ...{
+          type: 'DisruptionTarget',
+          status: 'True',
+          reason: 'EvictionByEvictionAPI',
+          message: 'Eviction API: evicting',
+        },
         lastTransitionTime: null,
       };
       void this.#patchStatus(run, { conditions: [target] }).then(() =>
-        cluster.call('drain', 'DELETE', `/api/v1/namespaces/default/pods/${run.name}`, { preconditions: { uid: run.uid } }),
+        cluster.call('drain', 'DELETE', `/api/v1/namespaces/default/pods/${run.name}`, {
+          preconditions: { uid: run.uid },
+        }),
       );
     }
   }
 
-  /** What keeps the pod of this sandbox from running does not pass: it has no image, or its container ends again and again. */
+  /**
+   * What keeps the pod of this sandbox from running does not pass: it has no image, or its
+   * container ends again and again.
+   */
   isBroken(sandboxUid: string): boolean {
-    return [...this.#runs.values()].some((run) => run.sandboxUid === sandboxUid && (run.noImage || run.restarts > 1));
+    return [...this.#runs.values()].some(
+      (run) => run.sandboxUid === sandboxUid && (run.noImage || run.restarts > 1),
+    );
   }
 
   /** What was on a lost machine is still to be taken from the cluster. */
@@ -170,7 +213,9 @@ export class SimulatedNode {
     return this.#replacements > 0;
   }
 
-  /** The machine is gone with everything that ran on it. Its pods are taken from the cluster later. */
+  /**
+   * The machine is gone with everything that ran on it. Its pods are taken from the cluster later.
+   */
   lose(goneAfterMs: number): void {
     const { scheduler, trace, cluster } = this.#options;
     trace.note('node: lost');
@@ -188,7 +233,8 @@ export class SimulatedNode {
       this.#replacements--;
       for (const run of runs) this.#runs.delete(run.uid);
       for (const pod of cluster.pods) {
-        if (runs.some(({ uid }) => uid === pod.metadata.uid)) void this.#remove(pod.metadata.name, pod.metadata.uid);
+        if (runs.some(({ uid }) => uid === pod.metadata.uid))
+          void this.#remove(pod.metadata.name, pod.metadata.uid);
         else this.#take(pod);
       }
     });
@@ -204,14 +250,21 @@ export class SimulatedNode {
     const run = this.#runs.get(pod.metadata.uid);
     if (type === 'ADDED') this.#take(pod);
     else if (type === 'DELETED') this.#forget(run);
-    else if (pod.metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined) this.#stop(pod, run);
+    else if (
+      pod.metadata.deletionTimestamp !== undefined &&
+      before?.metadata.deletionTimestamp === undefined
+    )
+      this.#stop(pod, run);
   }
 
   #provide({ metadata }: KubeObject): void {
     this.#volumes.set(metadata.uid, new Volume(metadata.uid));
     const path = `/api/v1/namespaces/default/persistentvolumeclaims/${metadata.name}/status`;
     this.#options.scheduler.after(this.#options.random.between(5, 500), () => {
-      void this.#options.cluster.call(actor, 'PATCH', path, { metadata: { uid: metadata.uid }, status: { phase: 'Bound' } });
+      void this.#options.cluster.call(actor, 'PATCH', path, {
+        metadata: { uid: metadata.uid },
+        status: { phase: 'Bound' },
+      });
     });
   }
 
@@ -231,7 +284,8 @@ export class SimulatedNode {
     const { name, uid } = pod.metadata;
     if (this.#runs.has(uid)) return;
     const { random, trouble } = this.#options;
-    const sandboxUid = pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid ?? '';
+    const sandboxUid =
+      pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid ?? '';
     const run: PodRun = {
       ...{ sandboxUid, name, uid, address: this.#freeAddress() },
       ...{ process: undefined, restarts: 0, stopping: false, disrupted: false, noImage: false },
@@ -261,7 +315,11 @@ export class SimulatedNode {
   #awaitRegistry(run: PodRun): void {
     const message = 'Back-off pulling image: dial tcp 10.96.0.9:443: i/o timeout';
     void this.#report(run, 'Pending', [
-      { ...this.#containerOf(run), ready: false, state: { waiting: { reason: 'ImagePullBackOff', message } } },
+      {
+        ...this.#containerOf(run),
+        ready: false,
+        state: { waiting: { reason: 'ImagePullBackOff', message } },
+      },
     ]);
     const again = () => {
       if (this.#options.conditions?.registryDown === true) this.#after(retryMs, run, again);
@@ -275,8 +333,14 @@ export class SimulatedNode {
     const { conditions } = this.#options;
     const waitMs = conditions?.detachingMs(claimUid) ?? 0;
     if (waitMs === 0) return false;
-    const unready = { type: 'PodReadyToStartContainers', status: 'False', lastTransitionTime: null };
-    void this.#report(run, 'Pending', [this.#waiting(run, 'ContainerCreating')], { conditions: [scheduled, unready] });
+    const unready = {
+      type: 'PodReadyToStartContainers',
+      status: 'False',
+      lastTransitionTime: null,
+    };
+    void this.#report(run, 'Pending', [this.#waiting(run, 'ContainerCreating')], {
+      conditions: [scheduled, unready],
+    });
     this.#after(waitMs, run, () => this.#startContainer(run));
     return true;
   }
@@ -307,14 +371,18 @@ export class SimulatedNode {
       });
       return;
     }
-    this.#after(random.chance(0.2) ? random.between(1_000, 20_000) : random.between(20, 1_000), run, () => {
-      const process = this.#startContainer(run);
-      if (process !== undefined && random.chance(crash)) {
-        this.#after(random.between(0, 30_000), run, () => {
-          if (trouble().crash > 0) this.crash(process);
-        });
-      }
-    });
+    this.#after(
+      random.chance(0.2) ? random.between(1_000, 20_000) : random.between(20, 1_000),
+      run,
+      () => {
+        const process = this.#startContainer(run);
+        if (process !== undefined && random.chance(crash)) {
+          this.#after(random.between(0, 30_000), run, () => {
+            if (trouble().crash > 0) this.crash(process);
+          });
+        }
+      },
+    );
   }
 
   /** The image comes once the registry is mended. */
@@ -329,8 +397,9 @@ export class SimulatedNode {
     const { cluster, scheduler, random, trace } = this.#options;
     const pod = cluster.pods.find(({ metadata }) => metadata.uid === run.uid);
     if (pod === undefined || run.stopping || this.#lost) return undefined;
-    const claimName = pod.spec?.volumes?.find(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined)?.persistentVolumeClaim
-      ?.claimName;
+    const claimName = pod.spec?.volumes?.find(
+      ({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined,
+    )?.persistentVolumeClaim?.claimName;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === claimName);
     const volume = claim === undefined ? undefined : this.#volumes.get(claim.metadata.uid);
     const owner = pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
@@ -339,15 +408,26 @@ export class SimulatedNode {
       return undefined;
     }
     if (this.#awaitVolume(run, volume.claimUid)) return undefined;
-    const bootstrapKey = pod.spec?.containers[0]?.env?.find(({ name }) => name === 'OH_SECRET_KEY')?.value ?? '';
+    const bootstrapKey =
+      pod.spec?.containers[0]?.env?.find(({ name }) => name === 'OH_SECRET_KEY')?.value ?? '';
     const id = `sim://${this.#containers++}`;
     const process: AgentProcess = new AgentProcess(
       {
-        ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random, steps: this.#options.steps },
+        ...{
+          id,
+          podUid: run.uid,
+          sandboxUid: owner.uid,
+          bootstrapKey,
+          volume,
+          scheduler,
+          random,
+          steps: this.#options.steps,
+        },
         ends: this.#options.ends,
         stalls: this.#options.stalls,
         // Of its memory, or of too much scratch space.
-        onDeath: () => (this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
+        onDeath: () =>
+          this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process),
         onTold: (text) => this.onTold(text),
         onCut: (conversation, how) => this.onCut(conversation, owner.uid, how, run.disrupted),
         onHeard: (conversationId) => this.onHeard(process, conversationId),
@@ -358,7 +438,15 @@ export class SimulatedNode {
     run.process = process;
     this.processes.set(id, process);
     trace.note(`node: container ${id} of ${run.name} starts at ${run.address}`);
-    void this.#report(run, 'Running', [{ ...this.#containerOf(run), containerID: id, ready: true, started: true, state: { running: {} } }]);
+    void this.#report(run, 'Running', [
+      {
+        ...this.#containerOf(run),
+        containerID: id,
+        ready: true,
+        started: true,
+        state: { running: {} },
+      },
+    ]);
     return process;
   }
 
@@ -366,7 +454,9 @@ export class SimulatedNode {
     const { random, trouble } = this.#options;
     if (run === undefined || run.stopping) return;
     run.stopping = true;
-    const stopMs = random.chance(trouble().slowStop) ? random.between(1_000, graceMs) : random.between(10, 300);
+    const stopMs = random.chance(trouble().slowStop)
+      ? random.between(1_000, graceMs)
+      : random.between(10, 300);
     this.#options.scheduler.after(stopMs, () => {
       if (this.#lost || !this.#current(run)) return;
       run.disrupted = true;
@@ -387,7 +477,12 @@ export class SimulatedNode {
 
   async #remove(name: string, uid: string): Promise<void> {
     const body = { gracePeriodSeconds: 0, preconditions: { uid } };
-    await this.#options.cluster.call(actor, 'DELETE', `/api/v1/namespaces/default/pods/${name}`, body);
+    await this.#options.cluster.call(
+      actor,
+      'DELETE',
+      `/api/v1/namespaces/default/pods/${name}`,
+      body,
+    );
   }
 
   #current(run: PodRun): boolean {
@@ -408,7 +503,12 @@ export class SimulatedNode {
     return { ...this.#containerOf(run), ready: false, state: { waiting: { reason } } };
   }
 
-  #report(run: PodRun, phase: string, containerStatuses: readonly object[], more: object = {}): Promise<unknown> {
+  #report(
+    run: PodRun,
+    phase: string,
+    containerStatuses: readonly object[],
+    more: object = {},
+  ): Promise<unknown> {
     return this.#patchStatus(run, { phase, podIP: run.address, containerStatuses, ...more });
   }
 

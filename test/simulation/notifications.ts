@@ -24,8 +24,9 @@ export interface NotificationsOptions {
 const namespace = 'default';
 
 /**
- * What agents say through the gateway, to whichever process listens: the one that leads, one that does no more, one that is frozen.
- * Some are lost, all of them while no gateway is there; some come late, or again; and some are nobody's.
+ * What agents say through the gateway, to whichever process listens: the one that leads, one that
+ * does no more, one that is frozen. Some are lost, all of them while no gateway is there; some come
+ * late, or again; and some are nobody's.
  */
 export class Notifications {
   readonly #options: NotificationsOptions;
@@ -57,24 +58,41 @@ export class Notifications {
   #tell(process: AgentProcess, conversation: StoredConversation): void {
     const { cluster, random, scheduler, onDelivered } = this.#options;
     const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name;
-    if (sandbox === undefined || process.silentSince !== undefined || !this.#gateway || random.chance(this.#lost)) return;
+    if (
+      sandbox === undefined ||
+      process.silentSince !== undefined ||
+      !this.#gateway ||
+      random.chance(this.#lost)
+    )
+      return;
     const notification = { namespace, sandbox, conversationId: conversation.id };
     const late = random.chance(this.#late);
     scheduler.after(late ? random.between(1_000, 40_000) : random.between(1, 30), () => {
       this.#deliver(notification);
       if (!late) onDelivered(process, conversation);
     });
-    if (random.chance(this.#repeated)) scheduler.after(random.between(0, 10_000), () => this.#deliver(notification));
+    if (random.chance(this.#repeated))
+      scheduler.after(random.between(0, 10_000), () => this.#deliver(notification));
   }
 
-  /** By somebody who has got hold of a sandbox's key, or by a gateway that is confused: of the wrong ones, and many at once. */
+  /**
+   * By somebody who has got hold of a sandbox's key, or by a gateway that is confused: of the wrong
+   * ones, and many at once.
+   */
   #forge(): void {
     const { cluster, random, scheduler, onForged } = this.#options;
     scheduler.after(random.between(200, 15_000), () => {
       const sandbox = random.pick(cluster.sandboxes)?.metadata.name ?? 'nobody';
       const conversation = random.pick(cluster.conversations);
-      const conversationId = conversation === undefined || random.chance(0.3) ? undefined : conversationIdOf(conversation);
-      const notification = { namespace: random.chance(0.1) ? 'elsewhere' : namespace, sandbox, conversationId };
+      const conversationId =
+        conversation === undefined || random.chance(0.3)
+          ? undefined
+          : conversationIdOf(conversation);
+      const notification = {
+        namespace: random.chance(0.1) ? 'elsewhere' : namespace,
+        sandbox,
+        conversationId,
+      };
       for (let count = random.chance(0.2) ? random.whole(5, 40) : 1; count > 0; count--)
         scheduler.after(random.between(0, 2_000), () => {
           onForged(notification);
@@ -85,7 +103,9 @@ export class Notifications {
   }
 
   #deliver(notification: AgentNotification): void {
-    this.#options.trace.note(`notification: ${notification.namespace}/${notification.sandbox} ${notification.conversationId ?? 'any'}`);
+    this.#options.trace.note(
+      `notification: ${notification.namespace}/${notification.sandbox} ${notification.conversationId ?? 'any'}`,
+    );
     for (const operator of this.#options.operators) operator.notify(notification);
   }
 }

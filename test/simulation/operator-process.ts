@@ -2,7 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient } from '../../src/agent/agent.ts';
 import type { AgentNotification } from '../../src/agent/notifications.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
-import { createCaches, reflectorsOf, type Caches, type CachesOptions } from '../../src/controllers/caches.ts';
+import {
+  createCaches,
+  reflectorsOf,
+  type Caches,
+  type CachesOptions,
+} from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
 import type { RetentionTimes } from '../../src/controllers/retention/reconcile.ts';
 import type { KubeClient } from '../../packages/kube/src/client.ts';
@@ -26,7 +31,10 @@ import type { Trace } from './trace.ts';
 import type { Traffic } from './traffic.ts';
 import type { Weather } from './weather.ts';
 
-/** A deliberate breakage: what the operator is given instead of the real thing. Each is absent in the product as it is. */
+/**
+ * A deliberate breakage: what the operator is given instead of the real thing. Each is absent in
+ * the product as it is.
+ */
 export interface Breakage {
   readonly client?: (client: KubeClient, context: BreakageContext) => KubeClient;
   readonly caches?: (options: CachesOptions, context: BreakageContext) => Caches;
@@ -64,7 +72,11 @@ export interface OperatorProcessOptions {
   readonly pageSize?: number | undefined;
   readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf' | 'steps'> & {
     /** See `AgentNetworkOptions`; `actor` is the process in its present run. */
-    readonly onInterruptSent: (actor: string, process: AgentProcess, conversation: StoredConversation) => void;
+    readonly onInterruptSent: (
+      actor: string,
+      process: AgentProcess,
+      conversation: StoredConversation,
+    ) => void;
   };
   readonly breakage: Breakage;
   readonly retention?: Partial<RetentionTimes> | undefined;
@@ -81,7 +93,10 @@ interface Run {
   leading: { readonly work: Operator; readonly since: number } | undefined;
 }
 
-/** A process that runs what `operator` (src/commands) wires, and can be killed, frozen and started again at any moment. */
+/**
+ * A process that runs what `operator` (src/commands) wires, and can be killed, frozen and started
+ * again at any moment.
+ */
 export class OperatorProcess {
   readonly #options: OperatorProcessOptions;
   #run: Run | undefined;
@@ -109,7 +124,9 @@ export class OperatorProcess {
     return this.#run?.machine;
   }
 
-  /** Since when notifications are heard here, on the monotonic clock; undefined: it does not lead. */
+  /**
+   * Since when notifications are heard here, on the monotonic clock; undefined: it does not lead.
+   */
   get leadsSince(): number | undefined {
     return this.#run?.leading?.since;
   }
@@ -129,7 +146,10 @@ export class OperatorProcess {
     const versions = (objects: readonly KubeObject[]) =>
       objects.map(({ metadata }) => `${metadata.uid} ${metadata.resourceVersion}`).sort();
     return kinds
-      .filter(([kind, objects]) => !isDeepStrictEqual(versions(caches[kind].store.list()), versions(objects)))
+      .filter(
+        ([kind, objects]) =>
+          !isDeepStrictEqual(versions(caches[kind].store.list()), versions(objects)),
+      )
       .map(([kind]) => `the ${kind} of ${this.name} are not up to date`);
   }
 
@@ -141,7 +161,12 @@ export class OperatorProcess {
     const leads = (work: Operator | undefined) => {
       run.leading = work && { work, since: scheduler.monotonic() };
     };
-    const run: Run = { machine, stop, leading: undefined, ended: this.#operate(machine, stop.signal, leads) };
+    const run: Run = {
+      machine,
+      stop,
+      leading: undefined,
+      ended: this.#operate(machine, stop.signal, leads),
+    };
     this.#run = run;
   }
 
@@ -172,8 +197,24 @@ export class OperatorProcess {
   }
 
   /** Mirrors src/commands/operator.ts. */
-  async #operate(machine: Machine, stopped: AbortSignal, leads: (work: Operator | undefined) => void): Promise<void> {
-    const { cluster, weather, scheduler, trace, keys, breakage, node, traffic, metrics, agentNetwork, pageSize } = this.#options;
+  async #operate(
+    machine: Machine,
+    stopped: AbortSignal,
+    leads: (work: Operator | undefined) => void,
+  ): Promise<void> {
+    const {
+      cluster,
+      weather,
+      scheduler,
+      trace,
+      keys,
+      breakage,
+      node,
+      traffic,
+      metrics,
+      agentNetwork,
+      pageSize,
+    } = this.#options;
     const logger = trace.logger(machine.name);
     const random = this.#options.random.fork(machine.name).next;
     const runtime = { clock: machine.clock, random, logger, metrics };
@@ -187,18 +228,32 @@ export class OperatorProcess {
       pageSize,
       isolated: () => this.isolated,
     });
-    const transport = new Transport({ connection: { server: 'http://api' }, ...runtime, dispatcher });
+    const transport = new Transport({
+      connection: { server: 'http://api' },
+      ...runtime,
+      dispatcher,
+    });
     const plain = new HttpKubeClient({ transport });
     // As `operator` does it: renewals share no connections with the leader's work.
-    const leaseTransport = new Transport({ connection: { server: 'http://api' }, ...runtime, dispatcher });
-    const context: BreakageContext = { client: plain, caches: () => caches, clock: machine.clock, keys };
+    const leaseTransport = new Transport({
+      connection: { server: 'http://api' },
+      ...runtime,
+      dispatcher,
+    });
+    const context: BreakageContext = {
+      client: plain,
+      caches: () => caches,
+      clock: machine.clock,
+      keys,
+    };
     const cachesOptions = { client: plain, namespace, ...runtime };
     const caches: Caches = breakage.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
     this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
     const agents = new SimulatedAgentClient({
       ...{ machine, node, weather, scheduler, trace, ...agentNetwork },
-      onInterruptSent: (process, conversation) => agentNetwork.onInterruptSent(machine.name, process, conversation),
+      onInterruptSent: (process, conversation) =>
+        agentNetwork.onInterruptSent(machine.name, process, conversation),
     });
     const agent = breakage.agent?.(agents, context) ?? agents;
     const election: LeaderElection = new LeaderElection({
@@ -212,12 +267,24 @@ export class OperatorProcess {
         const client = breakage.client?.(gated, context) ?? gated;
         const clock = breakage.clock?.(machine.clock) ?? machine.clock;
         const gitHosts = { github: 'https://github.com' };
-        const times = this.#options.retention === undefined ? {} : { retention: this.#options.retention };
-        const work = new Operator({ ...runtime, clock, client, caches, agent, keys, gitHosts, ...times });
+        const times =
+          this.#options.retention === undefined ? {} : { retention: this.#options.retention };
+        const work = new Operator({
+          ...runtime,
+          clock,
+          client,
+          caches,
+          agent,
+          keys,
+          gitHosts,
+          ...times,
+        });
         this.terms++;
         await work.start(signal);
         leads(work);
-        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        await new Promise<void>((resolve) =>
+          signal.addEventListener('abort', () => resolve(), { once: true }),
+        );
         leads(undefined);
         await work.stop();
       },

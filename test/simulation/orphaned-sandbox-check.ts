@@ -8,7 +8,10 @@ export interface OrphanedSandboxCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly isOperator: (actor: string) => boolean;
-  /** Maximum time from an operator's last look at the conversation to the execution of what follows from it. */
+  /**
+   * Maximum time from an operator's last look at the conversation to the execution of what follows
+   * from it.
+   */
   readonly unknownMs: () => number;
 }
 
@@ -26,7 +29,8 @@ export class OrphanedSandboxCheck {
   #observe({ plural, type, object, actor }: Change): void {
     const { scheduler, isOperator, unknownMs } = this.#options;
     const now = scheduler.monotonic();
-    if (plural === conversations.plural && type === 'DELETED') this.#deletedAt.set(object.metadata.uid, now);
+    if (plural === conversations.plural && type === 'DELETED')
+      this.#deletedAt.set(object.metadata.uid, now);
     if (plural !== sandboxes.plural || type !== 'ADDED' || !isOperator(actor)) return;
     for (const { uid, name } of object.metadata.ownerReferences ?? []) {
       const agoMs = now - (this.#deletedAt.get(uid) ?? Infinity);

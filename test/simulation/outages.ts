@@ -12,7 +12,10 @@ export interface OutagesOptions {
   readonly untilMs: number;
 }
 
-/** Times without room on the nodes, and times without an image registry: for seconds, or for longer than a start may take. */
+/**
+ * Times without room on the nodes, and times without an image registry: for seconds, or for longer
+ * than a start may take.
+ */
 export class Outages {
   readonly #options: OutagesOptions;
 
@@ -23,7 +26,8 @@ export class Outages {
   start(): void {
     const { conditions, random } = this.#options;
     if (random.chance(0.6)) this.#next('no node has room', (lasts) => (conditions.full = lasts));
-    if (random.chance(0.6)) this.#next('the image registry is down', (lasts) => (conditions.registryDown = lasts));
+    if (random.chance(0.6))
+      this.#next('the image registry is down', (lasts) => (conditions.registryDown = lasts));
   }
 
   /** Everything is there again. */
@@ -37,7 +41,9 @@ export class Outages {
     const { scheduler, random, trace, untilMs } = this.#options;
     scheduler.after(random.between(2_000, 60_000), () => {
       if (scheduler.monotonic() > untilMs) return;
-      const forMs = random.chance(0.5) ? random.between(2_000, 40_000) : random.between(40_000, 240_000);
+      const forMs = random.chance(0.5)
+        ? random.between(2_000, 40_000)
+        : random.between(40_000, 240_000);
       trace.note(`${what} for ${forMs.toFixed(0)} ms`);
       set(true);
       scheduler.after(Math.min(forMs, untilMs - scheduler.monotonic()), () => {

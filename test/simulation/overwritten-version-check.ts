@@ -30,9 +30,10 @@ interface StatusWrite {
 const maxVersions = 40;
 
 /**
- * A controller that has written an object knows what it has written, however far its cache is behind. One that decides on an older
- * version acts on what it has overwritten itself: the API server refuses the write, and everything before the write is done twice.
- * Of conversations the status has one writer; of sandboxes the admission is looked at, which has one writer as well.
+ * A controller that has written an object knows what it has written, however far its cache is
+ * behind. One that decides on an older version acts on what it has overwritten itself: the API
+ * server refuses the write, and everything before the write is done twice. Of conversations the
+ * status has one writer; of sandboxes the admission is looked at, which has one writer as well.
  */
 export class OverwrittenVersionCheck implements TrafficListener {
   readonly #options: OverwrittenVersionCheckOptions;
@@ -58,12 +59,18 @@ export class OverwrittenVersionCheck implements TrafficListener {
     // Decided for an earlier object of the name, or one that is gone.
     if (present === undefined || version >= written || version < present.since) return;
     const detail = `${request.actor} has written version ${written} of ${request.path} and decides on version ${version}`;
-    this.#options.findings.report(new Violation('a controller does not act on what it has overwritten', detail));
+    this.#options.findings.report(
+      new Violation('a controller does not act on what it has overwritten', detail),
+    );
   }
 
   answered(request: TrafficRequest, status: number, body: string): void {
     const write = status === 200 ? this.#writeOf(request) : undefined;
-    if (write !== undefined) this.#written.set(this.#keyOf(request, write), Number(/"resourceVersion":"(\d+)"/.exec(body)?.[1] ?? 0));
+    if (write !== undefined)
+      this.#written.set(
+        this.#keyOf(request, write),
+        Number(/"resourceVersion":"(\d+)"/.exec(body)?.[1] ?? 0),
+      );
   }
 
   #observe({ plural, type, object, version }: Change): void {
@@ -81,12 +88,22 @@ export class OverwrittenVersionCheck implements TrafficListener {
   }
 
   #writeOf({ actor, method, path, body = '' }: TrafficRequest): StatusWrite | undefined {
-    const [, plural = '', name = ''] = /\/(conversations|sandboxes)\/([^/]+)\/status$/.exec(path) ?? [];
+    const [, plural = '', name = ''] =
+      /\/(conversations|sandboxes)\/([^/]+)\/status$/.exec(path) ?? [];
     if (method !== 'PATCH' || name === '' || !this.#options.isOperator(actor)) return undefined;
     if (!body.startsWith('[')) return undefined;
-    const operations = JSON.parse(body) as readonly { readonly path?: string; readonly value?: unknown }[];
-    const valueAt = (at: string): unknown => operations.find((operation) => operation.path === at)?.value;
-    const write = { plural, name, version: Number(valueAt('/metadata/resourceVersion')), status: valueAt('/status') as Sandbox['status'] };
+    const operations = JSON.parse(body) as readonly {
+      readonly path?: string;
+      readonly value?: unknown;
+    }[];
+    const valueAt = (at: string): unknown =>
+      operations.find((operation) => operation.path === at)?.value;
+    const write = {
+      plural,
+      name,
+      version: Number(valueAt('/metadata/resourceVersion')),
+      status: valueAt('/status') as Sandbox['status'],
+    };
     return plural === conversations.plural || this.#admits(write) ? write : undefined;
   }
 
@@ -101,6 +118,7 @@ export class OverwrittenVersionCheck implements TrafficListener {
   }
 }
 
-const keyOf = ({ plural, name }: Pick<StatusWrite, 'plural' | 'name'>): string => `${plural}/${name}`;
+const keyOf = ({ plural, name }: Pick<StatusWrite, 'plural' | 'name'>): string =>
+  `${plural}/${name}`;
 const admissionIn = (status: Sandbox['status']): string =>
   JSON.stringify(findCondition(status?.conditions, SandboxCondition.admitted) ?? null);

@@ -1,5 +1,10 @@
 import { isTrue } from '../../src/resources/conditions.ts';
-import { SandboxCondition, sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import {
+  SandboxCondition,
+  sandboxes,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
 import { Violation } from './safety.ts';
@@ -12,8 +17,9 @@ export interface PassingFailureCheckOptions {
 }
 
 /**
- * A sandbox that has run has work on its volume: it fails only for what lasts, by the node's own record of its pods and by what there
- * is of its template and its volume. No room, no registry, a volume that another node holds, a lost node and a clock that jumps all pass.
+ * A sandbox that has run has work on its volume: it fails only for what lasts, by the node's own
+ * record of its pods and by what there is of its template and its volume. No room, no registry, a
+ * volume that another node holds, a lost node and a clock that jumps all pass.
  */
 export class PassingFailureCheck {
   readonly #options: PassingFailureCheckOptions;
@@ -35,15 +41,23 @@ export class PassingFailureCheck {
     )
       return;
     const { reason } = viewOfSandbox(sandbox);
-    throw new Violation('a sandbox that has run does not fail for what passes', `${sandbox.metadata.name} with ${reason}`);
+    throw new Violation(
+      'a sandbox that has run does not fail for what passes',
+      `${sandbox.metadata.name} with ${reason}`,
+    );
   }
 
   #lasts({ metadata: { name, uid }, spec }: Sandbox): boolean {
     const { cluster, node } = this.#options;
     const claim = cluster.claims.find((one) => one.metadata.name === name);
-    const hasTemplate = cluster.templates.some(({ metadata }) => metadata.name === spec.templateName);
-    return node.isBroken(uid) || !hasTemplate || claim === undefined || claim.status?.phase === 'Lost';
+    const hasTemplate = cluster.templates.some(
+      ({ metadata }) => metadata.name === spec.templateName,
+    );
+    return (
+      node.isBroken(uid) || !hasTemplate || claim === undefined || claim.status?.phase === 'Lost'
+    );
   }
 }
 
-const hasFailed = (sandbox: Sandbox | undefined): boolean => isTrue(sandbox?.status?.conditions, SandboxCondition.failed);
+const hasFailed = (sandbox: Sandbox | undefined): boolean =>
+  isTrue(sandbox?.status?.conditions, SandboxCondition.failed);

@@ -2,10 +2,16 @@
 export type Patch = () => () => void;
 
 type Bound<F> = F extends (...args: infer A) => infer R ? (...args: A) => R : never;
-type Replacement<T, F> = F extends (...args: infer A) => infer R ? (self: T, original: Bound<F>, ...args: A) => R : never;
+type Replacement<T, F> = F extends (...args: infer A) => infer R
+  ? (self: T, original: Bound<F>, ...args: A) => R
+  : never;
 
 /** Another method in the place of one of a class; `original` is that one, bound to the object. */
-export function patched<T extends object, K extends keyof T & string>(prototype: T, method: K, replacement: Replacement<T, T[K]>): Patch {
+export function patched<T extends object, K extends keyof T & string>(
+  prototype: T,
+  method: K,
+  replacement: Replacement<T, T[K]>,
+): Patch {
   return () => {
     const descriptor = descriptorOf(prototype, method);
     const original = descriptor.value as (this: T, ...args: unknown[]) => unknown;
@@ -40,6 +46,7 @@ export function patchedGetter<T extends object, K extends keyof T & string>(
 
 function descriptorOf(prototype: object, name: string): PropertyDescriptor {
   const descriptor = Object.getOwnPropertyDescriptor(prototype, name);
-  if (descriptor === undefined) throw new Error(`${prototype.constructor.name} has no ${name} of its own`);
+  if (descriptor === undefined)
+    throw new Error(`${prototype.constructor.name} has no ${name} of its own`);
   return descriptor;
 }

@@ -2,7 +2,13 @@ import type { AgentEndpoint } from '../../src/agent/agent.ts';
 import { agentEndpointOf } from '../../src/agent/endpoint.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { sleep } from '../../packages/kube/src/clock.ts';
-import { ApiError, TransportError, isAlreadyExists, isConflict, isNotFound } from '../../packages/kube/src/errors.ts';
+import {
+  ApiError,
+  TransportError,
+  isAlreadyExists,
+  isConflict,
+  isNotFound,
+} from '../../packages/kube/src/errors.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
@@ -47,7 +53,10 @@ interface Story {
   readonly spec: NewSpec;
 }
 
-/** Users, who go through a gateway that may lose an answer and asks again, and somebody with kubectl. */
+/**
+ * Users, who go through a gateway that may lose an answer and asks again, and somebody with
+ * kubectl.
+ */
 export class People {
   readonly #options: PeopleOptions;
   readonly #client: HttpKubeClient;
@@ -59,7 +68,14 @@ export class People {
     const { scheduler, cluster, weather, trace, random, node, agentNetwork } = options;
     this.#options = options;
     this.#machine = new Machine('gateway', scheduler);
-    const dispatcher = new SimulatedConnection({ machine: this.#machine, cluster, weather, scheduler, trace, isolated: () => false });
+    const dispatcher = new SimulatedConnection({
+      machine: this.#machine,
+      cluster,
+      weather,
+      scheduler,
+      trace,
+      isolated: () => false,
+    });
     const clock = this.#machine.clock;
     const transport = new Transport({
       connection: { server: 'http://api' },
@@ -69,7 +85,14 @@ export class People {
       dispatcher,
     });
     this.#client = new HttpKubeClient({ transport });
-    this.#agents = new SimulatedAgentClient({ machine: this.#machine, node, weather, scheduler, trace, ...agentNetwork });
+    this.#agents = new SimulatedAgentClient({
+      machine: this.#machine,
+      node,
+      weather,
+      scheduler,
+      trace,
+      ...agentNetwork,
+    });
   }
 
   /** Everything they have begun is done. */
@@ -88,7 +111,8 @@ export class People {
       const joins = other !== undefined && random.chance(0.2);
       const before = owners.at(-1);
       // A sandbox of another owner can't be joined, and somebody tries.
-      const owner = joins && before !== undefined && dice.chance(0.9) ? before : this.#anOwner(dice);
+      const owner =
+        joins && before !== undefined && dice.chance(0.9) ? before : this.#anOwner(dice);
       owners.push(owner);
       const spec: NewSpec = {
         owner,
@@ -141,7 +165,9 @@ export class People {
     await this.#create(id, spec);
     const sandbox = spec.sandboxName ?? ownSandboxName(id);
     while (scheduler.monotonic() < busyMs) {
-      await this.#wait(random.chance(0.2) ? random.between(10, 1_000) : random.between(1_000, busyMs / 2));
+      await this.#wait(
+        random.chance(0.2) ? random.between(10, 1_000) : random.between(1_000, busyMs / 2),
+      );
       const choice = random.next();
       if (choice < 0.3) await this.#scale(sandbox, 0);
       else if (choice < 0.6) await this.#scale(sandbox, 1);
@@ -189,12 +215,18 @@ export class People {
       const choice = random.next();
       const note = { metadata: { annotations: { note: String(random.whole(0, 1e6)) } } };
       if (choice < 0.3 && pod !== undefined) await this.#kubectl('DELETE', `${core}/pods/${pod}`);
-      else if (choice < 0.4 && sandbox !== undefined) await this.#kubectl('DELETE', `${group}/sandboxes/${sandbox}`);
+      else if (choice < 0.4 && sandbox !== undefined)
+        await this.#kubectl('DELETE', `${group}/sandboxes/${sandbox}`);
       else if (choice < 0.55 && sandbox !== undefined)
-        await this.#kubectl('PATCH', `${group}/sandboxes/${sandbox}/scale`, { spec: { replicas: random.whole(0, 1) } });
-      else if (choice < 0.75 && sandbox !== undefined) await this.#kubectl('PATCH', `${group}/sandboxes/${sandbox}`, note);
-      else if (choice < 0.95 && conversation !== undefined) await this.#kubectl('PATCH', `${group}/conversations/${conversation}`, note);
-      else if (conversation !== undefined) await this.#kubectl('DELETE', `${group}/conversations/${conversation}`);
+        await this.#kubectl('PATCH', `${group}/sandboxes/${sandbox}/scale`, {
+          spec: { replicas: random.whole(0, 1) },
+        });
+      else if (choice < 0.75 && sandbox !== undefined)
+        await this.#kubectl('PATCH', `${group}/sandboxes/${sandbox}`, note);
+      else if (choice < 0.95 && conversation !== undefined)
+        await this.#kubectl('PATCH', `${group}/conversations/${conversation}`, note);
+      else if (conversation !== undefined)
+        await this.#kubectl('DELETE', `${group}/conversations/${conversation}`);
     }
   }
 
@@ -214,33 +246,53 @@ export class People {
   }
 
   #delete(id: string): Promise<void> {
-    return this.#insist(() => this.#client.delete(conversations, namespace, id, { propagationPolicy: 'Background' }));
+    return this.#insist(() =>
+      this.#client.delete(conversations, namespace, id, { propagationPolicy: 'Background' }),
+    );
   }
 
   #scale(name: string, replicas: 0 | 1): Promise<void> {
-    const annotations = replicas === 1 ? { [resumeRequestedAnnotation]: new Date(this.#machine.clock.now()).toISOString() } : {};
+    const annotations =
+      replicas === 1
+        ? { [resumeRequestedAnnotation]: new Date(this.#machine.clock.now()).toISOString() }
+        : {};
     return this.#insist(async () => {
-      await this.#client.mergePatch(sandboxes, namespace, name, { metadata: { annotations }, spec: { replicas } });
+      await this.#client.mergePatch(sandboxes, namespace, name, {
+        metadata: { annotations },
+        spec: { replicas },
+      });
     });
   }
 
-  /** Straight to the agent, as clients do with the session key. Said once: an answer that is lost is a message that may be lost. */
+  /**
+   * Straight to the agent, as clients do with the session key. Said once: an answer that is lost is
+   * a message that may be lost.
+   */
   #say(id: string, text: string): Promise<void> {
-    return this.#tell(id, (endpoint) => this.#agents.sendMessage(endpoint, id, { content: [{ type: 'text', text }] }));
+    return this.#tell(id, (endpoint) =>
+      this.#agents.sendMessage(endpoint, id, { content: [{ type: 'text', text }] }),
+    );
   }
 
   /** To an action that waits for it, as far as is known. */
   async #answer(id: string, accept: boolean): Promise<void> {
-    const conversation = this.#options.cluster.conversations.find(({ metadata }) => metadata.name === id);
+    const conversation = this.#options.cluster.conversations.find(
+      ({ metadata }) => metadata.name === id,
+    );
     if (conversation?.status?.executionStatus !== 'waiting_for_confirmation') return;
-    await this.#tell(id, (endpoint) => (accept ? this.#agents.run(endpoint, id) : this.#agents.rejectPending(endpoint, id, 'no')));
+    await this.#tell(id, (endpoint) =>
+      accept ? this.#agents.run(endpoint, id) : this.#agents.rejectPending(endpoint, id, 'no'),
+    );
   }
 
   async #tell(id: string, call: (endpoint: AgentEndpoint) => Promise<unknown>): Promise<void> {
     const { cluster, keys } = this.#options;
     const conversation = cluster.conversations.find(({ metadata }) => metadata.name === id);
-    const sandbox = cluster.sandboxes.find(({ metadata }) => metadata.name === conversation?.status?.sandboxName);
-    if (conversation?.status?.start?.status !== 'READY' || sandbox?.status?.phase !== 'RUNNING') return;
+    const sandbox = cluster.sandboxes.find(
+      ({ metadata }) => metadata.name === conversation?.status?.sandboxName,
+    );
+    if (conversation?.status?.start?.status !== 'READY' || sandbox?.status?.phase !== 'RUNNING')
+      return;
     const endpoint = agentEndpointOf(sandbox, keys);
     if (endpoint === undefined) return;
     try {

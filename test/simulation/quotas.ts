@@ -8,7 +8,12 @@ import {
 } from '../../src/resources/conversation-quota.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { pods } from '../../packages/kube/src/core.ts';
-import { quotaRules, ownerRule, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
+import {
+  quotaRules,
+  ownerRule,
+  type QuotaRule,
+  type QuotaRules,
+} from '../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -44,7 +49,10 @@ interface Limits {
   readonly ofNamespace: number;
 }
 
-/** Maximum time for which the rules of a deleted quota hold on: a quota that replaces the deleted one may follow. */
+/**
+ * Maximum time for which the rules of a deleted quota hold on: a quota that replaces the deleted
+ * one may follow.
+ */
 export const holdsOnMs = 5_000;
 /** So often a sandbox comes back by itself within the time in which everything has to settle. */
 const soonAgain = 3;
@@ -54,7 +62,9 @@ const group = `/apis/${apiVersion}/namespaces/default/${conversationQuotas.plura
 /** Somebody who gives quotas and takes them away, and the promises that hold under them. */
 export class Quotas {
   readonly #options: QuotasOptions;
-  readonly #history: Limits[] = [{ at: 0, afterDeletion: false, ofOwner: () => Infinity, ofNamespace: Infinity }];
+  readonly #history: Limits[] = [
+    { at: 0, afterDeletion: false, ofOwner: () => Infinity, ofNamespace: Infinity },
+  ];
   #slots = new Map<string, number>();
 
   constructor(options: QuotasOptions) {
@@ -68,7 +78,8 @@ export class Quotas {
     if (random.chance(0.3)) return;
     if (random.chance(0.8)) await this.#put('everyone', { scope: 'Owner', ...this.#wish() });
     if (random.chance(0.3)) await this.#put('namespace', { scope: 'Namespace', ...this.#wish() });
-    if (random.chance(0.2)) await this.#put('own', { scope: 'Owner', owner: this.#favourite, ...this.#wish() });
+    if (random.chance(0.2))
+      await this.#put('own', { scope: 'Owner', owner: this.#favourite, ...this.#wish() });
     // What was before them, no operator has known.
     cluster.tell();
     this.#history.splice(0, this.#history.length - 1);
@@ -80,7 +91,8 @@ export class Quotas {
 
   #wish(): Omit<ConversationQuotaSpec, 'scope' | 'owner'> {
     const { random } = this.#options;
-    const pick = <T>(values: readonly T[], otherwise: T): T => values[random.whole(0, values.length - 1)] ?? otherwise;
+    const pick = <T>(values: readonly T[], otherwise: T): T =>
+      values[random.whole(0, values.length - 1)] ?? otherwise;
     return {
       limit: random.chance(0.05) ? 0 : random.chance(0.6) ? 1 : random.whole(1, 4),
       onExceeded: random.chance(0.6) ? 'PauseOldest' : pick(quotaPolicies, 'PauseOldest'),
@@ -96,14 +108,23 @@ export class Quotas {
       await cluster.call('kubectl', 'DELETE', `${group}/${name}`);
     } else {
       const scope = name === 'namespace' ? ('Namespace' as const) : ('Owner' as const);
-      await this.#put(name, { scope, ...(name === 'own' ? { owner: this.#favourite } : {}), ...this.#wish() });
+      await this.#put(name, {
+        scope,
+        ...(name === 'own' ? { owner: this.#favourite } : {}),
+        ...this.#wish(),
+      });
     }
     cluster.tell();
   }
 
   async #put(name: string, spec: ConversationQuotaSpec): Promise<void> {
     const { cluster } = this.#options;
-    const object = { apiVersion, kind: conversationQuotas.kind, metadata: { name, namespace: 'default' }, spec };
+    const object = {
+      apiVersion,
+      kind: conversationQuotas.kind,
+      metadata: { name, namespace: 'default' },
+      spec,
+    };
     const { status } = await cluster.call('kubectl', 'POST', group, object);
     if (status === 409) await cluster.call('kubectl', 'PATCH', `${group}/${name}`, { spec });
   }
@@ -129,15 +150,21 @@ export class Quotas {
     const slots = this.#slotsTaken(`${plural}/${object.metadata.name}`);
     const before = this.#slots;
     this.#slots = slots;
-    const total = (counts: ReadonlyMap<string, number>) => [...counts.values()].reduce((sum, count) => sum + count, 0);
+    const total = (counts: ReadonlyMap<string, number>) =>
+      [...counts.values()].reduce((sum, count) => sum + count, 0);
     const exceeded = (taken: number, limit: number, whose: string) =>
-      new Violation('the limit is never exceeded', `${taken} slots ${whose}, limit ${limit}, after ${plural}/${object.metadata.name}`);
+      new Violation(
+        'the limit is never exceeded',
+        `${taken} slots ${whose}, limit ${limit}, after ${plural}/${object.metadata.name}`,
+      );
     const known = this.#known(now);
     const allowed = Math.max(...known.map(({ ofNamespace }) => ofNamespace));
-    if (total(slots) > total(before) && total(slots) > allowed) throw exceeded(total(slots), allowed, 'in the namespace');
+    if (total(slots) > total(before) && total(slots) > allowed)
+      throw exceeded(total(slots), allowed, 'in the namespace');
     for (const [owner, taken] of slots) {
       const limit = Math.max(...known.map(({ ofOwner }) => ofOwner(owner)));
-      if (taken > (before.get(owner) ?? 0) && taken > limit) throw exceeded(taken, limit, `of ${owner}`);
+      if (taken > (before.get(owner) ?? 0) && taken > limit)
+        throw exceeded(taken, limit, `of ${owner}`);
     }
   }
 
@@ -153,7 +180,10 @@ export class Quotas {
     for (const pod of cluster.pods) {
       const uid = ownerOf(pod) ?? '';
       if (present.has(uid) && !taken.has(uid))
-        throw new Violation('a pod only where a slot is taken', `${pod.metadata.name} (${pod.metadata.uid}) after ${cause}`);
+        throw new Violation(
+          'a pod only where a slot is taken',
+          `${pod.metadata.name} (${pod.metadata.uid}) after ${cause}`,
+        );
       taken.set(uid, taken.get(uid) ?? pod.metadata.annotations?.[ownerAnnotation] ?? '');
     }
     const counts = new Map<string, number>();
@@ -162,8 +192,9 @@ export class Quotas {
   }
 
   /**
-   * The limits that hold now, and those from before of which an operator may not have heard that they are over. The limits before a
-   * deletion hold on for a moment longer: a deleted quota may be higher than the quota that holds without it.
+   * The limits that hold now, and those from before of which an operator may not have heard that
+   * they are over. The limits before a deletion hold on for a moment longer: a deleted quota may be
+   * higher than the quota that holds without it.
    */
   #known(now: number): readonly Limits[] {
     const unknownMs = this.#options.unknownMs();
@@ -182,7 +213,9 @@ export class Quotas {
   unsettled(): readonly string[] {
     const { cluster, owners } = this.#options;
     const { quotas, conversations } = cluster;
-    const all = cluster.sandboxes.filter((sandbox) => slotTaken(sandbox) || !isFailedStart(cluster, sandbox));
+    const all = cluster.sandboxes.filter(
+      (sandbox) => slotTaken(sandbox) || !isFailedStart(cluster, sandbox),
+    );
     const rules = quotaRules(quotas);
     const limit = rules.namespace?.limit ?? Infinity;
     const taken = all.filter(slotTaken).length;
@@ -190,11 +223,18 @@ export class Quotas {
     const outdated = this.#outdated();
     if (outdated.length > 0) return outdated;
     const groups = owners.map((owner) => groupOf(owner, rules, all, conversations));
-    // Newcomers that only the namespace's limit keeps out: what makes no room there goes to whoever waits longest.
-    const demand = groups.reduce((sum, group) => sum + Math.min(group.queued.length, Math.max(0, group.limit - group.taken)), 0);
-    const isFull = rules.namespace !== undefined && !makesRoom(rules.namespace) && taken + demand > limit;
+    // Newcomers that only the namespace's limit keeps out: what makes no room there goes to whoever
+    // waits longest.
+    const demand = groups.reduce(
+      (sum, group) => sum + Math.min(group.queued.length, Math.max(0, group.limit - group.taken)),
+      0,
+    );
+    const isFull =
+      rules.namespace !== undefined && !makesRoom(rules.namespace) && taken + demand > limit;
     const idle = groups.reduce((sum, group) => sum + group.idle, 0);
-    return groups.flatMap((group) => unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle }));
+    return groups.flatMap((group) =>
+      unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle }),
+    );
   }
 
   /** Quotas that do not say what is true. */
@@ -202,10 +242,17 @@ export class Quotas {
     const { quotas, sandboxes: all } = this.#options.cluster;
     const { owners } = quotaRules(quotas);
     return quotas.flatMap(({ metadata, spec, status }) => {
-      const isFor = (owner: string) => spec.scope === 'Namespace' || (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
-      const active = all.filter((sandbox) => slotTaken(sandbox) && isFor(sandbox.spec.owner)).length;
-      if (status?.observedGeneration !== metadata.generation) return [`quota ${metadata.name} was not looked at`];
-      return status.active === active ? [] : [`quota ${metadata.name} shows ${status.active ?? 'no'} active of ${active}`];
+      const isFor = (owner: string) =>
+        spec.scope === 'Namespace' ||
+        (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
+      const active = all.filter(
+        (sandbox) => slotTaken(sandbox) && isFor(sandbox.spec.owner),
+      ).length;
+      if (status?.observedGeneration !== metadata.generation)
+        return [`quota ${metadata.name} was not looked at`];
+      return status.active === active
+        ? []
+        : [`quota ${metadata.name} shows ${status.active ?? 'no'} active of ${active}`];
     });
   }
 }
@@ -218,49 +265,84 @@ interface OwnerGroup {
   readonly queued: readonly Sandbox[];
   /** Of those, the ones that have something to do. */
   readonly demanding: number;
-  /** Slots of sandboxes in which nothing starts and nobody is waited for: a resume alone may take their places. */
+  /**
+   * Slots of sandboxes in which nothing starts and nobody is waited for: a resume alone may take
+   * their places.
+   */
   readonly idle: number;
   /** Paused by a quota, to come back by themselves. */
   readonly paused: readonly Sandbox[];
 }
 
-function groupOf(owner: string, rules: QuotaRules, all: readonly Sandbox[], conversations: readonly Conversation[]): OwnerGroup {
+function groupOf(
+  owner: string,
+  rules: QuotaRules,
+  all: readonly Sandbox[],
+  conversations: readonly Conversation[],
+): OwnerGroup {
   const own = all.filter((sandbox) => sandbox.spec.owner === owner);
   const rule = ownerRule(rules, owner);
   const policies = [rule?.autoResume, rules.namespace?.autoResume];
-  const inIt = ({ metadata: { name } }: Sandbox) => conversations.filter(({ status }) => status?.sandboxName === name);
+  const inIt = ({ metadata: { name } }: Sandbox) =>
+    conversations.filter(({ status }) => status?.sandboxName === name);
   const queued = own.filter(waits);
   return {
     ...{ owner, rule, limit: rule?.limit ?? Infinity, taken: own.filter(slotTaken).length, queued },
-    demanding: queued.filter((sandbox) => admittedReason(sandbox) === SandboxReason.waitingForQuota).length,
-    idle: own.filter((sandbox) => slotTaken(sandbox) && !inIt(sandbox).some((one) => isHeld(one, sandbox))).length,
+    demanding: queued.filter((sandbox) => admittedReason(sandbox) === SandboxReason.waitingForQuota)
+      .length,
+    idle: own.filter(
+      (sandbox) => slotTaken(sandbox) && !inIt(sandbox).some((one) => isHeld(one, sandbox)),
+    ).length,
     paused: own.filter((sandbox) => comesBack(sandbox, inIt(sandbox), policies)),
   };
 }
 
-/** Something starts in its sandbox, waits for a person or may work, so that nobody who only looks may have that paused. */
+/**
+ * Something starts in its sandbox, waits for a person or may work, so that nobody who only looks
+ * may have that paused.
+ */
 const isHeld = (conversation: Conversation, sandbox: Sandbox): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
   conversation.status?.executionStatus === 'waiting_for_confirmation' ||
   (isSilent(sandbox) && works(conversation));
 
 /**
- * Whether its agent goes on with a run is not known, and may stay so: only its kubelet or a person ends that, or somebody who comes with
- * something to do. With any other agent every run ends, so one that still holds its place is no excuse.
+ * Whether its agent goes on with a run is not known, and may stay so: only its kubelet or a person
+ * ends that, or somebody who comes with something to do. With any other agent every run ends, so
+ * one that still holds its place is no excuse.
  */
 function isSilent(sandbox: Sandbox): boolean {
   const { phase, reason } = viewOfSandbox(sandbox);
-  return phase === 'STARTING' && (reason === SandboxReason.agentSilent || reason === SandboxReason.waitingForAgent);
+  return (
+    phase === 'STARTING' &&
+    (reason === SandboxReason.agentSilent || reason === SandboxReason.waitingForAgent)
+  );
 }
 
-/** It comes back by itself before long: the first time in any case, then only with something left to do. */
-function comesBack(sandbox: Sandbox, inIt: readonly Conversation[], policies: readonly (QuotaRule['autoResume'] | undefined)[]): boolean {
+/**
+ * It comes back by itself before long: the first time in any case, then only with something left to
+ * do.
+ */
+function comesBack(
+  sandbox: Sandbox,
+  inIt: readonly Conversation[],
+  policies: readonly (QuotaRule['autoResume'] | undefined)[],
+): boolean {
   const { reason, phase } = viewOfSandbox(sandbox);
-  const goesOn = inIt.some((one) => works(one) && one.status?.executionStatus !== 'waiting_for_confirmation');
-  if (phase !== 'PAUSED' || (reason !== SandboxReason.quota && !(reason === SandboxReason.idle && goesOn))) return false;
+  const goesOn = inIt.some(
+    (one) => works(one) && one.status?.executionStatus !== 'waiting_for_confirmation',
+  );
+  if (
+    phase !== 'PAUSED' ||
+    (reason !== SandboxReason.quota && !(reason === SandboxReason.idle && goesOn))
+  )
+    return false;
   const { automaticResumes, interruptedConversationIDs: interrupted = [] } = sandbox.status ?? {};
   const unfinished = interrupted.length > 0 || inIt.some(isUnfinished);
-  if (!policies.every((policy = 'All') => policy === 'All' || (policy === 'Unfinished' && unfinished))) return false;
+  if (
+    !policies.every((policy = 'All') => policy === 'All' || (policy === 'Unfinished' && unfinished))
+  )
+    return false;
   return automaticResumes === undefined || (automaticResumes.count <= soonAgain && unfinished);
 }
 
@@ -275,20 +357,32 @@ interface NamespaceGroup {
 function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly string[] {
   const { owner, rule, limit, taken, queued, demanding, paused, idle } = group;
   if (taken > limit) return [`${taken} slots are taken of ${limit} of ${owner}`];
-  const eligible = [...queued, ...paused].map((sandbox) => `${sandbox.metadata.name} (${admittedReason(sandbox) ?? ''})`);
+  const eligible = [...queued, ...paused].map(
+    (sandbox) => `${sandbox.metadata.name} (${admittedReason(sandbox) ?? ''})`,
+  );
   if (taken < limit && namespace.taken < namespace.limit && eligible.length > 0)
     return [`${taken} of ${limit} slots of ${owner} are taken, and ${eligible.join(' ')} wait`];
   if (queued.length === 0) return [];
   // The policy of the limit that stands in the way; the owner's where both do.
-  const isCrowded = taken >= limit && limit > 0 && (rule === undefined || makesRoom(rule)) && !namespace.isFull;
-  const isOutside = taken < limit && namespace.limit > 0 && (namespace.rule === undefined || makesRoom(namespace.rule));
+  const isCrowded =
+    taken >= limit && limit > 0 && (rule === undefined || makesRoom(rule)) && !namespace.isFull;
+  const isOutside =
+    taken < limit &&
+    namespace.limit > 0 &&
+    (namespace.rule === undefined || makesRoom(namespace.rule));
   const hasVictims = demanding > 0 || (isCrowded ? idle : namespace.idle) > 0;
-  return hasVictims && (isCrowded || isOutside) ? [`${queued.length} of ${owner} wait although others may be paused`] : [];
+  return hasVictims && (isCrowded || isOutside)
+    ? [`${queued.length} of ${owner} wait although others may be paused`]
+    : [];
 }
 
 const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith('Pause');
-const admittedReason = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted)?.reason;
-const waitingReasons: ReadonlySet<string> = new Set([SandboxReason.waitingForQuota, SandboxReason.waitingForIdleSandbox]);
+const admittedReason = ({ status }: Sandbox) =>
+  findCondition(status?.conditions, SandboxCondition.admitted)?.reason;
+const waitingReasons: ReadonlySet<string> = new Set([
+  SandboxReason.waitingForQuota,
+  SandboxReason.waitingForIdleSandbox,
+]);
 /** Not by what it shows: of one that was let in a moment ago that is still from before. */
 const waits = (sandbox: Sandbox): boolean =>
   viewOfSandbox(sandbox).phase === 'STARTING' && waitingReasons.has(admittedReason(sandbox) ?? '');

@@ -1,4 +1,7 @@
-/** Randomness from a seed: the same seed and name, the same numbers. Streams of different names don't disturb each other. */
+/**
+ * Randomness from a seed: the same seed and name, the same numbers. Streams of different names
+ * don't disturb each other.
+ */
 export class Random {
   #a: number;
   #b: number;
@@ -47,6 +50,7 @@ export class Random {
 /** FNV-1a, 32 bits. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
-  for (let index = 0; index < text.length; index++) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  for (let index = 0; index < text.length; index++)
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
   return value | 0;
 }

@@ -12,10 +12,15 @@ export interface RequestRateCheckOptions {
 }
 
 const windowMs = 10_000;
-/** Maximum number of requests of one process about one object within a window, whatever goes wrong. */
+/**
+ * Maximum number of requests of one process about one object within a window, whatever goes wrong.
+ */
 const maxRequests = 150;
 
-/** No controller runs hot: it asks and writes about one object only so often, also while every answer is a failure. */
+/**
+ * No controller runs hot: it asks and writes about one object only so often, also while every
+ * answer is a failure.
+ */
 export class RequestRateCheck implements TrafficListener {
   readonly #options: RequestRateCheckOptions;
   #window = 0;
@@ -39,6 +44,11 @@ export class RequestRateCheck implements TrafficListener {
     this.#counts.set(key, count);
     this.highest = Math.max(this.highest, count);
     if (count > maxRequests)
-      findings.report(new Violation('no controller runs hot', `${count} requests about ${path} by ${actor} within ${windowMs} ms`));
+      findings.report(
+        new Violation(
+          'no controller runs hot',
+          `${count} requests about ${path} by ${actor} within ${windowMs} ms`,
+        ),
+      );
   }
 }

@@ -9,30 +9,45 @@ export interface Due {
   readonly keptMs: number;
 }
 
-/** Something is still used, in words; or what lets it go, and when: nothing of that, where it is kept for ever. */
+/**
+ * Something is still used, in words; or what lets it go, and when: nothing of that, where it is
+ * kept for ever.
+ */
 export type Fate = { readonly used: string } | { readonly dues: readonly Due[] };
 
 /** When to look at what, in milliseconds of the simulation. */
 export interface Moment {
   readonly now: number;
-  /** What has happened since then to anything but the object itself, whoever deletes it need not know. */
+  /**
+   * What has happened since then to anything but the object itself, whoever deletes it need not
+   * know.
+   */
   readonly knownUntil: number;
 }
 
 const seconds = (text: string): number => Number(/^(\d+)s$/.exec(text)?.[1]) * 1_000;
-const latest = (times: readonly number[], until: number): number => Math.max(0, ...times.filter((at) => at <= until));
+const latest = (times: readonly number[], until: number): number =>
+  Math.max(0, ...times.filter((at) => at <= until));
 
 /** When conversations and sandboxes may be deleted, by what docs/storage.md says of that. */
 export class RetentionDues {
   readonly #cluster: Cluster;
   readonly #history: RetentionHistory;
 
-  constructor({ cluster, history }: { readonly cluster: Cluster; readonly history: RetentionHistory }) {
+  constructor({
+    cluster,
+    history,
+  }: {
+    readonly cluster: Cluster;
+    readonly history: RetentionHistory;
+  }) {
     this.#cluster = cluster;
     this.#history = history;
   }
 
-  /** `isRead`: the very version of the conversation is what was judged, and not one of a moment ago. */
+  /**
+   * `isRead`: the very version of the conversation is what was judged, and not one of a moment ago.
+   */
   ofConversation(conversation: Conversation, { now, knownUntil }: Moment, isRead: boolean): Fate {
     const { metadata, spec, status } = conversation;
     const record = this.#history.ofConversation(metadata.uid);
@@ -40,9 +55,15 @@ export class RetentionDues {
     const over = record?.over.find((stretch) => stretch.until >= until);
     if (record === undefined || over === undefined) return { used: 'it is not over' };
     const endedAt = Math.max(over.since, latest(record.activity, until));
-    const sandbox = this.#cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
+    const sandbox = this.#cluster.sandboxes.find(
+      ({ metadata: { uid } }) => uid === status?.sandboxUID,
+    );
     const ofSandbox = sandbox && this.#history.ofSandbox(sandbox.metadata.uid);
-    if (sandbox !== undefined && ofSandbox !== undefined && this.#isChanging(sandbox, ofSandbox, knownUntil))
+    if (
+      sandbox !== undefined &&
+      ofSandbox !== undefined &&
+      this.#isChanging(sandbox, ofSandbox, knownUntil)
+    )
       return { used: `its sandbox is ${ofSandbox.phase}` };
     const usedAt = Math.max(endedAt, latest(ofSandbox?.turned ?? [], isRead ? knownUntil : now));
     const own = spec.ttlSecondsAfterFinished;
@@ -53,7 +74,9 @@ export class RetentionDues {
         ...(own === undefined
           ? due(settings, hasFailed ? 'failed' : 'finished', usedAt)
           : [{ at: usedAt + own * 1_000, keptMs: own * 1_000 }]),
-        ...(sandbox === undefined && status?.sandboxStatus === 'MISSING' ? due(settings, 'records', endedAt) : []),
+        ...(sandbox === undefined && status?.sandboxStatus === 'MISSING'
+          ? due(settings, 'records', endedAt)
+          : []),
       ]);
     return { dues };
   }
@@ -62,18 +85,28 @@ export class RetentionDues {
   ofSandbox(sandbox: Sandbox, { knownUntil }: Moment): Fate {
     const record = this.#history.ofSandbox(sandbox.metadata.uid);
     const { phase, reason } = viewOfSandbox(sandbox);
-    if (record === undefined || (phase !== 'PAUSED' && phase !== 'ERROR')) return { used: `it is ${phase}` };
+    if (record === undefined || (phase !== 'PAUSED' && phase !== 'ERROR'))
+      return { used: `it is ${phase}` };
     if (this.#hasPod(sandbox)) return { used: 'it has a pod' };
     const users = this.usersOf(sandbox);
-    const busy = users.find(({ metadata: { uid } }) => (this.#history.ofConversation(uid)?.underWaySince ?? Infinity) < knownUntil);
+    const busy = users.find(
+      ({ metadata: { uid } }) =>
+        (this.#history.ofConversation(uid)?.underWaySince ?? Infinity) < knownUntil,
+    );
     if (busy !== undefined) return { used: `something is under way in ${busy.metadata.name}` };
     if (phase === 'PAUSED' && (reason === 'Quota' || reason === 'Idle')) {
-      const cut = reason === 'Quota' && (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
-      if (cut || users.some((user) => isCut(user))) return { used: 'it comes back for the work that was cut' };
+      const cut =
+        reason === 'Quota' && (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
+      if (cut || users.some((user) => isCut(user)))
+        return { used: 'it comes back for the work that was cut' };
     }
     const usedAt = Math.max(record.phaseSince, latest(record.asked, Infinity));
     const rule = phase === 'ERROR' ? 'failed' : 'paused';
-    return { dues: this.#history.settingsSince(knownUntil).flatMap((settings) => due(settings, rule, usedAt)) };
+    return {
+      dues: this.#history
+        .settingsSince(knownUntil)
+        .flatMap((settings) => due(settings, rule, usedAt)),
+    };
   }
 
   usersOf({ metadata: { uid } }: Sandbox): readonly Conversation[] {
@@ -81,17 +114,27 @@ export class RetentionDues {
   }
 
   /** It comes up, goes down, or waits for room. */
-  #isChanging(sandbox: Sandbox, { phase, phaseSince, turned }: SandboxRecord, knownUntil: number): boolean {
+  #isChanging(
+    sandbox: Sandbox,
+    { phase, phaseSince, turned }: SandboxRecord,
+    knownUntil: number,
+  ): boolean {
     if (phase === 'RUNNING' || Math.max(phaseSince, ...turned) > knownUntil) return false;
     return phase === 'STARTING' || this.#hasPod(sandbox);
   }
 
   #hasPod({ metadata: { uid } }: Sandbox): boolean {
-    return this.#cluster.pods.some(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid) === true);
+    return this.#cluster.pods.some(
+      ({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid) === true,
+    );
   }
 }
 
-const due = (settings: RetentionSettings, rule: keyof RetentionSettings, since: number): readonly Due[] => {
+const due = (
+  settings: RetentionSettings,
+  rule: keyof RetentionSettings,
+  since: number,
+): readonly Due[] => {
   const kept = settings[rule];
   return kept === undefined ? [] : [{ at: since + seconds(kept), keptMs: seconds(kept) }];
 };
@@ -99,4 +142,6 @@ const due = (settings: RetentionSettings, rule: keyof RetentionSettings, since: 
 /** Its run goes on when there is room again. */
 const isCut = ({ status }: Conversation): boolean =>
   status?.executionStatus === 'running' ||
-  (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== 'User');
+  (status?.executionStatus === 'paused' &&
+    status.interruption !== undefined &&
+    status.interruption.reason !== 'User');

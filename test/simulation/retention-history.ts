@@ -1,7 +1,16 @@
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { kubeEvents, type KubeEvent } from '../../packages/kube/src/core.ts';
-import { resumeRequestedAnnotation, sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
-import { sandboxTemplates, type SandboxTemplate, type SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
+import {
+  resumeRequestedAnnotation,
+  sandboxes,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../src/resources/sandbox.ts';
+import {
+  sandboxTemplates,
+  type SandboxTemplate,
+  type SandboxTemplateSpec,
+} from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -44,18 +53,29 @@ export interface SandboxRecord {
   announcement: StoredAnnouncement | undefined;
 }
 
-/** Everything that may decide about a deletion, by the simulation's own clock and from what the API server stored. */
+/**
+ * Everything that may decide about a deletion, by the simulation's own clock and from what the API
+ * server stored.
+ */
 export class RetentionHistory {
   readonly #scheduler: Scheduler;
   readonly #conversations = new Map<string, ConversationRecord>();
   readonly #sandboxes = new Map<string, SandboxRecord>();
   /** By uid, the texts of all Events that announce a deletion. */
   readonly #told = new Map<string, Set<string>>();
-  /** By the UID of a sandbox, the UIDs of all conversations that have used it, also of deleted ones. */
+  /**
+   * By the UID of a sandbox, the UIDs of all conversations that have used it, also of deleted ones.
+   */
   readonly #users = new Map<string, Set<string>>();
   readonly #settings: { readonly at: number; readonly settings: RetentionSettings }[] = [];
 
-  constructor({ cluster, scheduler }: { readonly cluster: Cluster; readonly scheduler: Scheduler }) {
+  constructor({
+    cluster,
+    scheduler,
+  }: {
+    readonly cluster: Cluster;
+    readonly scheduler: Scheduler;
+  }) {
     this.#scheduler = scheduler;
     cluster.onChange((change) => this.#observe(change));
   }
@@ -68,7 +88,10 @@ export class RetentionHistory {
     return this.#sandboxes.get(uid);
   }
 
-  /** Whether an Event of one of these objects, or of a conversation that has used one of them, has this message. */
+  /**
+   * Whether an Event of one of these objects, or of a conversation that has used one of them, has
+   * this message.
+   */
   isTold(uids: readonly string[], message: string): boolean {
     const subjects = uids.flatMap((uid) => [uid, ...(this.#users.get(uid) ?? [])]);
     return subjects.some((uid) => this.#told.get(uid)?.has(message) === true);
@@ -76,7 +99,9 @@ export class RetentionHistory {
 
   /** The settings of the template that held at some time since then. */
   settingsSince(since: number): readonly RetentionSettings[] {
-    return this.#settings.filter((_, index) => (this.#settings[index + 1]?.at ?? Infinity) > since).map(({ settings }) => settings);
+    return this.#settings
+      .filter((_, index) => (this.#settings[index + 1]?.at ?? Infinity) > since)
+      .map(({ settings }) => settings);
   }
 
   /** When the template's settings changed last. */
@@ -87,10 +112,15 @@ export class RetentionHistory {
   #observe({ plural, type, object, before }: Change): void {
     if (type === 'DELETED') return;
     const known = before?.metadata.uid === object.metadata.uid ? before : undefined;
-    if (plural === conversations.plural) this.#conversation(object as Conversation, known as Conversation | undefined);
-    else if (plural === sandboxes.plural) this.#sandbox(object as Sandbox, known as Sandbox | undefined);
+    if (plural === conversations.plural)
+      this.#conversation(object as Conversation, known as Conversation | undefined);
+    else if (plural === sandboxes.plural)
+      this.#sandbox(object as Sandbox, known as Sandbox | undefined);
     else if (plural === sandboxTemplates.plural)
-      this.#settings.push({ at: this.#scheduler.monotonic(), settings: (object as SandboxTemplate).spec.retention ?? {} });
+      this.#settings.push({
+        at: this.#scheduler.monotonic(),
+        settings: (object as SandboxTemplate).spec.retention ?? {},
+      });
     else if (plural === kubeEvents.plural) this.#event(object as KubeEvent);
   }
 
@@ -106,16 +136,21 @@ export class RetentionHistory {
     };
     this.#conversations.set(uid, record);
     const sandboxUid = conversation.status?.sandboxUID;
-    if (sandboxUid !== undefined) this.#users.set(sandboxUid, (this.#users.get(sandboxUid) ?? new Set()).add(uid));
+    if (sandboxUid !== undefined)
+      this.#users.set(sandboxUid, (this.#users.get(sandboxUid) ?? new Set()).add(uid));
     const last = record.over.at(-1);
     if (isOver(conversation)) {
       if (last?.until !== Infinity) record.over.push({ since: now, until: Infinity });
-    } else if (last?.until === Infinity) record.over.splice(-1, 1, { since: last.since, until: now });
+    } else if (last?.until === Infinity)
+      record.over.splice(-1, 1, { since: last.since, until: now });
     const { lastActivityTime, messages } = conversation.status ?? {};
     // Agents' clocks are right.
-    if (lastActivityTime !== before?.status?.lastActivityTime) record.activity.push(this.#timeOf(lastActivityTime));
-    if (messages?.lastDelivered !== before?.status?.messages?.lastDelivered) record.activity.push(now);
-    if (conversation.spec.ttlSecondsAfterFinished !== before?.spec.ttlSecondsAfterFinished) record.setAt = now;
+    if (lastActivityTime !== before?.status?.lastActivityTime)
+      record.activity.push(this.#timeOf(lastActivityTime));
+    if (messages?.lastDelivered !== before?.status?.messages?.lastDelivered)
+      record.activity.push(now);
+    if (conversation.spec.ttlSecondsAfterFinished !== before?.spec.ttlSecondsAfterFinished)
+      record.setAt = now;
     record.underWaySince = isUnderWay(conversation) ? (record.underWaySince ?? now) : undefined;
     record.announcement = this.#announcement(conversation, record.announcement);
   }
@@ -124,7 +159,13 @@ export class RetentionHistory {
     const now = this.#scheduler.monotonic();
     const { uid } = sandbox.metadata;
     const { phase } = viewOfSandbox(sandbox);
-    const record = this.#sandboxes.get(uid) ?? { asked: [], turned: [], phase, phaseSince: now, announcement: undefined };
+    const record = this.#sandboxes.get(uid) ?? {
+      asked: [],
+      turned: [],
+      phase,
+      phaseSince: now,
+      announcement: undefined,
+    };
     this.#sandboxes.set(uid, record);
     const scaled = sandbox.spec.replicas !== before?.spec.replicas;
     const requested = requestIn(sandbox) !== requestIn(before);
@@ -141,7 +182,10 @@ export class RetentionHistory {
     this.#told.set(uid, texts.add(message));
   }
 
-  #announcement({ status }: Conversation | Sandbox, known: StoredAnnouncement | undefined): StoredAnnouncement | undefined {
+  #announcement(
+    { status }: Conversation | Sandbox,
+    known: StoredAnnouncement | undefined,
+  ): StoredAnnouncement | undefined {
     const message = status?.conditions?.find(({ type }) => type === 'Expiring')?.message;
     if (message === undefined) return undefined;
     return known?.message === message ? known : { message, at: this.#scheduler.monotonic() };
@@ -153,16 +197,20 @@ export class RetentionHistory {
   }
 }
 
-const requestIn = (sandbox: Sandbox | undefined): string | undefined => sandbox?.metadata.annotations?.[resumeRequestedAnnotation];
+const requestIn = (sandbox: Sandbox | undefined): string | undefined =>
+  sandbox?.metadata.annotations?.[resumeRequestedAnnotation];
 
 const isAdmitted = (sandbox: Sandbox | undefined): boolean =>
-  sandbox?.status?.conditions?.some(({ type, status }) => type === 'Admitted' && status === 'True') === true;
+  sandbox?.status?.conditions?.some(
+    ({ type, status }) => type === 'Admitted' && status === 'True',
+  ) === true;
 
 const isWaitedFor = ({ spec, status }: Conversation): boolean =>
   (spec.messages ?? []).some(({ number }) => number > (status?.messages?.lastDelivered ?? 0));
 
 const isUnderWay = (conversation: Conversation): boolean =>
-  !['READY', 'ERROR'].includes(conversation.status?.start?.status ?? '') || isWaitedFor(conversation);
+  !['READY', 'ERROR'].includes(conversation.status?.start?.status ?? '') ||
+  isWaitedFor(conversation);
 
 /** Nothing happens in it until a person acts. */
 function isOver(conversation: Conversation): boolean {

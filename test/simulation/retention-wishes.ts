@@ -17,7 +17,10 @@ export interface RetentionWishesOptions {
 const group = `/apis/${apiVersion}/namespaces/default`;
 const rules = ['finished', 'failed', 'paused', 'records'] as const;
 
-/** Somebody who says how long things are kept: in the template, for single conversations, and otherwise a while later. */
+/**
+ * Somebody who says how long things are kept: in the template, for single conversations, and
+ * otherwise a while later.
+ */
 export class RetentionWishes {
   readonly #options: RetentionWishesOptions;
   /** Of the template at the beginning. */
@@ -47,7 +50,10 @@ export class RetentionWishes {
     });
   }
 
-  /** What was kept for ever is let go after a while, and its sandbox is resumed or paused before that, some time or other. */
+  /**
+   * What was kept for ever is let go after a while, and its sandbox is resumed or paused before
+   * that, some time or other.
+   */
   async #exercise(random: Random): Promise<void> {
     const { cluster, scheduler } = this.#options;
     for (let left = random.whole(1, 4); left > 0; left--) {
@@ -58,10 +64,17 @@ export class RetentionWishes {
       await this.#keepFor(conversation.metadata.name, random.whole(5, 40));
       await sleep(scheduler, random.between(500, 20_000));
       const name = random.chance(0.8) ? conversation.status?.sandboxName : undefined;
-      if (name === undefined || cluster.sandboxes.every(({ metadata }) => metadata.name !== name)) continue;
+      if (name === undefined || cluster.sandboxes.every(({ metadata }) => metadata.name !== name))
+        continue;
       const replicas = random.chance(0.7) ? 1 : 0;
-      const annotations = replicas === 0 ? {} : { [resumeRequestedAnnotation]: new Date(scheduler.now()).toISOString() };
-      await cluster.call('kubectl', 'PATCH', `${group}/sandboxes/${name}`, { metadata: { annotations }, spec: { replicas } });
+      const annotations =
+        replicas === 0
+          ? {}
+          : { [resumeRequestedAnnotation]: new Date(scheduler.now()).toISOString() };
+      await cluster.call('kubectl', 'PATCH', `${group}/sandboxes/${name}`, {
+        metadata: { annotations },
+        spec: { replicas },
+      });
     }
   }
 
@@ -74,16 +87,21 @@ export class RetentionWishes {
   #setOwn(random: Random): void {
     const conversation = random.pick(this.#options.cluster.conversations);
     const ttlSecondsAfterFinished = random.chance(0.8) ? random.whole(0, 40) : null;
-    if (conversation !== undefined) void this.#keepFor(conversation.metadata.name, ttlSecondsAfterFinished);
+    if (conversation !== undefined)
+      void this.#keepFor(conversation.metadata.name, ttlSecondsAfterFinished);
   }
 
   async #keepFor(name: string, ttlSecondsAfterFinished: number | null): Promise<void> {
-    await this.#options.cluster.call('kubectl', 'PATCH', `${group}/conversations/${name}`, { spec: { ttlSecondsAfterFinished } });
+    await this.#options.cluster.call('kubectl', 'PATCH', `${group}/conversations/${name}`, {
+      spec: { ttlSecondsAfterFinished },
+    });
   }
 
   #setTemplate(random: Random): void {
     const off = { finished: null, failed: null, paused: null, records: null };
     const retention = random.chance(0.2) ? null : { ...off, ...this.#wish(random) };
-    void this.#options.cluster.call('kubectl', 'PATCH', `${group}/sandboxtemplates/default`, { spec: { retention } });
+    void this.#options.cluster.call('kubectl', 'PATCH', `${group}/sandboxtemplates/default`, {
+      spec: { retention },
+    });
   }
 }

@@ -11,13 +11,19 @@ const timeoutMs = 300_000;
 
 const isAnnounced = (object: object): boolean =>
   'status' in object &&
-  findCondition((object.status as { readonly conditions?: readonly Condition[] } | undefined)?.conditions, 'Expiring') !== undefined;
+  findCondition(
+    (object.status as { readonly conditions?: readonly Condition[] } | undefined)?.conditions,
+    'Expiring',
+  ) !== undefined;
 
 /** Whether retention deletes objects of the kind. */
-const isRetained = ({ kind }: { readonly kind: string }): boolean => kind === conversations.kind || kind === sandboxes.kind;
+const isRetained = ({ kind }: { readonly kind: string }): boolean =>
+  kind === conversations.kind || kind === sandboxes.kind;
 
 /** After each write of a status with an announcement. */
-const afterAnnouncement = (act: (whole: KubeClient, stored: KubeObject) => Promise<void>): Breakage => ({
+const afterAnnouncement = (
+  act: (whole: KubeClient, stored: KubeObject) => Promise<void>,
+): Breakage => ({
   client: client((whole) => ({
     updateStatus: async (resource, object, options) => {
       const stored = await whole.updateStatus(resource, object, options);
@@ -27,13 +33,17 @@ const afterAnnouncement = (act: (whole: KubeClient, stored: KubeObject) => Promi
   })),
 });
 
-/** What could be wrong with retention, each as a sentence, how it is made so, and what catches it. */
+/**
+ * What could be wrong with retention, each as a sentence, how it is made so, and what catches it.
+ */
 const breakages: Readonly<Record<string, Breakage & Hunt>> = {
   'what is announced is deleted at once': {
     rule: /deletions are announced|nothing active is deleted/,
     ...afterAnnouncement(async (whole, { kind, metadata: { namespace = 'default', name } }) => {
       const deletion =
-        kind === conversations.kind ? whole.delete(conversations, namespace, name) : whole.delete(sandboxes, namespace, name);
+        kind === conversations.kind
+          ? whole.delete(conversations, namespace, name)
+          : whole.delete(sandboxes, namespace, name);
       await deletion.catch(() => undefined);
     }),
   },
@@ -57,14 +67,16 @@ describe('the simulation with deletions by retention', () => {
   ])(
     'is clean under faults: %s, with messages: %s, with seeds %i to %i',
     async (faults, letters, first, last) => {
-      for (let seed = first; seed <= last; seed++) await mustBeClean({ seed, faults, letters, retention: true });
+      for (let seed = first; seed <= last; seed++)
+        await mustBeClean({ seed, faults, letters, retention: true });
     },
     timeoutMs,
   );
 
   it.each(Object.entries(breakages))(
     'notices when %s',
-    async (_name, { rule, ...breakage }) => mustBeCaught(breakage, { rule, letters: true, retention: true }),
+    async (_name, { rule, ...breakage }) =>
+      mustBeCaught(breakage, { rule, letters: true, retention: true }),
     timeoutMs,
   );
 });

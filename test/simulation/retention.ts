@@ -7,7 +7,11 @@ import type { Duty } from './duties.ts';
 import { isFailedStart } from './failed-start.ts';
 import type { Random } from './random.ts';
 import { RetentionDues, type Fate, type Moment } from './retention-dues.ts';
-import { RetentionHistory, type RetentionSettings, type StoredAnnouncement } from './retention-history.ts';
+import {
+  RetentionHistory,
+  type RetentionSettings,
+  type StoredAnnouncement,
+} from './retention-history.ts';
 import { RetentionWishes } from './retention-wishes.ts';
 import { Violation } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -31,22 +35,28 @@ export const retentionTimes = { minLeadMs: 4_000, confirmMs: 3_000 };
 
 /** Times are stored in whole milliseconds. */
 const roundingMs = 2;
-/** From a leader's first read for a deletion to its execution: slow reads, a write that is executed late, and a process that is frozen. */
+/**
+ * From a leader's first read for a deletion to its execution: slow reads, a write that is executed
+ * late, and a process that is frozen.
+ */
 const troubledMs = 20_000;
 const calmMs = 500;
 /** From the time at which something is sure to be due to its deletion: some reads and writes. */
 const promptMs = 3_000;
 
 /**
- * What retention may delete and has to delete, by the simulation's own record of what was stored when. It shares no rule with the
- * product.
+ * What retention may delete and has to delete, by the simulation's own record of what was stored
+ * when. It shares no rule with the product.
  */
 export class Retention {
   readonly #options: RetentionOptions;
   readonly #history: RetentionHistory;
   readonly #dues: RetentionDues;
   readonly #wishes: RetentionWishes | undefined;
-  /** How much wall clocks have differed, in milliseconds: times that are stored are wrong by as much. */
+  /**
+   * How much wall clocks have differed, in milliseconds: times that are stored are wrong by as
+   * much.
+   */
   #clockErrorMs = 0;
   #calmSince = Infinity;
   deletions = 0;
@@ -90,7 +100,9 @@ export class Retention {
 
   /** What is to be deleted by now, and announcements that do not hold. */
   duties(): readonly Duty[] {
-    return this.#pending().flatMap(({ text, rule, dueMs }) => (dueMs > this.#now ? [] : [{ rule, subject: text, boundMs: promptMs }]));
+    return this.#pending().flatMap(({ text, rule, dueMs }) =>
+      dueMs > this.#now ? [] : [{ rule, subject: text, boundMs: promptMs }],
+    );
   }
 
   #pending() {
@@ -103,14 +115,25 @@ export class Retention {
       if (first !== undefined) {
         const text = `${what} is kept for too long`;
         const leadMs = leadOf(first.keptMs);
-        if (announcement === undefined) return [{ text, rule: 'a deletion is announced in time', dueMs: first.at - leadMs }];
+        if (announcement === undefined)
+          return [{ text, rule: 'a deletion is announced in time', dueMs: first.at - leadMs }];
         // What was found late is announced first all the same.
         return [
-          { text, rule: 'what is over is deleted in time', dueMs: Math.max(first.at, announcement.at + leadMs) + retentionTimes.confirmMs },
+          {
+            text,
+            rule: 'what is over is deleted in time',
+            dueMs: Math.max(first.at, announcement.at + leadMs) + retentionTimes.confirmMs,
+          },
         ];
       }
       if (announcement === undefined) return [];
-      return [{ text: `${what} is kept, and said to be deleted`, rule: 'an announcement that does not hold is withdrawn', dueMs: 0 }];
+      return [
+        {
+          text: `${what} is kept, and said to be deleted`,
+          rule: 'an announcement that does not hold is withdrawn',
+          dueMs: 0,
+        },
+      ];
     };
     return [
       ...cluster.conversations.flatMap((conversation) =>
@@ -121,7 +144,11 @@ export class Retention {
         ),
       ),
       ...cluster.sandboxes.flatMap((sandbox) =>
-        of(sandbox, this.#dues.ofSandbox(sandbox, moment), this.#history.ofSandbox(sandbox.metadata.uid)?.announcement),
+        of(
+          sandbox,
+          this.#dues.ofSandbox(sandbox, moment),
+          this.#history.ofSandbox(sandbox.metadata.uid)?.announcement,
+        ),
       ),
     ];
   }
@@ -133,9 +160,14 @@ export class Retention {
   #look(change: Change): void {
     const { plural, type, object, before, actor } = change;
     const offsets = this.#options.wallClocks().map((ms) => ms - this.#options.scheduler.now());
-    this.#clockErrorMs = Math.max(this.#clockErrorMs, Math.max(0, ...offsets) - Math.min(0, ...offsets));
+    this.#clockErrorMs = Math.max(
+      this.#clockErrorMs,
+      Math.max(0, ...offsets) - Math.min(0, ...offsets),
+    );
     const isDeleted =
-      type === 'DELETED' || (object.metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined);
+      type === 'DELETED' ||
+      (object.metadata.deletionTimestamp !== undefined &&
+        before?.metadata.deletionTimestamp === undefined);
     if (!isDeleted) return;
     const last = before?.metadata.uid === object.metadata.uid ? before : object;
     const what = `${actor} deleted ${plural}/${object.metadata.name}`;
@@ -154,13 +186,21 @@ export class Retention {
       owners.some(({ uid }) => uid === metadata.uid) &&
       (status?.phase !== 'ERROR' || status.lastContainerID !== undefined);
     if (this.#options.cluster.sandboxes.some(uses))
-      throw new Violation('nothing that is used is deleted', `${what}, whose sandbox is still there`);
+      throw new Violation(
+        'nothing that is used is deleted',
+        `${what}, whose sandbox is still there`,
+      );
   }
 
   #conversationDeleted(what: string, conversation: Conversation): void {
     this.deletions++;
     const announcement = this.#history.ofConversation(conversation.metadata.uid)?.announcement;
-    const mistake = this.#mistake(what, this.#dues.ofConversation(conversation, this.#moment, true), announcement, [conversation]);
+    const mistake = this.#mistake(
+      what,
+      this.#dues.ofConversation(conversation, this.#moment, true),
+      announcement,
+      [conversation],
+    );
     if (mistake !== undefined) throw mistake;
   }
 
@@ -172,17 +212,33 @@ export class Retention {
     const { uid, ownerReferences = [] } = sandbox.metadata;
     const announcement = this.#history.ofSandbox(uid)?.announcement;
     const users = this.#dues.usersOf(sandbox);
-    const byItself = this.#mistake(what, this.#dues.ofSandbox(sandbox, this.#moment), announcement, [sandbox, ...users]);
+    const byItself = this.#mistake(
+      what,
+      this.#dues.ofSandbox(sandbox, this.#moment),
+      announcement,
+      [sandbox, ...users],
+    );
     if (byItself === undefined) return;
     // A conversation takes the sandbox with it that nobody else uses.
-    const [maker, ...others] = cluster.conversations.filter(({ metadata }) => ownerReferences.some((owner) => owner.uid === metadata.uid));
+    const [maker, ...others] = cluster.conversations.filter(({ metadata }) =>
+      ownerReferences.some((owner) => owner.uid === metadata.uid),
+    );
     if (maker === undefined) throw byItself;
     if (others.length > 0)
-      throw new Violation('nothing that is used is deleted', `${what}, which belongs to others too. By itself: ${byItself.message}`);
+      throw new Violation(
+        'nothing that is used is deleted',
+        `${what}, which belongs to others too. By itself: ${byItself.message}`,
+      );
     const record = this.#history.ofConversation(maker.metadata.uid);
     if ((record?.setAt ?? 0) > this.#moment.knownUntil) return;
-    const withIt = this.#mistake(what, this.#dues.ofConversation(maker, this.#moment, false), record?.announcement, [maker]);
-    if (withIt !== undefined) throw record?.announcement === undefined || announcement !== undefined ? byItself : withIt;
+    const withIt = this.#mistake(
+      what,
+      this.#dues.ofConversation(maker, this.#moment, false),
+      record?.announcement,
+      [maker],
+    );
+    if (withIt !== undefined)
+      throw record?.announcement === undefined || announcement !== undefined ? byItself : withIt;
   }
 
   get #moment(): Moment {
@@ -191,29 +247,50 @@ export class Retention {
   }
 
   /** What is wrong with a deletion of now. */
-  #mistake(what: string, fate: Fate, announcement: StoredAnnouncement | undefined, subjects: readonly KubeObject[]): Violation | undefined {
-    if ('used' in fate) return new Violation('nothing that is used is deleted', `${what}: ${fate.used}`);
+  #mistake(
+    what: string,
+    fate: Fate,
+    announcement: StoredAnnouncement | undefined,
+    subjects: readonly KubeObject[],
+  ): Violation | undefined {
+    if ('used' in fate)
+      return new Violation('nothing that is used is deleted', `${what}: ${fate.used}`);
     const [first] = [...fate.dues].sort((one, other) => one.at - other.at);
-    if (first === undefined) return new Violation('nothing is deleted where retention is off', what);
+    if (first === undefined)
+      return new Violation('nothing is deleted where retention is off', what);
     const earlyMs = first.at - this.#now - this.#clockErrorMs - roundingMs;
-    if (earlyMs > 0) return new Violation('nothing is deleted before its time', `${what}, ${earlyMs.toFixed(0)} ms too early`);
+    if (earlyMs > 0)
+      return new Violation(
+        'nothing is deleted before its time',
+        `${what}, ${earlyMs.toFixed(0)} ms too early`,
+      );
     const mistake = this.#mistakeInAnnouncement(announcement, subjects);
-    return mistake === undefined ? undefined : new Violation('deletions are announced', `${what}, ${mistake}`);
+    return mistake === undefined
+      ? undefined
+      : new Violation('deletions are announced', `${what}, ${mistake}`);
   }
 
-  #mistakeInAnnouncement(announcement: StoredAnnouncement | undefined, subjects: readonly KubeObject[]): string | undefined {
+  #mistakeInAnnouncement(
+    announcement: StoredAnnouncement | undefined,
+    subjects: readonly KubeObject[],
+  ): string | undefined {
     if (announcement === undefined) return 'without a condition that says so';
     const { minLeadMs, confirmMs } = retentionTimes;
-    // Events get lost when messages do, or with the process that has them in its memory, and conditions are stored late.
+    // Events get lost when messages do, or with the process that has them in its memory, and
+    // conditions are stored late.
     const isSure = announcement.at > this.#calmSince;
     const areClocksRight = this.#clockErrorMs === 0;
     const saidMs = this.#now - announcement.at;
-    if (saidMs < (isSure && areClocksRight ? minLeadMs : confirmMs)) return `said ${saidMs.toFixed(0)} ms before`;
+    if (saidMs < (isSure && areClocksRight ? minLeadMs : confirmMs))
+      return `said ${saidMs.toFixed(0)} ms before`;
     const promised = Date.parse(/\d{4}-\d\d-\d\dT[\d:.]+Z/.exec(announcement.message)?.[0] ?? '');
     const leastMs = areClocksRight ? confirmMs : -this.#clockErrorMs;
-    if (!(promised + leastMs <= this.#options.scheduler.now() + roundingMs)) return `which was to be later: ${announcement.message}`;
+    if (!(promised + leastMs <= this.#options.scheduler.now() + roundingMs))
+      return `which was to be later: ${announcement.message}`;
     const uids = subjects.map(({ metadata }) => metadata.uid);
-    return isSure && !this.#history.isTold(uids, announcement.message) ? 'without an Event that says so' : undefined;
+    return isSure && !this.#history.isTold(uids, announcement.message)
+      ? 'without an Event that says so'
+      : undefined;
   }
 }
 

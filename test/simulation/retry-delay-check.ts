@@ -13,10 +13,16 @@ export interface RetryDelayCheckOptions {
   readonly exists: (path: string) => boolean;
 }
 
-/** Maximum time to the next attempt after one failure: 5 ms, the answer's way, and what a controller asks before it writes. Several failures in a row wait longer, and are not made here. */
+/**
+ * Maximum time to the next attempt after one failure: 5 ms, the answer's way, and what a controller
+ * asks before it writes. Several failures in a row wait longer, and are not made here.
+ */
 const maxDelayMs = 100;
 
-/** A write that has failed once, after others that have not, is tried again soon: what was long ago counts no more. */
+/**
+ * A write that has failed once, after others that have not, is tried again soon: what was long ago
+ * counts no more.
+ */
 export class RetryDelayCheck implements TrafficListener {
   readonly #options: RetryDelayCheckOptions;
   /** By process and object: when it was last asked or told anything. */
@@ -38,7 +44,12 @@ export class RetryDelayCheck implements TrafficListener {
     scheduler.after(maxDelayMs, () => {
       const repeated = (this.#sentAt.get(keyOf(request)) ?? 0) > at;
       if (repeated || !leads(request.actor) || !exists(request.path)) return;
-      findings.report(new Violation('a failure after a success is retried soon', `${request.method} ${request.path} by ${request.actor}`));
+      findings.report(
+        new Violation(
+          'a failure after a success is retried soon',
+          `${request.method} ${request.path} by ${request.actor}`,
+        ),
+      );
     });
   }
 }

@@ -8,7 +8,9 @@ const promptMs = 3_000;
 
 /** What has to be said of templates and quotas. */
 export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
-  const templates = cluster.templates.filter(({ metadata, status }) => status?.observedGeneration !== metadata.generation);
+  const templates = cluster.templates.filter(
+    ({ metadata, status }) => status?.observedGeneration !== metadata.generation,
+  );
   const { owners } = quotaRules(cluster.quotas);
   const orphans = cluster.pods.filter((pod) => cluster.sandboxOf(ownerOf(pod) ?? '') === undefined);
   // A pod counts until it is gone, also where its sandbox is gone already.
@@ -17,7 +19,9 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
     ...orphans.map(({ metadata }) => metadata.annotations?.[ownerAnnotation] ?? ''),
   ];
   const quotas = cluster.quotas.flatMap(({ metadata, spec, status }): readonly Duty[] => {
-    const isFor = (owner: string) => spec.scope === 'Namespace' || (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
+    const isFor = (owner: string) =>
+      spec.scope === 'Namespace' ||
+      (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
     const active = holders.filter(isFor).length;
     const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active} active`;
     const says = status?.observedGeneration === metadata.generation && status.active === active;

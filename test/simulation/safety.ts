@@ -1,7 +1,11 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
-import { conversations, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type LaterMessage,
+} from '../../src/resources/conversation.ts';
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';
 import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
@@ -30,11 +34,17 @@ export interface SafetyOptions {
   readonly keys: SandboxKeys;
   /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
-  /** So old a run may be without the operator's knowing of it: a call to the agent and the deletion, as long as they may take. */
+  /**
+   * So old a run may be without the operator's knowing of it: a call to the agent and the deletion,
+   * as long as they may take.
+   */
   readonly unknownMs: number;
   /** Of the template; absent: no run is stopped because nothing is heard of it. */
   readonly stuckAfterMs?: number | undefined;
-  /** Whether no wall clock was ever wrong: by clocks that are hours apart, a run seems to have lasted between two losses. */
+  /**
+   * Whether no wall clock was ever wrong: by clocks that are hours apart, a run seems to have
+   * lasted between two losses.
+   */
   readonly clocksAreRight: () => boolean;
 }
 
@@ -46,7 +56,10 @@ interface PodHistory {
 /** Garbage collection has so long for a pod that has no owner any more. */
 const orphanMs = 5_000;
 
-/** Promises that hold at every moment, whatever goes wrong. Looks at every write and at every agent after every step. */
+/**
+ * Promises that hold at every moment, whatever goes wrong. Looks at every write and at every agent
+ * after every step.
+ */
 export class Safety {
   readonly #options: SafetyOptions;
   readonly #pods = new Map<string, PodHistory>();
@@ -54,7 +67,10 @@ export class Safety {
   /** The sandbox that has heard a first message, by the uid of the conversation. */
   readonly #heard = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
-  /** Of every sandbox there ever was: its agent may hear something while it goes, when another conversation of that id is there. */
+  /**
+   * Of every sandbox there ever was: its agent may hear something while it goes, when another
+   * conversation of that id is there.
+   */
   readonly #owners = new Map<string, Sandbox['metadata']['ownerReferences']>();
   /** What has been sent, by its text: each text is sent once. */
   readonly #sent = new Map<string, { readonly uid: string; readonly number: number }>();
@@ -81,7 +97,10 @@ export class Safety {
     for (const process of this.#options.node.running) {
       const other = busy.get(process.volume.claimUid);
       if (other !== undefined)
-        throw new Violation('one agent per volume', `${other.id} and ${process.id} are on ${process.volume.claimUid}`);
+        throw new Violation(
+          'one agent per volume',
+          `${other.id} and ${process.id} are on ${process.volume.claimUid}`,
+        );
       busy.set(process.volume.claimUid, process);
     }
   }
@@ -90,12 +109,19 @@ export class Safety {
   operatorRuns(conversation: StoredConversation): void {
     // A message that was told and not acted on is somebody's word, as one that was not told.
     const asked = this.#options.cluster.conversations.some(
-      ({ metadata, status }) => metadata.name === conversation.id && status?.messages?.runPending === true,
+      ({ metadata, status }) =>
+        metadata.name === conversation.id && status?.messages?.runPending === true,
     );
     if (conversation.cutByOwner && !asked)
-      this.#broken ??= new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued`);
+      this.#broken ??= new Violation(
+        'a pause by its owner stays',
+        `the run of ${conversation.id} was continued`,
+      );
     if (conversation.failure !== undefined)
-      this.#broken ??= new Violation('what has failed by itself is left alone', `the run of ${conversation.id} was continued`);
+      this.#broken ??= new Violation(
+        'what has failed by itself is left alone',
+        `the run of ${conversation.id} was continued`,
+      );
     if (!conversation.lost) return;
     conversation.lost = false;
     conversation.continuations++;
@@ -111,12 +137,16 @@ export class Safety {
   pausedLately(sandboxUid: string): boolean {
     const { cluster, scheduler } = this.#options;
     const resumedAt = this.#resumedAt.get(sandboxUid) ?? Number.NEGATIVE_INFINITY;
-    return cluster.sandboxOf(sandboxUid)?.spec.replicas === 0 || scheduler.monotonic() - resumedAt < latelyMs;
+    return (
+      cluster.sandboxOf(sandboxUid)?.spec.replicas === 0 ||
+      scheduler.monotonic() - resumedAt < latelyMs
+    );
   }
 
   #look(change: Change): void {
     if (change.plural === leases.plural)
-      this.#holder = change.type === 'DELETED' ? undefined : (change.object as Lease).spec?.holderIdentity;
+      this.#holder =
+        change.type === 'DELETED' ? undefined : (change.object as Lease).spec?.holderIdentity;
     else this.#leader(change);
     this.#nothingSecret(change);
     if (change.plural === conversations.plural) {
@@ -124,7 +154,8 @@ export class Safety {
       this.#messages(change.object as Conversation);
       this.#stalls(change.object as Conversation, change.before as Conversation | undefined);
     }
-    if (change.plural === sandboxes.plural) this.#sandbox(change, change.object as Sandbox, change.before as Sandbox | undefined);
+    if (change.plural === sandboxes.plural)
+      this.#sandbox(change, change.object as Sandbox, change.before as Sandbox | undefined);
     if (change.plural === pods.plural) this.#pod(change, change.object, change.before);
   }
 
@@ -137,52 +168,88 @@ export class Safety {
   }
 
   #starts({ metadata, spec, status }: Conversation, before: Conversation | undefined): void {
-    const old = before?.metadata.uid === metadata.uid ? (before.status?.start?.transitions ?? []) : [];
+    const old =
+      before?.metadata.uid === metadata.uid ? (before.status?.start?.transitions ?? []) : [];
     const now = status?.start?.transitions ?? [];
     const words = now.map((transition) => transition.status);
     const story = `${metadata.name}: ${old.map((transition) => transition.status).join(' ')} -> ${words.join(' ')}`;
     if (old.some((transition, index) => JSON.stringify(transition) !== JSON.stringify(now[index])))
       throw new Violation('starts only go on', story);
     const ranks = words.map((word) => startStatuses.indexOf(word));
-    if (ranks.some((rank, index) => index > 0 && rank <= (ranks[index - 1] ?? -1))) throw new Violation('no start goes backwards', story);
-    if (words.slice(0, -1).some((word) => word === 'READY' || word === 'ERROR')) throw new Violation('READY and ERROR are final', story);
-    if (status?.start !== undefined && status.start.status !== words.at(-1)) throw new Violation('starts only go on', story);
-    if (old.length > 0 && status?.start === undefined) throw new Violation('starts only go on', story);
-    if (status?.start?.status === 'ERROR' && !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== ''))
+    if (ranks.some((rank, index) => index > 0 && rank <= (ranks[index - 1] ?? -1)))
+      throw new Violation('no start goes backwards', story);
+    if (words.slice(0, -1).some((word) => word === 'READY' || word === 'ERROR'))
+      throw new Violation('READY and ERROR are final', story);
+    if (status?.start !== undefined && status.start.status !== words.at(-1))
+      throw new Violation('starts only go on', story);
+    if (old.length > 0 && status?.start === undefined)
+      throw new Violation('starts only go on', story);
+    if (
+      status?.start?.status === 'ERROR' &&
+      !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== '')
+    )
       throw new Violation('ERROR has a reason', story);
     const owners = this.#owners.get(status?.sandboxUID ?? '');
-    if (status?.sandboxUID !== undefined && spec.sandboxName === undefined && owners?.some(({ uid }) => uid === metadata.uid) !== true)
-      throw new Violation('a start has a sandbox of its own', `${metadata.name} has taken that of an earlier conversation of its name`);
+    if (
+      status?.sandboxUID !== undefined &&
+      spec.sandboxName === undefined &&
+      owners?.some(({ uid }) => uid === metadata.uid) !== true
+    )
+      throw new Violation(
+        'a start has a sandbox of its own',
+        `${metadata.name} has taken that of an earlier conversation of its name`,
+      );
     // The template is there all the time.
-    if (status?.start?.errorCode === SandboxFailure.templateNotFound) throw new Violation('ERROR tells the truth', story);
+    if (status?.start?.errorCode === SandboxFailure.templateNotFound)
+      throw new Violation('ERROR tells the truth', story);
   }
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
     const { name, uid } = sandbox.metadata;
     this.#owners.set(uid, sandbox.metadata.ownerReferences);
     const same = before?.metadata.uid === uid;
-    if (same && type !== 'DELETED' && this.#options.isOperator(actor) && JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec))
-      throw new Violation('the system leaves the spec alone', `${actor} changed the spec of ${name}`);
-    if (same && before.spec.replicas === 0 && sandbox.spec.replicas === 1) this.#resumedAt.set(uid, this.#options.scheduler.monotonic());
+    if (
+      same &&
+      type !== 'DELETED' &&
+      this.#options.isOperator(actor) &&
+      JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec)
+    )
+      throw new Violation(
+        'the system leaves the spec alone',
+        `${actor} changed the spec of ${name}`,
+      );
+    if (same && before.spec.replicas === 0 && sandbox.spec.replicas === 1)
+      this.#resumedAt.set(uid, this.#options.scheduler.monotonic());
     const { phase, containerID } = sandbox.status ?? {};
     const running =
       type !== 'DELETED' &&
       phase === 'RUNNING' &&
       (!same || before.status?.phase !== 'RUNNING' || before.status.containerID !== containerID);
     if (running) {
-      // The container may have been started again since it was looked at; what counts is that the pod's agent has answered.
+      // The container may have been started again since it was looked at; what counts is that the
+      // pod's agent has answered.
       const { processes } = this.#options.node;
       const podUid = processes.get(containerID ?? '')?.podUid;
-      if (![...processes.values()].some((process) => process.podUid === podUid && process.hasAnswered)) {
-        throw new Violation('RUNNING only after the agent has answered', `${name} by ${containerID ?? 'no container'}`);
+      if (
+        ![...processes.values()].some((process) => process.podUid === podUid && process.hasAnswered)
+      ) {
+        throw new Violation(
+          'RUNNING only after the agent has answered',
+          `${name} by ${containerID ?? 'no container'}`,
+        );
       }
     }
-    if (same && before.status?.masterKeyId !== undefined && sandbox.status?.masterKeyId !== before.status.masterKeyId)
+    if (
+      same &&
+      before.status?.masterKeyId !== undefined &&
+      sandbox.status?.masterKeyId !== before.status.masterKeyId
+    )
       throw new Violation('keys stay', `the master key of ${name} has changed`);
     if (type === 'DELETED') {
       this.#expectOrphansToGo(uid);
       for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
-    } else if (!shouldRun(sandbox)) for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
+    } else if (!shouldRun(sandbox))
+      for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
   }
 
   #pod(change: Change, pod: Pod, before: Pod | undefined): void {
@@ -190,7 +257,13 @@ export class Safety {
     const { metadata, status } = pod;
     const history = this.#historyOf(pod);
     const owner = this.#options.cluster.sandboxOf(ownerOf(pod) ?? '');
-    if (owner === undefined || !shouldRun(owner) || status?.phase === 'Failed' || status?.phase === 'Succeeded') history.mayGo = true;
+    if (
+      owner === undefined ||
+      !shouldRun(owner) ||
+      status?.phase === 'Failed' ||
+      status?.phase === 'Succeeded'
+    )
+      history.mayGo = true;
     if (type === 'ADDED') {
       if (owner === undefined) this.#expectOrphansToGo(ownerOf(pod) ?? '');
       this.#onePod(pod);
@@ -198,9 +271,14 @@ export class Safety {
     const ends =
       type === 'DELETED'
         ? before?.metadata.deletionTimestamp === undefined
-        : metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined;
+        : metadata.deletionTimestamp !== undefined &&
+          before?.metadata.deletionTimestamp === undefined;
     if (!ends || !this.#options.isOperator(actor)) return;
-    if (!history.mayGo) throw new Violation('no wanted pod is deleted', `${actor} deleted ${metadata.name} (${metadata.uid})`);
+    if (!history.mayGo)
+      throw new Violation(
+        'no wanted pod is deleted',
+        `${actor} deleted ${metadata.name} (${metadata.uid})`,
+      );
     this.#agentWasTold(metadata.uid);
   }
 
@@ -213,33 +291,50 @@ export class Safety {
         status?.phase !== 'Failed' &&
         status?.phase !== 'Succeeded',
     );
-    if (others.length > 0) throw new Violation('one pod per sandbox', `${sandbox ?? ''} has ${others.length + 1} pods`);
+    if (others.length > 0)
+      throw new Violation('one pod per sandbox', `${sandbox ?? ''} has ${others.length + 1} pods`);
   }
 
-  /** Who deletes a pod has interrupted its agent's runs before, unless the agent can't be talked to. */
+  /**
+   * Who deletes a pod has interrupted its agent's runs before, unless the agent can't be talked to.
+   */
   #agentWasTold(podUid: string): void {
     const { node, scheduler, unknownMs } = this.#options;
     const now = scheduler.monotonic();
     for (const process of node.running) {
-      if (process.podUid !== podUid || process.state !== 'ready' || process.silentSince !== undefined || now < process.troubledUntil)
+      if (
+        process.podUid !== podUid ||
+        process.state !== 'ready' ||
+        process.silentSince !== undefined ||
+        now < process.troubledUntil
+      )
         continue;
       if (process.isDeaf) continue;
       // A run that began while the deletion was under way could not be known.
       const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
       const asking = [...process.volume.conversations.values()].filter(
-        ({ status, before }) => status === 'waiting_for_confirmation' && now - before.until > unknownMs,
+        ({ status, before }) =>
+          status === 'waiting_for_confirmation' && now - before.until > unknownMs,
       );
       if (asking.length > 0)
-        throw new Violation('no action waits in a pod that goes', `${asking.map(({ id }) => id).join(' ')} in ${process.id}`);
+        throw new Violation(
+          'no action waits in a pod that goes',
+          `${asking.map(({ id }) => id).join(' ')} in ${process.id}`,
+        );
       if (untold.length > 0)
-        throw new Violation('runs are interrupted before their pod goes', `${untold.map(({ id }) => id).join(' ')} in ${process.id}`);
+        throw new Violation(
+          'runs are interrupted before their pod goes',
+          `${untold.map(({ id }) => id).join(' ')} in ${process.id}`,
+        );
     }
   }
 
   #expectOrphansToGo(ownerUid: string): void {
     const { cluster, scheduler } = this.#options;
     scheduler.after(orphanMs, () => {
-      const left = this.#podsOf(ownerUid).find(({ metadata }) => metadata.deletionTimestamp === undefined);
+      const left = this.#podsOf(ownerUid).find(
+        ({ metadata }) => metadata.deletionTimestamp === undefined,
+      );
       if (left !== undefined && cluster.sandboxOf(ownerUid) === undefined)
         throw new Violation('no pod of a deleted sandbox', left.metadata.name);
     });
@@ -250,22 +345,30 @@ export class Safety {
     const { keys } = this.#options;
     if (plural === sandboxes.plural) {
       const { uid } = object.metadata;
-      if (!this.#secrets.has(uid)) this.#secrets.set(uid, [keys.sessionKey(uid), keys.secretKey(uid), keys.bootstrapKey(uid)]);
+      if (!this.#secrets.has(uid))
+        this.#secrets.set(uid, [keys.sessionKey(uid), keys.secretKey(uid), keys.bootstrapKey(uid)]);
     }
     for (const [uid, [session = '', secret = '', bootstrap = '']] of this.#secrets) {
       const known = plural === pods.plural ? [session, secret] : [session, secret, bootstrap];
       if (known.some((key) => text.includes(key)))
-        throw new Violation('nothing secret is stored', `a key of sandbox ${uid} stands in ${plural}/${object.metadata.name}`);
+        throw new Violation(
+          'nothing secret is stored',
+          `a key of sandbox ${uid} stands in ${plural}/${object.metadata.name}`,
+        );
     }
   }
 
   /** An agent has stored a conversation with its first message. */
   heard(process: AgentProcess, conversationId: string): void {
-    // The conversation that the sandbox was made for; of a sandbox that is shared, the present one of that id.
-    const owner = this.#owners.get(process.sandboxUid)?.find(({ name }) => name === conversationId)?.uid;
+    // The conversation that the sandbox was made for; of a sandbox that is shared, the present one
+    // of that id.
+    const owner = this.#owners
+      .get(process.sandboxUid)
+      ?.find(({ name }) => name === conversationId)?.uid;
     const uid =
       owner ??
-      this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)?.metadata.uid ??
+      this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)
+        ?.metadata.uid ??
       `${conversationId} in ${process.sandboxUid}`;
     const count = (this.#heard.get(uid) ?? 0) + 1;
     this.#heard.set(uid, count);
@@ -283,18 +386,28 @@ export class Safety {
   /** What is stopped because nothing was heard of it has been silent for so long. */
   #stalls({ metadata: { name }, status }: Conversation, before: Conversation | undefined): void {
     const { node, scheduler, stuckAfterMs = Infinity } = this.#options;
-    const stopped = status?.interruption?.abandonedReason === 'Stalled' && before?.status?.interruption?.abandonedReason !== 'Stalled';
+    const stopped =
+      status?.interruption?.abandonedReason === 'Stalled' &&
+      before?.status?.interruption?.abandonedReason !== 'Stalled';
     if (!stopped) return;
     const stored = node.conversationsOf(status.sandboxUID ?? '').get(name);
     const silentMs = scheduler.monotonic() - (stored?.stalledAt ?? Infinity);
     if (stored !== undefined && silentMs < stuckAfterMs)
-      throw new Violation('only a run of which nothing is heard is stopped', `${name}, silent for ${silentMs} ms`);
+      throw new Violation(
+        'only a run of which nothing is heard is stopped',
+        `${name}, silent for ${silentMs} ms`,
+      );
   }
 
   #messages({ metadata: { uid, name }, spec, status }: Conversation): void {
-    for (const { number, content } of spec.messages ?? []) this.#sent.set(textOf(content), { uid, number });
+    for (const { number, content } of spec.messages ?? [])
+      this.#sent.set(textOf(content), { uid, number });
     const { lastDelivered: told = 0 } = status?.messages ?? {};
-    if (told > this.toldTo(uid)) throw new Violation(toldOnce, `${name} counts ${told} messages as told, of ${this.toldTo(uid)}`);
+    if (told > this.toldTo(uid))
+      throw new Violation(
+        toldOnce,
+        `${name} counts ${told} messages as told, of ${this.toldTo(uid)}`,
+      );
   }
 
   /** An agent has stored a message. */
@@ -303,7 +416,11 @@ export class Safety {
     if (sent === undefined) return;
     const before = this.toldTo(sent.uid);
     if (sent.number === before + 1) this.#told.set(sent.uid, sent.number);
-    else this.#broken ??= new Violation(toldOnce, `message ${sent.number} was told after message ${before}: ${text}`);
+    else
+      this.#broken ??= new Violation(
+        toldOnce,
+        `message ${sent.number} was told after message ${before}: ${text}`,
+      );
   }
 
   toldTo(conversationUid: string): number {
@@ -322,9 +439,13 @@ export class Safety {
 }
 
 const toldOnce = 'each message is told once and in order';
-const textOf = (content: LaterMessage['content']): string => content.map(({ text }) => text ?? '').join('\n');
+const textOf = (content: LaterMessage['content']): string =>
+  content.map(({ text }) => text ?? '').join('\n');
 
-/** So long a pause may still be on its way to those who carry it out: as long as a silent watch stays unnoticed. */
+/**
+ * So long a pause may still be on its way to those who carry it out: as long as a silent watch
+ * stays unnoticed.
+ */
 const latelyMs = 180_000;
 export const ownerOf = ({ metadata }: KubeObject): string | undefined =>
   metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid;

@@ -17,7 +17,10 @@ export interface SandboxDutiesOptions {
   /** Whether there is room for a newcomer of this owner under every limit. */
   readonly hasRoom: (owner: string) => boolean;
   readonly isNewcomer: (sandbox: Sandbox) => boolean;
-  /** Whether the wall clocks of all operators are right: idle and active times are differences of one clock's time and another's. */
+  /**
+   * Whether the wall clocks of all operators are right: idle and active times are differences of
+   * one clock's time and another's.
+   */
   readonly clocksAreRight: () => boolean;
 }
 
@@ -27,24 +30,34 @@ const promptMs = 3_000;
 const pauseBoundMs = 15_000;
 /** Three calls to an agent that does not answer. */
 const silentCallsMs = 30_000;
-/** Maximum time until an agent that answers again is asked: one probe that gets no answer, and the delay before the next. */
+/**
+ * Maximum time until an agent that answers again is asked: one probe that gets no answer, and the
+ * delay before the next.
+ */
 const probedMs = 6_000;
-/** An operator that does not know what became of a pod's creation waits for as long as that may be executed. */
+/**
+ * An operator that does not know what became of a pod's creation waits for as long as that may be
+ * executed.
+ */
 const unsettledMs = 10_000;
 
 /** What has to happen to sandboxes, by their spec, their admission, and the node's own record. */
 export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[] {
   const { cluster, scheduler, history, hasRoom, isNewcomer } = options;
   const now = scheduler.monotonic();
-  return cluster.sandboxes.filter(({ metadata }) => metadata.deletionTimestamp === undefined).flatMap(ofSandbox);
+  return cluster.sandboxes
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .flatMap(ofSandbox);
 
   function ofSandbox(sandbox: Sandbox): readonly Duty[] {
     const { name, uid, generation } = sandbox.metadata;
     const agent = history.agentOf(uid);
     const pod = cluster.pods.find(({ metadata }) => metadata.name === name);
-    const due = (rule: string, boundMs: number, occasion: number | string | undefined = ''): readonly Duty[] => [
-      { rule, subject: `sandbox ${name} ${occasion}`, boundMs },
-    ];
+    const due = (
+      rule: string,
+      boundMs: number,
+      occasion: number | string | undefined = '',
+    ): readonly Duty[] => [{ rule, subject: `sandbox ${name} ${occasion}`, boundMs }];
     if (!shouldRun(sandbox)) {
       if (pod === undefined)
         return slotTaken(sandbox)
@@ -56,14 +69,28 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
       return due('a pause ends in time', pauseMs(agent), history.of(uid)?.unwantedSince);
     }
     const template = templateOf(sandbox);
-    if (pod === undefined) return mayHavePod(sandbox, template) ? due('a pod is made in time', promptMs, history.of(uid)?.wantedSince) : [];
-    if (agent?.podUid !== pod.metadata.uid || pod.metadata.deletionTimestamp !== undefined || !isAnswering(agent, now)) return [];
+    if (pod === undefined)
+      return mayHavePod(sandbox, template)
+        ? due('a pod is made in time', promptMs, history.of(uid)?.wantedSince)
+        : [];
+    if (
+      agent?.podUid !== pod.metadata.uid ||
+      pod.metadata.deletionTimestamp !== undefined ||
+      !isAnswering(agent, now)
+    )
+      return [];
     if (viewOfSandbox(sandbox).phase !== 'RUNNING') {
       // Resumed before its container ended: what the pause was to interrupt is interrupted first.
       const stopping = (history.of(uid)?.unwantedSince ?? 0) > (agent.initialisedAt ?? Infinity);
-      return due('who answers is RUNNING in time', probedMs + (stopping ? pauseBoundMs : 0), `${agent.id} ${generation}`);
+      return due(
+        'who answers is RUNNING in time',
+        probedMs + (stopping ? pauseBoundMs : 0),
+        `${agent.id} ${generation}`,
+      );
     }
-    return template === undefined || !options.clocksAreRight() ? [] : [...idle(sandbox, template, agent), ...aged(sandbox, template)];
+    return template === undefined || !options.clocksAreRight()
+      ? []
+      : [...idle(sandbox, template, agent), ...aged(sandbox, template)];
   }
 
   function templateOf({ spec }: Sandbox): SandboxTemplate | undefined {
@@ -76,7 +103,9 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
 
   function mayHavePod(sandbox: Sandbox, template: SandboxTemplate | undefined): boolean {
     const claim = cluster.claims.find(({ metadata }) => metadata.name === sandbox.metadata.name);
-    const isFree = claim === undefined || (isOwnedBy(claim, sandbox) && claim.metadata.deletionTimestamp === undefined);
+    const isFree =
+      claim === undefined ||
+      (isOwnedBy(claim, sandbox) && claim.metadata.deletionTimestamp === undefined);
     return template !== undefined && isFree;
   }
 
@@ -84,7 +113,8 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
   function pauseMs(agent: AgentProcess | undefined): number {
     if (agent === undefined) return promptMs;
     const troubled = agent.silentSince !== undefined || now < agent.troubledUntil + silentCallsMs;
-    const busy = agent.running.length > 0 || [...agent.volume.conversations.values()].some(isAsking);
+    const busy =
+      agent.running.length > 0 || [...agent.volume.conversations.values()].some(isAsking);
     return promptMs + (troubled ? pauseBoundMs + silentCallsMs : busy ? pauseBoundMs : 0);
   }
 
@@ -98,32 +128,54 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
       stored.some((one) => isAsking(one) || (one.wanted && !one.mayStand)) ||
       users.some(
         (user) =>
-          !isStartOver(startStatusOf(user)) || (user.spec.messages?.at(-1)?.number ?? 0) > (user.status?.messages?.lastDelivered ?? 0),
+          !isStartOver(startStatusOf(user)) ||
+          (user.spec.messages?.at(-1)?.number ?? 0) > (user.status?.messages?.lastDelivered ?? 0),
       );
     if (works) return [];
-    const starts = users.map(({ status }) => Date.parse(status?.start?.transitions.at(-1)?.time ?? ''));
+    const starts = users.map(({ status }) =>
+      Date.parse(status?.start?.transitions.at(-1)?.time ?? ''),
+    );
     const sinceMs =
-      Math.max(...[...starts, ...stored.map(({ updatedAt }) => updatedAt)].filter(Number.isFinite), 0) - scheduler.now() + now;
+      Math.max(
+        ...[...starts, ...stored.map(({ updatedAt }) => updatedAt)].filter(Number.isFinite),
+        0,
+      ) -
+      scheduler.now() +
+      now;
     const since = Math.max(history.of(sandbox.metadata.uid)?.runningSince ?? now, sinceMs);
     if (now - since < timeoutMs) return [];
     // Asked for what it does at least four times within its timeout.
     const boundMs = timeoutMs / 4 + promptMs + probedMs;
     return [
-      { rule: 'an idle sandbox is paused in time', subject: `sandbox ${sandbox.metadata.name}, idle since ${since.toFixed(0)}`, boundMs },
+      {
+        rule: 'an idle sandbox is paused in time',
+        subject: `sandbox ${sandbox.metadata.name}, idle since ${since.toFixed(0)}`,
+        boundMs,
+      },
     ];
   }
 
   function aged({ metadata }: Sandbox, { spec }: SandboxTemplate): readonly Duty[] {
     const since = history.of(metadata.uid)?.runningSince;
-    if (spec.maxActiveTime === undefined || since === undefined || now - since < durationMs(spec.maxActiveTime)) return [];
+    if (
+      spec.maxActiveTime === undefined ||
+      since === undefined ||
+      now - since < durationMs(spec.maxActiveTime)
+    )
+      return [];
     if (!usersOf(metadata.uid).every((user) => isStartOver(startStatusOf(user)))) return [];
     return [
-      { rule: 'a sandbox is paused for its age in time', subject: `sandbox ${metadata.name} since ${since.toFixed(0)}`, boundMs: promptMs },
+      {
+        rule: 'a sandbox is paused for its age in time',
+        subject: `sandbox ${metadata.name} since ${since.toFixed(0)}`,
+        boundMs: promptMs,
+      },
     ];
   }
 }
 
-const isAsking = ({ status }: { readonly status: string }): boolean => status === 'waiting_for_confirmation';
+const isAsking = ({ status }: { readonly status: string }): boolean =>
+  status === 'waiting_for_confirmation';
 
 /** The agent answers, and has not been out of reach a moment ago. */
 export const isAnswering = (agent: AgentProcess, now: number): boolean =>

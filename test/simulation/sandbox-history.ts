@@ -24,8 +24,9 @@ export interface SandboxRecord {
 }
 
 /**
- * What has become of every sandbox, by the writes as the API server took them and by the node's own record of agents. The checks
- * compare the product's own fields with this, so that a field which is wrong can't vouch for itself.
+ * What has become of every sandbox, by the writes as the API server took them and by the node's own
+ * record of agents. The checks compare the product's own fields with this, so that a field which is
+ * wrong can't vouch for itself.
  */
 export class SandboxHistory {
   readonly #options: SandboxHistoryOptions;
@@ -45,12 +46,20 @@ export class SandboxHistory {
     return this.#options.node.running.find((process) => process.sandboxUid === sandboxUid);
   }
 
-  /** When an agent of this sandbox first had its keys in the time for which it has been wanted without a break; Infinity: none has. */
+  /**
+   * When an agent of this sandbox first had its keys in the time for which it has been wanted
+   * without a break; Infinity: none has.
+   */
   workingSince(sandboxUid: string): number {
     const wantedSince = this.#records.get(sandboxUid)?.wantedSince ?? Infinity;
     let first = Infinity;
     for (const process of this.#options.node.processes.values()) {
-      if (process.sandboxUid !== sandboxUid || process.initialisedAt === undefined || (process.endedAt ?? Infinity) < wantedSince) continue;
+      if (
+        process.sandboxUid !== sandboxUid ||
+        process.initialisedAt === undefined ||
+        (process.endedAt ?? Infinity) < wantedSince
+      )
+        continue;
       first = Math.min(first, Math.max(wantedSince, process.initialisedAt));
     }
     return first;

@@ -5,7 +5,11 @@ import type { Scheduler } from './scheduler.ts';
 export interface SandboxStepsOptions {
   readonly scheduler: Scheduler;
   /** How a step goes, by its command. */
-  readonly outcomeOf: (command: string) => { readonly exitCode?: number; readonly stderr?: string; readonly tookMs: number };
+  readonly outcomeOf: (command: string) => {
+    readonly exitCode?: number;
+    readonly stderr?: string;
+    readonly tookMs: number;
+  };
 }
 
 /** One step of a start, as its sandbox's volume knows it. */
@@ -24,7 +28,10 @@ interface Command {
   readonly waitMs: number;
 }
 
-/** The clones and set-up scripts of sandboxes: they run apart from the calls that begin them, and end with their container. */
+/**
+ * The clones and set-up scripts of sandboxes: they run apart from the calls that begin them, and
+ * end with their container.
+ */
 export class SandboxSteps {
   readonly #options: SandboxStepsOptions;
   /** By the claim and the name of the step. */
@@ -62,9 +69,12 @@ export class SandboxSteps {
     const step = this.#steps.get(keyOf(agent, command));
     if (step === undefined) return 'step none 0 /workspace\n';
     const isLost = this.#isLost(agent, step);
-    if (!isLost && step.endsAt > this.#options.scheduler.monotonic()) return 'step running 0 /workspace\n';
+    if (!isLost && step.endsAt > this.#options.scheduler.monotonic())
+      return 'step running 0 /workspace\n';
     if (step.id !== command.id) return 'step none 0 /workspace\n';
-    return isLost ? 'step lost 0 /workspace\n' : `step done ${step.exitCode} /workspace\n${step.output}`;
+    return isLost
+      ? 'step lost 0 /workspace\n'
+      : `step done ${step.exitCode} /workspace\n${step.output}`;
   }
 
   /** Its container ended before the step did. */
@@ -79,7 +89,8 @@ const keyOf = ({ volume }: AgentProcess, { step }: Command): string => `${volume
 /** Undefined for a command that is no step. */
 function parsed(command: string): Command | undefined {
   // The arguments of step.sh; those from the fourth on begin the step.
-  const [, step, id, waitSeconds, more] = /^set -- '(\w+)' '([\w-]+)' '(\d+)'( ')?/.exec(command) ?? [];
+  const [, step, id, waitSeconds, more] =
+    /^set -- '(\w+)' '([\w-]+)' '(\d+)'( ')?/.exec(command) ?? [];
   if (step === undefined || id === undefined) return undefined;
   return { step, id, begins: more !== undefined, waitMs: Number(waitSeconds) * 1000 };
 }

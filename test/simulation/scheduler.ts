@@ -9,8 +9,9 @@ interface Task {
 const epoch = Date.UTC(2030, 0, 1);
 
 /**
- * Owns all asynchrony of a simulation. A step runs one task and then every promise that has become ready; nothing else ever
- * runs, so that the order of everything follows from the order of tasks: by their time, those of one time as they were set.
+ * Owns all asynchrony of a simulation. A step runs one task and then every promise that has become
+ * ready; nothing else ever runs, so that the order of everything follows from the order of tasks:
+ * by their time, those of one time as they were set.
  */
 export class Scheduler implements Clock {
   readonly #tasks = new DelayHeap<Task>();
@@ -37,13 +38,17 @@ export class Scheduler implements Clock {
 
   /** Resolves when no promise is left to be run. */
   settle(): Promise<void> {
-    // A turn of the event loop begins only then. The simulation has no input or output that it could bring.
+    // A turn of the event loop begins only then. The simulation has no input or output that it
+    // could bring.
     return new Promise((resolve) => {
       setImmediate(resolve);
     });
   }
 
-  /** Runs the next task that is due until `limit`; false when there is none, and then it is that time. */
+  /**
+   * Runs the next task that is due until `limit`; false when there is none, and then it is that
+   * time.
+   */
   async step(limit: number): Promise<boolean> {
     for (;;) {
       const at = this.#tasks.nextAt;

@@ -7,7 +7,9 @@ const batch = 50;
 const timeoutMs = 300_000;
 
 describe('the whole product under simulated faults', () => {
-  it.each(Array.from({ length: seeds / batch }, (_, index) => [index * batch + 1, (index + 1) * batch]))(
+  it.each(
+    Array.from({ length: seeds / batch }, (_, index) => [index * batch + 1, (index + 1) * batch]),
+  )(
     'keeps its promises with seeds %i to %i',
     async (first, last) => {
       for (let seed = first; seed <= last; seed++) await mustBeClean({ seed });
@@ -16,7 +18,8 @@ describe('the whole product under simulated faults', () => {
   );
 
   it.each([
-    534, 649, 737, 738, 792, 799, 822, 974, 1296, 1840, 1857, 2605, 2971, 3040, 5100, 6743, 7639, 10896, 10913, 13154, 14802, 15590, 16113,
+    534, 649, 737, 738, 792, 799, 822, 974, 1296, 1840, 1857, 2605, 2971, 3040, 5100, 6743, 7639,
+    10896, 10913, 13154, 14802, 15590, 16113,
   ])(
     'keeps them with seed %i, which found a mistake before agents told, hung or stalled',
     (seed) => mustBeClean({ seed, world: 'plain' }),
@@ -64,15 +67,24 @@ describe('the whole product while people send messages', () => {
   ])(
     'keeps its promises under faults: %s, with seeds %i to %i',
     async (faults, first, last) => {
-      for (let seed = first; seed <= last; seed++) await mustBeClean({ seed, faults, letters: true });
+      for (let seed = first; seed <= last; seed++)
+        await mustBeClean({ seed, faults, letters: true });
     },
     timeoutMs,
   );
 
   it.each<[string, number, NonNullable<SimulationOptions['faults']>]>([
     ['hears it of the right conversation when one of the same id was deleted', 62, 'of leaders'],
-    ['sends nothing again that may wait in the container after the one it was sent to', 4668, 'all'],
-  ])('%s (seed %i)', (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, world: 'plain' }), timeoutMs);
+    [
+      'sends nothing again that may wait in the container after the one it was sent to',
+      4668,
+      'all',
+    ],
+  ])(
+    '%s (seed %i)',
+    (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, world: 'plain' }),
+    timeoutMs,
+  );
 
   it(
     'takes no lost container for a stop from before the sandbox had run (seed 5000083)',

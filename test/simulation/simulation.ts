@@ -15,8 +15,9 @@ export interface Outcome {
 }
 
 /**
- * After the last fault everything has come to rest within so long: the watchdog of a watch, a start's deadline (11 min in an agent that
- * hangs) and then one after the other what waits for its slot, back-offs, the delays of what comes back by itself.
+ * After the last fault everything has come to rest within so long: the watchdog of a watch, a
+ * start's deadline (11 min in an agent that hangs) and then one after the other what waits for its
+ * slot, back-offs, the delays of what comes back by itself.
  */
 const settleMs = 20 * 60_000;
 const quietMs = 60_000;
@@ -28,7 +29,10 @@ const maxSteps = 400_000;
 /** Time between two looks at what is pending. */
 const lookMs = 1_000;
 
-/** One run, made of nothing but its seed. With a breakage that patches a class, no other may run at the same time. */
+/**
+ * One run, made of nothing but its seed. With a breakage that patches a class, no other may run at
+ * the same time.
+ */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const restores = (options.breakage?.patches ?? []).map((patch) => patch());
   try {
@@ -38,7 +42,10 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   }
 }
 
-/** The acts of a run, one after the other: trouble, rest, and in a shared world ordinary use while nothing goes wrong, and rest again. */
+/**
+ * The acts of a run, one after the other: trouble, rest, and in a shared world ordinary use while
+ * nothing goes wrong, and rest again.
+ */
 class Play {
   readonly #stage: Stage;
   #steps = 0;
@@ -61,7 +68,14 @@ class Play {
           : { rule: 'no error', message: String(error instanceof Error ? error.stack : error) };
     }
     for (const operator of operators) operator.machine?.crash();
-    return { seed, failure, hash: trace.digest(), steps: this.#steps, durationMs: scheduler.monotonic(), lines: trace.lines };
+    return {
+      seed,
+      failure,
+      hash: trace.digest(),
+      steps: this.#steps,
+      durationMs: scheduler.monotonic(),
+      lines: trace.lines,
+    };
   }
 
   async #acts(): Promise<void> {
@@ -79,8 +93,21 @@ class Play {
   }
 
   async #begin(): Promise<void> {
-    const { cluster, scheduler, limits, traits, quotas, operators, shape, people, letters, withLetters, notifications, hangs, retention } =
-      this.#stage;
+    const {
+      cluster,
+      scheduler,
+      limits,
+      traits,
+      quotas,
+      operators,
+      shape,
+      people,
+      letters,
+      withLetters,
+      notifications,
+      hangs,
+      retention,
+    } = this.#stage;
     await cluster.start();
     await scheduler.settle();
     cluster.tell();
@@ -91,7 +118,8 @@ class Play {
       template(limits, traits, retention.settings),
     );
     await quotas.start();
-    for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
+    for (const operator of operators)
+      scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     if (withLetters) letters.start();
     retention.start();
@@ -101,16 +129,29 @@ class Play {
 
   /** Until everything is mended, and the operators have had the time to learn what became of it. */
   async #beTroubled(): Promise<void> {
-    const { faults, retention, verdicts, agentWatch, blows, knowledge, weather, trouble, busyMs, scheduler, operators, hangs } =
-      this.#stage;
+    const {
+      faults,
+      retention,
+      verdicts,
+      agentWatch,
+      blows,
+      knowledge,
+      weather,
+      trouble,
+      busyMs,
+      scheduler,
+      operators,
+      hangs,
+    } = this.#stage;
     if (faults === 'none') {
       verdicts.expectCalm();
       retention.expectCalm();
       agentWatch.begin();
     } else {
       blows.start();
-      // A watch that has fallen silent is only found out when the watchdog has lost its patience; one that was cut comes back
-      // after a pause, and another one where it has to begin with a list.
+      // A watch that has fallen silent is only found out when the watchdog has lost its patience;
+      // one that was cut comes back after a pause, and another one where it has to begin with a
+      // list.
       knowledge.unknownMs = weather.chances.watchSilent > 0 ? 200_000 : 130_000;
     }
     await this.#run(busyMs);
@@ -159,7 +200,8 @@ class Play {
     const { scheduler, duties, runWatch, agentWatch } = this.#stage;
     const began = scheduler.monotonic();
     while (left().length > 0) {
-      if (scheduler.monotonic() - began > settleMs) throw new Violation('everything settles', left().join('; '));
+      if (scheduler.monotonic() - began > settleMs)
+        throw new Violation('everything settles', left().join('; '));
       for (let looks = 0; looks < 2; looks++) {
         await this.#run(scheduler.monotonic() + lookMs);
         duties.look();
@@ -183,20 +225,32 @@ class Play {
     await this.#run(scheduler.monotonic() + forMs);
     stop();
     const left = unsettled(this.#stage);
-    // By a clock that is hours behind, what is idle or old is paused at any time, and others take its room.
+    // By a clock that is hours behind, what is idle or old is paused at any time, and others take
+    // its room.
     const { clocksAreRight, limits, retention } = this.#stage;
-    const mayExpire = !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined);
+    const mayExpire =
+      !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined);
     if (mayExpire) await this.#settle();
     else if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
     if (writes.length > 0 && !mayExpire)
-      throw new Violation('no hot loop', `${writes.length} writes in a quiet minute: ${writes.slice(0, 5).join('; ')}`);
+      throw new Violation(
+        'no hot loop',
+        `${writes.length} writes in a quiet minute: ${writes.slice(0, 5).join('; ')}`,
+      );
     const reads = cluster.reads - before;
-    if (reads > quietReads && !mayExpire) throw new Violation('no hot loop', `${reads} reads in a quiet minute`);
+    if (reads > quietReads && !mayExpire)
+      throw new Violation('no hot loop', `${reads} reads in a quiet minute`);
   }
 }
 
 /** The command that runs a seed again and shows what happens in it. */
-export const replayCommand = ({ seed, faults = 'all', letters = false, world = 'shared', retention = false }: SimulationOptions): string =>
+export const replayCommand = ({
+  seed,
+  faults = 'all',
+  letters = false,
+  world = 'shared',
+  retention = false,
+}: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
     ...(faults === 'all' ? [] : [`--faults '${faults}'`]),

@@ -53,7 +53,10 @@ export interface SimulationOptions {
   readonly faults?: FaultKind;
   /** Whether people send messages to conversations that are there; false by default. */
   readonly letters?: boolean;
-  /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
+  /**
+   * Whether runs may end in something else than success: a failure, a question, or with their
+   * container; true by default.
+   */
   readonly ends?: boolean;
   /** Whether the template lets go what nobody uses, after seconds; false by default. */
   readonly retention?: boolean;
@@ -87,7 +90,12 @@ export function stage({
   const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
   const traits = traitsOf(world, random);
   const { owners } = traits;
-  const cluster = new Cluster({ scheduler, random: random.fork('plane'), trace, ownLeases: world === 'shared' });
+  const cluster = new Cluster({
+    scheduler,
+    random: random.fork('plane'),
+    trace,
+    ownLeases: world === 'shared',
+  });
   const weather = new Weather(random.fork('network'));
   const shape = random.fork('shape');
   const shortMs = shape.between(20_000, 90_000);
@@ -95,8 +103,18 @@ export function stage({
   const busyMs = traits.outages && faults === 'all' ? 3 * shortMs + 60_000 : shortMs;
   const trouble = { now: shape.chance(0.5) ? someTrouble : noTrouble };
   if (faults === 'none') trouble.now = calmTrouble;
-  const conditions = new NodeConditions({ scheduler, random: random.fork('conditions'), detachesLate: traits.detachesLate });
-  const outages = new Outages({ conditions, scheduler, trace, random: random.fork('outages'), untilMs: busyMs });
+  const conditions = new NodeConditions({
+    scheduler,
+    random: random.fork('conditions'),
+    detachesLate: traits.detachesLate,
+  });
+  const outages = new Outages({
+    conditions,
+    scheduler,
+    trace,
+    random: random.fork('outages'),
+    untilMs: busyMs,
+  });
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
@@ -108,11 +126,20 @@ export function stage({
   // Registering takes longer than anything that is counted, and nobody reads them.
   const metrics = createMetrics();
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
-  const machineOf = (actor: string) => operators.find(({ machine }) => machine?.name === actor)?.machine;
+  const machineOf = (actor: string) =>
+    operators.find(({ machine }) => machine?.name === actor)?.machine;
   const findings = new Findings();
   const traffic = new Traffic();
   const safety = new Safety({
-    ...{ cluster, node, scheduler, keys, isOperator, stuckAfterMs: traits.stuckAfterMs, clocksAreRight: () => blows.clocksAreRight },
+    ...{
+      cluster,
+      node,
+      scheduler,
+      keys,
+      isOperator,
+      stuckAfterMs: traits.stuckAfterMs,
+      clocksAreRight: () => blows.clocksAreRight,
+    },
     unknownMs: faults === 'none' ? 1_000 : 15_000,
   });
   const history = new SandboxHistory({ cluster, node, scheduler });
@@ -123,24 +150,53 @@ export function stage({
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({
-    ...{ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention, untilMs: busyMs },
+    ...{
+      cluster,
+      scheduler,
+      random: random.fork('retention'),
+      isOperator,
+      wallClocks,
+      enabled: withRetention,
+      untilMs: busyMs,
+    },
   });
   const { startDeadline } = traits;
-  const verdicts = new Verdicts({ cluster, scheduler, isOperator, startDeadline, clocksAreRight: () => blows.clocksAreRight });
-  const interruptedRuns = new InterruptedRunsCheck({ cluster, findings, holder: () => safety.holder });
+  const verdicts = new Verdicts({
+    cluster,
+    scheduler,
+    isOperator,
+    startDeadline,
+    clocksAreRight: () => blows.clocksAreRight,
+  });
+  const interruptedRuns = new InterruptedRunsCheck({
+    cluster,
+    findings,
+    holder: () => safety.holder,
+  });
   if (world === 'shared') {
     new PassingFailureCheck({ cluster, node, history });
     new StartDeadlineCheck({ cluster, scheduler, history, startDeadline });
     new ActiveSinceCheck({ cluster, scheduler, history, machineOf, isOperator });
-    const termOf = (actor: string) => operators.find(({ name }) => actor.startsWith(`${name}.`))?.terms ?? 0;
-    // Where conversations are deleted by their age, their status has another writer: the controller that announces it.
-    if (!withRetention) new OverwrittenVersionCheck({ cluster, traffic, scheduler, findings, isOperator, termOf });
+    const termOf = (actor: string) =>
+      operators.find(({ name }) => actor.startsWith(`${name}.`))?.terms ?? 0;
+    // Where conversations are deleted by their age, their status has another writer: the controller
+    // that announces it.
+    if (!withRetention)
+      new OverwrittenVersionCheck({ cluster, traffic, scheduler, findings, isOperator, termOf });
     new RequestRateCheck({ traffic, findings, scheduler, isOperator });
-    new OrphanedSandboxCheck({ cluster, scheduler, isOperator, unknownMs: () => (knowledge.unknownMs > 1_000 ? 25_000 : 2_000) });
+    new OrphanedSandboxCheck({
+      cluster,
+      scheduler,
+      isOperator,
+      unknownMs: () => (knowledge.unknownMs > 1_000 ? 25_000 : 2_000),
+    });
   }
   const limits = someLimits(random.fork('limits'));
   const commands = random.fork('commands');
-  const steps = world === 'shared' ? new SandboxSteps({ scheduler, outcomeOf: (command) => outcomeOf(command, commands) }) : undefined;
+  const steps =
+    world === 'shared'
+      ? new SandboxSteps({ scheduler, outcomeOf: (command) => outcomeOf(command, commands) })
+      : undefined;
   const count = faults.startsWith('of ') || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count; index++) {
     operators.push(
@@ -163,7 +219,8 @@ export function stage({
         random: random.fork(`operator-${index}`),
         agentNetwork: {
           onRun: (conversation) => safety.operatorRuns(conversation),
-          onInterruptSent: (actor, process, conversation) => interruptedRuns.sent(actor, process.sandboxUid, conversation),
+          onInterruptSent: (actor, process, conversation) =>
+            interruptedRuns.sent(actor, process.sandboxUid, conversation),
           outcomeOf: (command) => outcomeOf(command, commands),
           steps,
         },
@@ -187,18 +244,40 @@ export function stage({
       },
     },
   });
-  const messages = new Letters({ cluster, weather, scheduler, trace, random: random.fork('letters'), busyMs });
+  const messages = new Letters({
+    cluster,
+    weather,
+    scheduler,
+    trace,
+    random: random.fork('letters'),
+    busyMs,
+  });
   const blows = new Faults({
-    ...{ cluster, node, operators, weather, scheduler, trace, random: random.fork('faults'), untilMs: busyMs, traits, world, outages },
+    ...{
+      cluster,
+      node,
+      operators,
+      weather,
+      scheduler,
+      trace,
+      random: random.fork('faults'),
+      untilMs: busyMs,
+      traits,
+      world,
+      outages,
+    },
     kind: faults === 'none' ? 'all' : faults,
   });
   const runWatch = new RunWatch({ cluster, node, scheduler });
   const agentWatch = new AgentWatch({
     ...{ cluster, node, scheduler },
-    leadsSince: () => operators.map(({ leadsSince }) => leadsSince).find((since) => since !== undefined),
+    leadsSince: () =>
+      operators.map(({ leadsSince }) => leadsSince).find((since) => since !== undefined),
   });
   const hangs =
-    traits.hangs && faults === 'all' ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs }) : undefined;
+    traits.hangs && faults === 'all'
+      ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs })
+      : undefined;
   const notifications = new Notifications({
     ...{ cluster, node, operators, scheduler, trace, random: random.fork('notifications') },
     onDelivered: (process, conversation) => agentWatch.told(process, conversation),
@@ -221,22 +300,37 @@ export function stage({
   const retryDelay = new RetryDelayCheck({
     ...{ traffic, findings, scheduler },
     leads: (actor) => safety.holder === actor,
-    exists: (path) => cluster.templates.some(({ metadata: { name } }) => path.includes(`/${name}/`)),
+    exists: (path) =>
+      cluster.templates.some(({ metadata: { name } }) => path.includes(`/${name}/`)),
   });
   const exercise = new Exercise({
-    ...{ cluster, node, operators, scheduler, owners, duties, traffic, retryDelay, random: random.fork('exercise') },
+    ...{
+      cluster,
+      node,
+      operators,
+      scheduler,
+      owners,
+      duties,
+      traffic,
+      retryDelay,
+      random: random.fork('exercise'),
+    },
     letters: messages,
   });
 
   node.onCut = (conversation, sandboxUid, how, disrupted) => {
     const sandbox = cluster.sandboxOf(sandboxUid);
     const wanted = sandbox !== undefined && shouldRun(sandbox);
-    // A start whose agent is lost before its answer came begins the run again, and can know of no loss.
-    const starts = cluster.conversations.some((stored) => stored.metadata.name === conversation.id && !isStartOver(startStatusOf(stored)));
+    // A start whose agent is lost before its answer came begins the run again, and can know of no
+    // loss.
+    const starts = cluster.conversations.some(
+      (stored) => stored.metadata.name === conversation.id && !isStartOver(startStatusOf(stored)),
+    );
     conversation.lost = wanted && !disrupted && !starts;
     if (how === 'killed' && wanted && disrupted) conversation.disruptions++;
     if (how === 'killed' && wanted && !disrupted) conversation.losses++;
-    if (how !== 'killed' && world === 'shared') interruptedRuns.interrupted(sandboxUid, conversation);
+    if (how !== 'killed' && world === 'shared')
+      interruptedRuns.interrupted(sandboxUid, conversation);
     conversation.cutByOwner = sandbox?.spec.replicas === 0;
     conversation.mayStand = safety.pausedLately(sandboxUid);
   };
@@ -245,21 +339,31 @@ export function stage({
     if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
     const stored = node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? [];
-    // A run that was given up before keeps its losses, by which the checks judge whether that was right.
+    // A run that was given up before keeps its losses, by which the checks judge whether that was
+    // right.
     const isGivenUp = ({ id }: StoredConversation) =>
-      cluster.conversations.some(({ metadata, status }) => metadata.name === id && status?.interruption?.abandonedReason !== undefined);
+      cluster.conversations.some(
+        ({ metadata, status }) =>
+          metadata.name === id && status?.interruption?.abandonedReason !== undefined,
+      );
     for (const conversation of stored) {
       if (!isGivenUp(conversation)) forgetLosses(object as Sandbox, conversation);
       if (isPausedByOwner(object as Sandbox)) letStand(conversation);
     }
   });
-  // An operator that sees a crash together with the deletion or the disruption of its pod can't tell which came first.
+  // An operator that sees a crash together with the deletion or the disruption of its pod can't
+  // tell which came first.
   cluster.onChange(({ plural, type, object }) => {
     if (plural !== 'pods' || type === 'DELETED') return;
     const { conditions } = (object as Pod).status ?? {};
-    if (object.metadata.deletionTimestamp === undefined && conditions?.some((one) => one.type === 'DisruptionTarget') !== true) return;
+    if (
+      object.metadata.deletionTimestamp === undefined &&
+      conditions?.some((one) => one.type === 'DisruptionTarget') !== true
+    )
+      return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
-    for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
+    for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ??
+      []) {
       if (conversation.lost) conversation.disruptions++;
       conversation.lost = false;
     }
@@ -268,8 +372,38 @@ export function stage({
   node.onHeard = (process, id) => safety.heard(process, id);
 
   return {
-    ...{ random, scheduler, trace, traits, cluster, weather, shape, busyMs, trouble, node, operators, safety, knowledge, quotas, verdicts },
-    ...{ limits, people, blows, runWatch, agentWatch, hangs, notifications, duties, exercise, findings, world, faults, retention },
+    ...{
+      random,
+      scheduler,
+      trace,
+      traits,
+      cluster,
+      weather,
+      shape,
+      busyMs,
+      trouble,
+      node,
+      operators,
+      safety,
+      knowledge,
+      quotas,
+      verdicts,
+    },
+    ...{
+      limits,
+      people,
+      blows,
+      runWatch,
+      agentWatch,
+      hangs,
+      notifications,
+      duties,
+      exercise,
+      findings,
+      world,
+      faults,
+      retention,
+    },
     clocksAreRight: () => blows.clocksAreRight,
     letters: messages,
     withLetters: letters,
@@ -288,8 +422,12 @@ function forgetLosses(sandbox: Sandbox, conversation: StoredConversation): void 
   if (isPausedByOwner(sandbox)) conversation.losses = 0;
 }
 
-/** After a pause by its owner a run goes on when its owner says so, also a run that the operator had given up before. */
+/**
+ * After a pause by its owner a run goes on when its owner says so, also a run that the operator had
+ * given up before.
+ */
 function letStand(conversation: StoredConversation): void {
   // A conversation whose action was rejected for the pause is idle.
-  if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted)) conversation.mayStand = true;
+  if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted))
+    conversation.mayStand = true;
 }

@@ -1,7 +1,13 @@
 import { isTrue } from '../../src/resources/conditions.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { FailureCode } from '../../src/controllers/sandbox/failure.ts';
-import { SandboxCondition, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import {
+  SandboxCondition,
+  sandboxes,
+  shouldRun,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../src/resources/sandbox.ts';
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { Violation } from './safety.ts';
@@ -24,10 +30,16 @@ const lateFailures: ReadonlySet<string> = new Set([
   FailureCode.volumeNotBound,
 ]);
 
-/** A first start has the whole time of its template's startDeadline, whatever the wall clocks say meanwhile. */
+/**
+ * A first start has the whole time of its template's startDeadline, whatever the wall clocks say
+ * meanwhile.
+ */
 export class StartDeadlineCheck {
   readonly #options: StartDeadlineCheckOptions;
-  /** By the uid of the sandbox: when it was first meant to run. A pause that no controller has seen leaves the deadline as it is. */
+  /**
+   * By the uid of the sandbox: when it was first meant to run. A pause that no controller has seen
+   * leaves the deadline as it is.
+   */
   readonly #wantedSince = new Map<string, number>();
 
   constructor(options: StartDeadlineCheckOptions) {
@@ -47,8 +59,12 @@ export class StartDeadlineCheck {
     if (!fails || !lateFailures.has(reason) || history.of(uid)?.hasRun === true) return;
     const forMs = now - (this.#wantedSince.get(uid) ?? now);
     if (forMs < durationMs(startDeadline))
-      throw new Violation('a first start has its time', `${name} failed with ${reason} after ${forMs.toFixed(0)} ms of ${startDeadline}`);
+      throw new Violation(
+        'a first start has its time',
+        `${name} failed with ${reason} after ${forMs.toFixed(0)} ms of ${startDeadline}`,
+      );
   }
 }
 
-const hasFailed = (sandbox: Sandbox | undefined): boolean => isTrue(sandbox?.status?.conditions, SandboxCondition.failed);
+const hasFailed = (sandbox: Sandbox | undefined): boolean =>
+  isTrue(sandbox?.status?.conditions, SandboxCondition.failed);

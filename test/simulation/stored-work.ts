@@ -1,4 +1,9 @@
-import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  isStartOver,
+  startStatusOf,
+  undeliveredMessages,
+  type Conversation,
+} from '../../src/resources/conversation.ts';
 import { SandboxReason } from '../../src/resources/sandbox.ts';
 
 const isToGoOn = ({ status }: Conversation): boolean =>
@@ -17,8 +22,17 @@ export function works(conversation: Conversation): boolean {
   return (executionStatus === 'paused' && isToGoOn(conversation)) || hasMessage(conversation);
 }
 
-/** It has something left to do by itself. An agent that waits for a person has nothing to do until that person answers. */
+/**
+ * It has something left to do by itself. An agent that waits for a person has nothing to do until
+ * that person answers.
+ */
 export function isUnfinished(conversation: Conversation): boolean {
-  const asks = conversation.status?.executionStatus === 'waiting_for_confirmation' && !hasMessage(conversation);
-  return !isStartOver(startStatusOf(conversation)) || (works(conversation) && !asks) || isToGoOn(conversation);
+  const asks =
+    conversation.status?.executionStatus === 'waiting_for_confirmation' &&
+    !hasMessage(conversation);
+  return (
+    !isStartOver(startStatusOf(conversation)) ||
+    (works(conversation) && !asks) ||
+    isToGoOn(conversation)
+  );
 }

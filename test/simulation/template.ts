@@ -33,6 +33,7 @@ export const someLimits = (random: Random): TimeLimits => ({
 export function outcomeOf(command: string, random: Random) {
   if (!command.includes('git clone')) return { tookMs: random.between(1, 50) };
   if (command.includes("'missing'")) return { exitCode: 242, tookMs: random.between(10, 2_000) };
-  if (command.includes('owner/missing')) return { exitCode: 243, stderr: 'repository not found', tookMs: random.between(10, 2_000) };
+  if (command.includes('owner/missing'))
+    return { exitCode: 243, stderr: 'repository not found', tookMs: random.between(10, 2_000) };
   return { tookMs: random.between(100, 20_000) };
 }

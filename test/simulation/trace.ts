@@ -46,8 +46,12 @@ export class Trace {
   logger(name: string, fields: LogFields = {}): Logger {
     const write = (level: LogLevel) => (message: string, more?: LogFields) => {
       if (!this.kept) return;
-      const all = Object.entries({ ...fields, ...more }).map(([key, value]) => `${key}=${shown(value)}`);
-      this.say(`${this.#clock.monotonic().toFixed(3).padStart(12)} ${name} ${level}: ${message} ${all.join(' ')}`);
+      const all = Object.entries({ ...fields, ...more }).map(
+        ([key, value]) => `${key}=${shown(value)}`,
+      );
+      this.say(
+        `${this.#clock.monotonic().toFixed(3).padStart(12)} ${name} ${level}: ${message} ${all.join(' ')}`,
+      );
     };
     return {
       error: write('error'),
@@ -61,4 +65,6 @@ export class Trace {
 }
 
 const shown = (value: unknown): string =>
-  value instanceof Error ? `${value.name}(${value.message})` : inspect(value, { breakLength: Infinity, depth: 2 });
+  value instanceof Error
+    ? `${value.name}(${value.message})`
+    : inspect(value, { breakLength: Infinity, depth: 2 });

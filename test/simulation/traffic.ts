@@ -18,7 +18,10 @@ export interface TrafficListener {
 /** What processes ask of the API server and hear from it, for those who judge that. */
 export class Traffic {
   readonly #listeners: TrafficListener[] = [];
-  /** The status that the API server answers instead of executing a request; undefined: it executes the request. */
+  /**
+   * The status that the API server answers instead of executing a request; undefined: it executes
+   * the request.
+   */
   refusal: (request: TrafficRequest) => number | undefined = () => undefined;
 
   add(listener: TrafficListener): void {

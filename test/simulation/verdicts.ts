@@ -1,9 +1,20 @@
 import { inspect } from 'node:util';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
-import { conversations, isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  conversations,
+  isStartOver,
+  startStatusOf,
+  undeliveredMessages,
+  type Conversation,
+} from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { pods } from '../../packages/kube/src/core.ts';
-import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
+import {
+  ownerRule,
+  quotaRules,
+  type QuotaRule,
+  type QuotaRules,
+} from '../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -59,18 +70,30 @@ interface Comebacks {
   readonly at: number;
 }
 
-/** It came back before the calm: its delay is not judged, and it is nobody's turn before another's. */
+/**
+ * It came back before the calm: its delay is not judged, and it is nobody's turn before another's.
+ */
 const beforeCalm: Comebacks = { count: 0, at: Infinity };
 
 const noShare: Share = { holding: 0, taken: 0, newcomers: 0, demanding: 0 };
-const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owners: new Map(), conflicts: new Map() };
+const noRules: QuotaRules = {
+  namespace: undefined,
+  everyOwner: undefined,
+  owners: new Map(),
+  conflicts: new Map(),
+};
 
 /** So old may be what an operator knows when nothing goes wrong. */
 const unknownMs = 1_000;
-/** Grace of a sandbox whose agent is lost. One that comes back, or in which something starts, has the template's startDeadline. */
+/**
+ * Grace of a sandbox whose agent is lost. One that comes back, or in which something starts, has
+ * the template's startDeadline.
+ */
 const lostMs = 30_000;
 
-/** The promises that hold for each single decision about who is let in and who is paused for others. */
+/**
+ * The promises that hold for each single decision about who is let in and who is paused for others.
+ */
 export class Verdicts {
   readonly #options: VerdictsOptions;
   #moments: readonly Moment[] = [];
@@ -78,7 +101,10 @@ export class Verdicts {
   #calmSince = Infinity;
   /** Of newcomers: since when they wait. */
   readonly #waitingSince = new Map<string, { readonly owner: string; readonly since: number }>();
-  /** Since when somebody asks for it: also while its pod is not gone yet. One that its owner pauses while it waits keeps its place. */
+  /**
+   * Since when somebody asks for it: also while its pod is not gone yet. One that its owner pauses
+   * while it waits keeps its place.
+   */
   readonly #askedAt = new Map<string, number>();
   readonly #runningSince = new Map<string, number>();
   /** Of those that may be paused for others. */
@@ -92,7 +118,10 @@ export class Verdicts {
   /** The same of those whose agents have nothing to do. */
   readonly #idleSince = new Map<string, number>();
   readonly #hasRun = new Set<string>();
-  /** How often each has come back by itself since a person last asked for it, or for something in it. */
+  /**
+   * How often each has come back by itself since a person last asked for it, or for something in
+   * it.
+   */
   readonly #comebacks = new Map<string, Comebacks>();
   /** How often each has been paused since somebody last asked for anything. */
   readonly #pauses = new Map<string, number>();
@@ -103,8 +132,9 @@ export class Verdicts {
   }
 
   /**
-   * From now on nothing goes wrong, and the operators have heard of what did: what they decide follows from what was true a
-   * moment ago. Before, it may follow from what has not been true for minutes.
+   * From now on nothing goes wrong, and the operators have heard of what did: what they decide
+   * follows from what was true a moment ago. Before, it may follow from what has not been true for
+   * minutes.
    */
   expectCalm(): void {
     this.#calmSince = this.#now;
@@ -129,9 +159,16 @@ export class Verdicts {
   #look(change: Change): void {
     if (change.plural === conversations.plural) {
       const conversation = change.object as Conversation;
-      const before = change.before?.metadata.uid === conversation.metadata.uid ? (change.before as Conversation) : undefined;
+      const before =
+        change.before?.metadata.uid === conversation.metadata.uid
+          ? (change.before as Conversation)
+          : undefined;
       this.#join(conversation);
-      if (isMessageSentSince(before, conversation) || isBegun(conversation) || isDeliveredSince(before, conversation))
+      if (
+        isMessageSentSince(before, conversation) ||
+        isBegun(conversation) ||
+        isDeliveredSince(before, conversation)
+      )
         this.#used(conversation);
       this.#remember();
     }
@@ -143,11 +180,15 @@ export class Verdicts {
     if (change.plural === pods.plural && change.type === 'DELETED') this.#remember();
     if (change.plural === sandboxes.plural) {
       const sandbox = change.object as Sandbox;
-      const before = change.before?.metadata.uid === sandbox.metadata.uid ? (change.before as Sandbox) : undefined;
+      const before =
+        change.before?.metadata.uid === sandbox.metadata.uid
+          ? (change.before as Sandbox)
+          : undefined;
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
       // Asked for by people, or made for a conversation.
       if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
-      if (before === undefined || isAskedSince(before, sandbox)) this.#comebacks.delete(sandbox.metadata.uid);
+      if (before === undefined || isAskedSince(before, sandbox))
+        this.#comebacks.delete(sandbox.metadata.uid);
       this.#follow(sandbox, change.type === 'DELETED');
       this.#remember();
     }
@@ -162,7 +203,8 @@ export class Verdicts {
   /** A person has asked for something in the sandbox of a conversation. */
   #used(conversation: Conversation): void {
     for (const { metadata } of this.#options.cluster.sandboxes)
-      if ([conversation.spec.sandboxName, conversation.status?.sandboxName].includes(metadata.name)) this.#comebacks.delete(metadata.uid);
+      if ([conversation.spec.sandboxName, conversation.status?.sandboxName].includes(metadata.name))
+        this.#comebacks.delete(metadata.uid);
   }
 
   #remember(): void {
@@ -183,12 +225,17 @@ export class Verdicts {
       owners.set(owner, share);
       share.taken++;
     }
-    this.#moments = [...this.#recently(unknownMs + holdsOnMs), { at: this.#now, owners, rules: this.#rules }];
+    this.#moments = [
+      ...this.#recently(unknownMs + holdsOnMs),
+      { at: this.#now, owners, rules: this.#rules },
+    ];
   }
 
   /** Everything of which an operator may think that it is true. */
   #recently(withinMs = unknownMs): readonly Moment[] {
-    return this.#moments.filter((_, index) => this.#now - (this.#moments[index + 1]?.at ?? this.#now) <= withinMs);
+    return this.#moments.filter(
+      (_, index) => this.#now - (this.#moments[index + 1]?.at ?? this.#now) <= withinMs,
+    );
   }
 
   /** The rules of a quota that is gone may hold on for a moment. */
@@ -198,32 +245,53 @@ export class Verdicts {
 
   #conversationsIn({ metadata: { name, ownerReferences = [] } }: Sandbox): readonly Conversation[] {
     return this.#options.cluster.conversations.filter(
-      ({ metadata: { uid }, status }) => status?.sandboxName === name || ownerReferences.some((owner) => owner.uid === uid),
+      ({ metadata: { uid }, status }) =>
+        status?.sandboxName === name || ownerReferences.some((owner) => owner.uid === uid),
     );
   }
 
-  /** Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it; or for a conversation that is gone. */
+  /**
+   * Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it;
+   * or for a conversation that is gone.
+   */
   #isBare(sandbox: Sandbox): boolean {
     const { uid, ownerReferences: makers = [] } = sandbox.metadata;
-    const inIt = this.#conversationsIn(sandbox).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-    const isOrphaned = makers.length > 0 && !makers.some((maker) => inIt.some(({ metadata }) => metadata.uid === maker.uid));
-    const isAsked = inIt.some((conversation) => !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0);
-    return (isOrphaned || this.#hasRun.has(uid)) && !isAsked && !(isRunRequested(sandbox) && inIt.length > 0);
+    const inIt = this.#conversationsIn(sandbox).filter(
+      ({ metadata }) => metadata.deletionTimestamp === undefined,
+    );
+    const isOrphaned =
+      makers.length > 0 &&
+      !makers.some((maker) => inIt.some(({ metadata }) => metadata.uid === maker.uid));
+    const isAsked = inIt.some(
+      (conversation) =>
+        !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0,
+    );
+    return (
+      (isOrphaned || this.#hasRun.has(uid)) &&
+      !isAsked &&
+      !(isRunRequested(sandbox) && inIt.length > 0)
+    );
   }
 
   isNewcomer(sandbox: Sandbox): boolean {
-    return !isFailedStart(this.#options.cluster, sandbox) && isAskedFor(sandbox) && !slotTaken(sandbox);
+    return (
+      !isFailedStart(this.#options.cluster, sandbox) && isAskedFor(sandbox) && !slotTaken(sandbox)
+    );
   }
 
   #follow(sandbox: Sandbox, gone: boolean): void {
     const { uid } = sandbox.metadata;
     const { waitingSinceTime: waitingSince, activeSinceTime: activeSince } = sandbox.status ?? {};
     if (gone || !this.isNewcomer(sandbox)) this.#waitingSince.delete(uid);
-    else if (!this.#waitingSince.has(uid)) this.#waitingSince.set(uid, { owner: sandbox.spec.owner, since: this.#now });
+    else if (!this.#waitingSince.has(uid))
+      this.#waitingSince.set(uid, { owner: sandbox.spec.owner, since: this.#now });
     this.#note(this.#askedAt, uid, !gone && (isAskedFor(sandbox) || waitingSince !== undefined));
     this.#note(this.#runningSince, uid, !gone && activeSince !== undefined);
     if (activeSince !== undefined) this.#hasRun.add(uid);
-    const unready = isWanted(sandbox) && isAdmitted(sandbox) && !isTrue(sandbox.status?.conditions, SandboxCondition.ready);
+    const unready =
+      isWanted(sandbox) &&
+      isAdmitted(sandbox) &&
+      !isTrue(sandbox.status?.conditions, SandboxCondition.ready);
     this.#note(this.#unreadySince, uid, !gone && unready && this.#hasRun.has(uid));
   }
 
@@ -234,22 +302,31 @@ export class Verdicts {
   }
 
   #join({ metadata: { uid }, status }: Conversation): void {
-    if (status?.sandboxName !== undefined && !this.#joinedAt.has(uid)) this.#joinedAt.set(uid, this.#now);
+    if (status?.sandboxName !== undefined && !this.#joinedAt.has(uid))
+      this.#joinedAt.set(uid, this.#now);
   }
 
   #decided(sandbox: Sandbox, before: Sandbox): void {
     if (isAdmitted(sandbox) && !isAdmitted(before)) this.#admitted(before);
-    if (!isAdmitted(sandbox) && isAdmitted(before) && reasonOf(sandbox) === SandboxReason.quota) this.#paused(before);
+    if (!isAdmitted(sandbox) && isAdmitted(before) && reasonOf(sandbox) === SandboxReason.quota)
+      this.#paused(before);
   }
 
-  /** Every decision is made of the very version of the sandbox that it is stored on: what only that says holds at every moment. */
+  /**
+   * Every decision is made of the very version of the sandbox that it is stored on: what only that
+   * says holds at every moment.
+   */
   #admitted(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     const reason = reasonOf(sandbox) ?? 'nothing';
-    const comesBack = isWanted(sandbox) && (reason === SandboxReason.quota || reason === SandboxReason.idle);
+    const comesBack =
+      isWanted(sandbox) && (reason === SandboxReason.quota || reason === SandboxReason.idle);
     const isNewcomer = isAskedFor(sandbox) && !slotTaken(sandbox);
     if (!isNewcomer && !comesBack)
-      throw new Violation('only who asks or is to come back is let in', `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`);
+      throw new Violation(
+        'only who asks or is to come back is let in',
+        `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`,
+      );
     if (!this.#calm) {
       if (!isNewcomer) this.#comebacks.set(uid, beforeCalm);
       return;
@@ -259,7 +336,11 @@ export class Verdicts {
     if (!isNewcomer) {
       if (recently.every((moment) => isForNewcomers(moment, owner)))
         throw new Violation('newcomers come first', `${name} comes back before them`);
-      if (recently.every(({ rules }) => rulesFor(rules, owner).some(({ autoResume }) => autoResume === 'Never')))
+      if (
+        recently.every(({ rules }) =>
+          rulesFor(rules, owner).some(({ autoResume }) => autoResume === 'Never'),
+        )
+      )
         throw new Violation('what is not to come back stays paused', name);
       this.#cameBack(sandbox);
       return;
@@ -274,7 +355,10 @@ export class Verdicts {
       if (otherSince < this.#calmSince || otherSince >= since - unknownMs - 1_000) continue;
       // One that its owner's own limit keeps out is not in the same queue.
       if (whose !== owner && !recently.every((moment) => hasRoom(moment, whose))) continue;
-      throw new Violation('first come, first served', `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`);
+      throw new Violation(
+        'first come, first served',
+        `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`,
+      );
     }
   }
 
@@ -282,57 +366,96 @@ export class Verdicts {
     const { name, uid } = sandbox.metadata;
     const starts = this.#starting(sandbox);
     const stalled = this.#isStalled(sandbox);
-    if (starts !== undefined && !stalled) throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
+    if (starts !== undefined && !stalled)
+      throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
     if (!this.#calm) return;
     const recently = this.#recently();
     const { owner } = sandbox.spec;
     const rules = this.#recentRules;
-    const isCrowded = (by: Waiting) => recently.some((moment) => rules.some((one) => isOwnerCrowded(moment, one, owner, by)));
-    const isFull = (by: Waiting) => recently.some((moment) => rules.some((one) => isNamespaceCrowded(moment, one, by)));
+    const isCrowded = (by: Waiting) =>
+      recently.some((moment) => rules.some((one) => isOwnerCrowded(moment, one, owner, by)));
+    const isFull = (by: Waiting) =>
+      recently.some((moment) => rules.some((one) => isNamespaceCrowded(moment, one, by)));
     if (!isCrowded('newcomers') && !isFull('newcomers'))
-      throw new Violation('no sandbox is paused without need', `${name}: ${inspect(recently, { depth: 5 })}`);
+      throw new Violation(
+        'no sandbox is paused without need',
+        `${name}: ${inspect(recently, { depth: 5 })}`,
+      );
     const forWork = isCrowded('demanding') || isFull('demanding');
     if (!forWork && this.#now - (this.#workingSince.get(uid) ?? this.#now) > unknownMs)
       throw new Violation('a bare resume pauses no agent that works', name);
     const since = this.#runningSince.get(uid) ?? this.#now;
-    const least = Math.min(...rules.flatMap((one) => rulesFor(one, owner).map(({ minActiveMs }) => minActiveMs)));
+    const least = Math.min(
+      ...rules.flatMap((one) => rulesFor(one, owner).map(({ minActiveMs }) => minActiveMs)),
+    );
     const clocksAreRight = this.#options.clocksAreRight();
-    if (!stalled && clocksAreRight && since >= this.#calmSince && this.#now - since < least - unknownMs)
-      throw new Violation('no sandbox is paused before its time', `${name} after ${this.#now - since} of ${least} ms`);
-    if (!stalled && clocksAreRight && !this.#comebacks.has(uid)) this.#oldest(sandbox, forWork, isFull('newcomers'));
-    // Who is paused comes back when no newcomer waits. So to be paused again takes another newcomer, or a lower limit.
+    if (
+      !stalled &&
+      clocksAreRight &&
+      since >= this.#calmSince &&
+      this.#now - since < least - unknownMs
+    )
+      throw new Violation(
+        'no sandbox is paused before its time',
+        `${name} after ${this.#now - since} of ${least} ms`,
+      );
+    if (!stalled && clocksAreRight && !this.#comebacks.has(uid))
+      this.#oldest(sandbox, forWork, isFull('newcomers'));
+    // Who is paused comes back when no newcomer waits. So to be paused again takes another
+    // newcomer, or a lower limit.
     const pauses = (this.#pauses.get(uid) ?? 0) + 1;
     this.#pauses.set(uid, pauses);
-    if (pauses > 1) throw new Violation('no ping-pong', `${name} is paused a second time, and nobody has asked for anything`);
+    if (pauses > 1)
+      throw new Violation(
+        'no ping-pong',
+        `${name} is paused a second time, and nobody has asked for anything`,
+      );
   }
 
-  /** Again without anybody's asking: not before its delay, and only where something is left to do. */
+  /**
+   * Again without anybody's asking: not before its delay, and only where something is left to do.
+   */
   #cameBack(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     // A message that waits is a person's request, whenever it was sent.
-    if (this.#conversationsIn(sandbox).some((conversation) => undeliveredMessages(conversation).length > 0)) this.#comebacks.delete(uid);
+    if (
+      this.#conversationsIn(sandbox).some(
+        (conversation) => undeliveredMessages(conversation).length > 0,
+      )
+    )
+      this.#comebacks.delete(uid);
     const { count = 0, at = 0 } = this.#comebacks.get(uid) ?? {};
     this.#comebacks.set(uid, { count: count + 1, at: this.#now });
-    // Whether a person has asked since is a comparison of times that several processes have written.
+    // Whether a person has asked since is a comparison of times that several processes have
+    // written.
     if (count === 0 || !this.#options.clocksAreRight()) return;
     const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
     if (this.#now - at < delayMs - unknownMs)
-      throw new Violation('what has come back by itself is not woken again at once', `${name} after ${this.#now - at} of ${delayMs} ms`);
-    if (!this.#conversationsIn(sandbox).some(isUnfinished) && (sandbox.status?.interruptedConversationIDs ?? []).length === 0)
+      throw new Violation(
+        'what has come back by itself is not woken again at once',
+        `${name} after ${this.#now - at} of ${delayMs} ms`,
+      );
+    if (
+      !this.#conversationsIn(sandbox).some(isUnfinished) &&
+      (sandbox.status?.interruptedConversationIDs ?? []).length === 0
+    )
       throw new Violation('what has come back by itself and has nothing to do rests', name);
   }
 
   /**
-   * Of those of one owner, or of all where the namespace is short of room. Where both their owner and the namespace are, the owner's own
-   * go first.
+   * Of those of one owner, or of all where the namespace is short of room. Where both their owner
+   * and the namespace are, the owner's own go first.
    */
   #oldest(sandbox: Sandbox, forWork: boolean, isFull: boolean): void {
     const { owner } = sandbox.spec;
     const rules = this.#recentRules.flatMap((one) => rulesFor(one, owner));
-    const isSince = (times: ReadonlyMap<string, number>, uid: string) => this.#now - (times.get(uid) ?? Infinity) > unknownMs;
+    const isSince = (times: ReadonlyMap<string, number>, uid: string) =>
+      this.#now - (times.get(uid) ?? Infinity) > unknownMs;
     const others = this.#options.cluster.sandboxes.filter(
       ({ metadata: { uid } }) =>
-        uid !== sandbox.metadata.uid && isSince(this.#settledSince, uid) && (forWork || isSince(this.#idleSince, uid)),
+        uid !== sandbox.metadata.uid &&
+        isSince(this.#settledSince, uid) &&
+        (forWork || isSince(this.#idleSince, uid)),
     );
     /** One that should have gone before it. */
     const find = (isBefore: (other: Sandbox) => boolean): Sandbox | undefined => {
@@ -342,74 +465,124 @@ export class Verdicts {
     const longestMs = Math.max(...rules.map(({ minActiveMs }) => minActiveMs));
     const automatic = find(({ metadata: { uid } }) => {
       const isOld = this.#now - (this.#runningSince.get(uid) ?? this.#now) > longestMs + unknownMs;
-      return isOld && isSince(this.#idleSince, uid) && this.#now - (this.#comebacks.get(uid)?.at ?? this.#now) > unknownMs;
+      return (
+        isOld &&
+        isSince(this.#idleSince, uid) &&
+        this.#now - (this.#comebacks.get(uid)?.at ?? this.#now) > unknownMs
+      );
     });
     if (automatic !== undefined)
-      throw new Violation('what has come back by itself goes first', `${sandbox.metadata.name} before ${automatic.metadata.name}`);
+      throw new Violation(
+        'what has come back by itself goes first',
+        `${sandbox.metadata.name} before ${automatic.metadata.name}`,
+      );
     if (rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle')) return;
     const age = activeSince(sandbox);
     const older = find((other) => activeSince(other) < age);
-    if (older !== undefined) throw new Violation('the oldest is paused first', `${sandbox.metadata.name} before ${older.metadata.name}`);
+    if (older !== undefined)
+      throw new Violation(
+        'the oldest is paused first',
+        `${sandbox.metadata.name} before ${older.metadata.name}`,
+      );
   }
 
   /** It may be paused for others, whatever an operator knows of its conversations. */
   #isSettled(sandbox: Sandbox): boolean {
-    if (!isWanted(sandbox) || !isAdmitted(sandbox) || this.#starting(sandbox) !== undefined) return false;
+    if (!isWanted(sandbox) || !isAdmitted(sandbox) || this.#starting(sandbox) !== undefined)
+      return false;
     return this.#options.cluster.conversations.every(
       (conversation) =>
         conversation.status?.sandboxName !== sandbox.metadata.name ||
-        (isStartOver(startStatusOf(conversation)) && conversation.status.executionStatus !== 'waiting_for_confirmation'),
+        (isStartOver(startStatusOf(conversation)) &&
+          conversation.status.executionStatus !== 'waiting_for_confirmation'),
     );
   }
 
-  /** It has run, and its agent could not be used for so long that it may be paused before all others. */
+  /**
+   * It has run, and its agent could not be used for so long that it may be paused before all
+   * others.
+   */
   #isStalled(sandbox: Sandbox): boolean {
     const { uid } = sandbox.metadata;
     const since = this.#unreadySince.get(uid);
     if (since === undefined) return false;
-    const starts = this.#conversationsIn(sandbox).some((conversation) => !isStartOver(startStatusOf(conversation)));
-    const graceMs = starts || sandbox.status?.activeSinceTime === undefined ? durationMs(this.#options.startDeadline) : lostMs;
-    // A new leader whose clock is ahead takes a sandbox that became unready a moment ago for one that has been so for long.
-    return !this.#options.clocksAreRight() || !this.#calm || since < this.#calmSince || this.#now - since >= graceMs - unknownMs;
+    const starts = this.#conversationsIn(sandbox).some(
+      (conversation) => !isStartOver(startStatusOf(conversation)),
+    );
+    const graceMs =
+      starts || sandbox.status?.activeSinceTime === undefined
+        ? durationMs(this.#options.startDeadline)
+        : lostMs;
+    // A new leader whose clock is ahead takes a sandbox that became unready a moment ago for one
+    // that has been so for long.
+    return (
+      !this.#options.clocksAreRight() ||
+      !this.#calm ||
+      since < this.#calmSince ||
+      this.#now - since >= graceMs - unknownMs
+    );
   }
 
   /** Why it has not started yet, if so. */
   #starting(sandbox: Sandbox): string | undefined {
     const { status, metadata } = sandbox;
-    if (!isTrue(status?.conditions, SandboxCondition.ready) || status?.activeSinceTime === undefined) return 'it is not ready';
+    if (
+      !isTrue(status?.conditions, SandboxCondition.ready) ||
+      status?.activeSinceTime === undefined
+    )
+      return 'it is not ready';
     const starting = this.#options.cluster.conversations.find((conversation) => {
       if (isStartOver(startStatusOf(conversation))) return false;
       const { uid } = conversation.metadata;
       if (metadata.ownerReferences?.some((owner) => owner.uid === uid) === true) return true;
       const joinedAt = this.#joinedAt.get(uid) ?? Infinity;
-      return conversation.status?.sandboxName === metadata.name && this.#calm && this.#now - joinedAt > unknownMs;
+      return (
+        conversation.status?.sandboxName === metadata.name &&
+        this.#calm &&
+        this.#now - joinedAt > unknownMs
+      );
     });
-    return starting === undefined ? undefined : `the start of ${starting.metadata.name} is ${startStatusOf(starting)}`;
+    return starting === undefined
+      ? undefined
+      : `the start of ${starting.metadata.name} is ${startStatusOf(starting)}`;
   }
 }
 
 /** It starts, or runs though nothing was interrupted: somebody has told its agent. */
 const isBegun = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
-  return !isStartOver(startStatusOf(conversation)) || (executionStatus === 'running' && interruption === undefined);
+  return (
+    !isStartOver(startStatusOf(conversation)) ||
+    (executionStatus === 'running' && interruption === undefined)
+  );
 };
-/** Whether a message was sent since the version `before`. Other changes by a person ask for nothing: an annotation, a setting. */
+/**
+ * Whether a message was sent since the version `before`. Other changes by a person ask for nothing:
+ * an annotation, a setting.
+ */
 const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
   (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0);
-/** Whether a person paused the sandbox or asked for it since the version `before`. Another annotation asks for nothing. */
+/**
+ * Whether a person paused the sandbox or asked for it since the version `before`. Another
+ * annotation asks for nothing.
+ */
 const isAskedSince = (before: Sandbox, { metadata, spec }: Sandbox): boolean =>
   spec.replicas !== before.spec.replicas ||
-  [resumeRequestedAnnotation, runRequestedAnnotation].some((name) => metadata.annotations?.[name] !== before.metadata.annotations?.[name]);
+  [resumeRequestedAnnotation, runRequestedAnnotation].some(
+    (name) => metadata.annotations?.[name] !== before.metadata.annotations?.[name],
+  );
 /**
- * Whether a message that asks for a run has reached the agent since the version `before`. Its person sent it earlier, possibly before the
- * sandbox came back by itself, and the agent works for that person from the delivery on. An interrupted run that also goes on would hide that.
+ * Whether a message that asks for a run has reached the agent since the version `before`. Its
+ * person sent it earlier, possibly before the sandbox came back by itself, and the agent works for
+ * that person from the delivery on. An interrupted run that also goes on would hide that.
  */
 function isDeliveredSince(before: Conversation | undefined, conversation: Conversation): boolean {
   if (before === undefined) return false;
   const undelivered = new Set(undeliveredMessages(conversation).map(({ number }) => number));
   return undeliveredMessages(before).some(({ number, run }) => run && !undelivered.has(number));
 }
-const admittedOf = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted);
+const admittedOf = ({ status }: Sandbox) =>
+  findCondition(status?.conditions, SandboxCondition.admitted);
 const isAdmitted = (sandbox: Sandbox): boolean => admittedOf(sandbox)?.status === 'True';
 const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.reason;
 const activeSince = ({ status }: Sandbox): number => Date.parse(status?.activeSinceTime ?? '');
@@ -417,26 +590,41 @@ const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith(
 
 const rulesFor = (rules: QuotaRules, owner: string): readonly QuotaRule[] =>
   [ownerRule(rules, owner), rules.namespace].filter((rule) => rule !== undefined);
-const limitOf = (rules: QuotaRules, owner: string): number => ownerRule(rules, owner)?.limit ?? Infinity;
+const limitOf = (rules: QuotaRules, owner: string): number =>
+  ownerRule(rules, owner)?.limit ?? Infinity;
 
 /** All who wait, or those of them who wait with something to do. */
 type Waiting = 'newcomers' | 'demanding';
 
 /** The newcomers of all owners that only the namespace's limit may keep out. */
 const demandOf = ({ owners }: Moment, rules: QuotaRules, by: Waiting = 'newcomers'): number =>
-  [...owners].reduce((sum, [owner, share]) => sum + Math.min(share[by], Math.max(0, limitOf(rules, owner) - share.holding)), 0);
-const holdingOf = ({ owners }: Moment): number => [...owners.values()].reduce((sum, { holding }) => sum + holding, 0);
+  [...owners].reduce(
+    (sum, [owner, share]) =>
+      sum + Math.min(share[by], Math.max(0, limitOf(rules, owner) - share.holding)),
+    0,
+  );
+const holdingOf = ({ owners }: Moment): number =>
+  [...owners.values()].reduce((sum, { holding }) => sum + holding, 0);
 
-const hasRoom = (moment: Moment, owner: string): boolean => (moment.owners.get(owner) ?? noShare).taken < limitOf(moment.rules, owner);
+const hasRoom = (moment: Moment, owner: string): boolean =>
+  (moment.owners.get(owner) ?? noShare).taken < limitOf(moment.rules, owner);
 
-/** Whether what is free belongs to newcomers: to one of the same owner, or to those that wait for the namespace alone. */
+/**
+ * Whether what is free belongs to newcomers: to one of the same owner, or to those that wait for
+ * the namespace alone.
+ */
 function isForNewcomers(moment: Moment, owner: string): boolean {
   if ((moment.owners.get(owner) ?? noShare).newcomers > 0) return true;
   const demand = demandOf(moment, moment.rules);
   return demand > 0 && holdingOf(moment) + demand >= (moment.rules.namespace?.limit ?? Infinity);
 }
 
-function isOwnerCrowded({ owners }: Moment, rules: QuotaRules, owner: string, by: Waiting): boolean {
+function isOwnerCrowded(
+  { owners }: Moment,
+  rules: QuotaRules,
+  owner: string,
+  by: Waiting,
+): boolean {
   const rule = ownerRule(rules, owner);
   const share = owners.get(owner) ?? noShare;
   return rule !== undefined && share.holding + (makesRoom(rule) ? share[by] : 0) > rule.limit;
@@ -444,12 +632,17 @@ function isOwnerCrowded({ owners }: Moment, rules: QuotaRules, owner: string, by
 
 function isNamespaceCrowded(moment: Moment, rules: QuotaRules, by: Waiting): boolean {
   const { namespace } = rules;
-  return namespace !== undefined && holdingOf(moment) + (makesRoom(namespace) ? demandOf(moment, rules, by) : 0) > namespace.limit;
+  return (
+    namespace !== undefined &&
+    holdingOf(moment) + (makesRoom(namespace) ? demandOf(moment, rules, by) : 0) > namespace.limit
+  );
 }
 
 /** Its owner wants it, and it can run. */
 const isWanted = ({ metadata, spec, status }: Sandbox): boolean =>
-  metadata.deletionTimestamp === undefined && spec.replicas === 1 && !isTrue(status?.conditions, SandboxCondition.failed);
+  metadata.deletionTimestamp === undefined &&
+  spec.replicas === 1 &&
+  !isTrue(status?.conditions, SandboxCondition.failed);
 
 /** Somebody wants it to run that is not let in. */
 function isAskedFor(sandbox: Sandbox): boolean {

@@ -10,7 +10,9 @@ export interface Chances {
   lostAnswer: number;
   /** The connection breaks in the middle of an answer. */
   halfAnswer: number;
-  /** A request is executed seconds after it was sent, but within the deadline of a leader's writes. */
+  /**
+   * A request is executed seconds after it was sent, but within the deadline of a leader's writes.
+   */
   late: number;
   /** A request waits for a free connection. */
   queued: number;
@@ -29,7 +31,10 @@ export interface Chances {
   agentSlow: number;
   /** It runs as many conversations as it may. */
   agentFull: number;
-  /** The connection of a write is reset at once, and the write is executed all the same, seconds later. */
+  /**
+   * The connection of a write is reset at once, and the write is executed all the same, seconds
+   * later.
+   */
   lateExecution: number;
   /** A list that is asked for page by page takes so long that its continue token has expired. */
   expiredToken: number;
@@ -87,10 +92,14 @@ const worst: Readonly<Omit<Chances, 'lateExecution' | 'expiredToken'>> = {
   agentFull: 0.2,
 };
 
-/** Each seed has some kinds of faults and not others: all of them at once would hide what two of them can do together. */
+/**
+ * Each seed has some kinds of faults and not others: all of them at once would hide what two of
+ * them can do together.
+ */
 export function someWeather(random: Random): Chances {
   const chances = { ...fairWeather };
-  for (const kind of Object.keys(worst) as (keyof typeof worst)[]) if (random.chance(0.35)) chances[kind] = worst[kind] * random.next();
+  for (const kind of Object.keys(worst) as (keyof typeof worst)[])
+    if (random.chance(0.35)) chances[kind] = worst[kind] * random.next();
   return chances;
 }
 

@@ -1,9 +1,10 @@
 import type { Random } from './random.ts';
 
 /**
- * Worlds that a seed can describe. A world that learns something new gives most of its seeds another meaning, so seeds that were
- * pinned for a mistake name the world that they were found in: `plain` knows one owner, and agents that send no webhooks, never fall
- * silent by themselves and are never stuck; `single-owner` adds those; `shared` has everything.
+ * Worlds that a seed can describe. A world that learns something new gives most of its seeds
+ * another meaning, so seeds that were pinned for a mistake name the world that they were found in:
+ * `plain` knows one owner, and agents that send no webhooks, never fall silent by themselves and
+ * are never stuck; `single-owner` adds those; `shared` has everything.
  */
 export const worlds = ['shared', 'single-owner', 'plain'] as const;
 
@@ -16,7 +17,10 @@ export interface Traits {
   readonly notifications: boolean;
   /** Agents fall silent by themselves. */
   readonly hangs: boolean;
-  /** There are times without room on the nodes, or without an image registry, for longer than a start may take. */
+  /**
+   * There are times without room on the nodes, or without an image registry, for longer than a
+   * start may take.
+   */
   readonly outages: boolean;
   /** Volumes stay attached to a node that is lost. */
   readonly detachesLate: boolean;
@@ -24,7 +28,10 @@ export interface Traits {
   readonly startDeadline: string;
   /** Wall clocks jump by minutes and hours, not only by a minute. */
   readonly longJumps: boolean;
-  /** A connection breaks, and the request that was sent on it is executed all the same, seconds later: the chance for each write. */
+  /**
+   * A connection breaks, and the request that was sent on it is executed all the same, seconds
+   * later: the chance for each write.
+   */
   readonly lateExecution: number;
   /** The API server answers lists in pages of so many objects; absent: in one. */
   readonly pageSize?: number;
@@ -37,7 +44,15 @@ const oneOwner: readonly string[] = ['alice'];
 
 export function traitsOf(world: World, random: Random): Traits {
   const plain: Traits = {
-    ...{ owners: oneOwner, notifications: false, hangs: false, outages: false, detachesLate: false, longJumps: false, lateExecution: 0 },
+    ...{
+      owners: oneOwner,
+      notifications: false,
+      hangs: false,
+      outages: false,
+      detachesLate: false,
+      longJumps: false,
+      lateExecution: 0,
+    },
     startDeadline: '2m',
   };
   if (world === 'plain') return plain;

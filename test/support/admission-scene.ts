@@ -8,7 +8,10 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
-import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
+import {
+  conversationQuotas,
+  type ConversationQuota,
+} from '../../src/resources/conversation-quota.ts';
 import { pods, type Pod } from '../../packages/kube/src/core.ts';
 import { Interner } from '../../src/resources/interner.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
@@ -19,7 +22,10 @@ import { VirtualClock } from './virtual-clock.ts';
 
 const namespace = 'default';
 
-/** The admission controller with its queues, on an API server in memory. A test shows it what a watch would. */
+/**
+ * The admission controller with its queues, on an API server in memory. A test shows it what a
+ * watch would.
+ */
 export class AdmissionScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock();
@@ -29,7 +35,8 @@ export class AdmissionScene {
   readonly stores = {
     sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: () => [] }),
     conversations: new IndexedStore<CachedConversation>({
-      [bySandbox]: ({ status }) => (status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`]),
+      [bySandbox]: ({ status }) =>
+        status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`],
     }),
     templates: new IndexedStore<SandboxTemplate>(),
     quotas: new IndexedStore<ConversationQuota>(),
@@ -37,26 +44,51 @@ export class AdmissionScene {
   };
   readonly admission: AdmissionCache;
   readonly #reconciler: AdmissionReconciler;
-  readonly #decisions = this.#controller('admission', (request, signal) => this.#reconciler.reconcile(request, signal));
-  readonly #reads = this.#controller('lookup', (request, signal) => this.admission.read(request, signal));
+  readonly #decisions = this.#controller('admission', (request, signal) =>
+    this.#reconciler.reconcile(request, signal),
+  );
+  readonly #reads = this.#controller('lookup', (request, signal) =>
+    this.admission.read(request, signal),
+  );
 
   constructor() {
     const { client, stores, clock, podCreations } = this;
-    const options = { client, stores, clock, podCreations, logger: silentLogger, metrics: createMetrics() };
+    const options = {
+      client,
+      stores,
+      clock,
+      podCreations,
+      logger: silentLogger,
+      metrics: createMetrics(),
+    };
     this.admission = new AdmissionCache({
       ...options,
       enqueue: (request) => this.#decisions.enqueue(request),
       enqueueRead: (request) => this.#reads.enqueue(request),
       enqueueQuota: ({ name }) => this.quotaStatuses.push(name),
     });
-    this.#reconciler = new AdmissionReconciler({ ...options, cache: this.admission, events: { record: () => undefined } });
+    this.#reconciler = new AdmissionReconciler({
+      ...options,
+      cache: this.admission,
+      events: { record: () => undefined },
+    });
     this.#decisions.start();
     this.#reads.start();
   }
 
-  #controller(name: string, reconcile: (request: Request, signal: AbortSignal) => Promise<Result>): Controller {
+  #controller(
+    name: string,
+    reconcile: (request: Request, signal: AbortSignal) => Promise<Result>,
+  ): Controller {
     const { clock } = this;
-    return new Controller({ name, reconcile, workers: name === 'lookup' ? 8 : 1, clock, random: () => 0, logger: silentLogger });
+    return new Controller({
+      name,
+      reconcile,
+      workers: name === 'lookup' ? 8 : 1,
+      clock,
+      random: () => 0,
+      logger: silentLogger,
+    });
   }
 
   async stop(): Promise<void> {
@@ -64,7 +96,10 @@ export class AdmissionScene {
   }
 
   async addQuota({ metadata: { name }, ...quota }: ConversationQuota): Promise<ConversationQuota> {
-    const stored = await this.client.create(conversationQuotas, { ...quota, metadata: { name, namespace } });
+    const stored = await this.client.create(conversationQuotas, {
+      ...quota,
+      metadata: { name, namespace },
+    });
     this.stores.quotas.set(stored);
     this.admission.observeQuota(stored);
     return stored;
@@ -76,9 +111,19 @@ export class AdmissionScene {
     if (gone !== undefined) this.admission.forgetQuota(gone);
   }
 
-  async addSandbox(name: string, { status, owner = 'alice' }: { status?: Partial<SandboxState>; owner?: string } = {}): Promise<Sandbox> {
-    const { metadata: _metadata, ...sandbox } = aSandbox({ name, owner, ...(status === undefined ? {} : { status }) });
-    const stored = await this.client.create(sandboxes, { ...sandbox, metadata: { name, namespace } });
+  async addSandbox(
+    name: string,
+    { status, owner = 'alice' }: { status?: Partial<SandboxState>; owner?: string } = {},
+  ): Promise<Sandbox> {
+    const { metadata: _metadata, ...sandbox } = aSandbox({
+      name,
+      owner,
+      ...(status === undefined ? {} : { status }),
+    });
+    const stored = await this.client.create(sandboxes, {
+      ...sandbox,
+      metadata: { name, namespace },
+    });
     this.show(stored);
     return stored;
   }

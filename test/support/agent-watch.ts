@@ -14,8 +14,9 @@ const read = (path: string): string => {
 };
 
 /**
- * Counts the agents of one installation as `ps` would see them, whatever the installation says of itself. It knows them by the node's
- * id in their environment, so those of others that run at the same time are not counted.
+ * Counts the agents of one installation as `ps` would see them, whatever the installation says of
+ * itself. It knows them by the node's id in their environment, so those of others that run at the
+ * same time are not counted.
  */
 export class AgentWatch {
   readonly #marker: string;
@@ -33,13 +34,23 @@ export class AgentWatch {
     this.#timer = setInterval(() => this.#sample(), everyMs);
   }
 
-  /** The process ids of the agents that live. What they run is theirs, also in the moment between fork and exec, in which it looks like them. */
+  /**
+   * The process ids of the agents that live. What they run is theirs, also in the moment between
+   * fork and exec, in which it looks like them.
+   */
   agents(): readonly number[] {
     const parents = new Map<number, number>();
     for (const entry of readdirSync('/proc')) {
       if (!/^\d+$/.test(entry)) continue;
-      if (!read(`/proc/${entry}/cmdline`).includes(program) || !read(`/proc/${entry}/environ`).includes(this.#marker)) continue;
-      parents.set(Number(entry), Number(/^PPid:\s+(\d+)$/m.exec(read(`/proc/${entry}/status`))?.[1]));
+      if (
+        !read(`/proc/${entry}/cmdline`).includes(program) ||
+        !read(`/proc/${entry}/environ`).includes(this.#marker)
+      )
+        continue;
+      parents.set(
+        Number(entry),
+        Number(/^PPid:\s+(\d+)$/m.exec(read(`/proc/${entry}/status`))?.[1]),
+      );
     }
     return [...parents].flatMap(([id, parent]) => (parents.has(parent) ? [] : [id]));
   }

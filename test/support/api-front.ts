@@ -7,11 +7,18 @@ interface Call {
   readonly path: string;
 }
 
-/** A server in place of the API server: it passes requests on, refuses those that the test names, and delays others. */
+/**
+ * A server in place of the API server: it passes requests on, refuses those that the test names,
+ * and delays others.
+ */
 export interface ApiFront {
   readonly url: string;
-  /** Answers with this Kubernetes Status instead of passing a request on; undefined passes it on. */
-  refuse: (call: Call) => { readonly code: number; readonly reason: string; readonly message: string } | undefined;
+  /**
+   * Answers with this Kubernetes Status instead of passing a request on; undefined passes it on.
+   */
+  refuse: (
+    call: Call,
+  ) => { readonly code: number; readonly reason: string; readonly message: string } | undefined;
   /** Delay before a request is passed on, in milliseconds; none by default. */
   delayMs: (call: Call) => number;
   close(): Promise<void>;
@@ -25,8 +32,16 @@ export async function startApiFront(target: string, port = 0): Promise<ApiFront>
     const refusal = front.refuse({ method, path });
     if (refusal !== undefined) {
       incoming.resume();
-      const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', ...refusal };
-      response.writeHead(refusal.code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+      const body = {
+        kind: 'Status',
+        apiVersion: 'v1',
+        metadata: {},
+        status: 'Failure',
+        ...refusal,
+      };
+      response
+        .writeHead(refusal.code, { 'content-type': 'application/json' })
+        .end(JSON.stringify(body));
       return;
     }
     const send = (): void => {

@@ -20,7 +20,11 @@ export interface RunningApiServer {
 
 /** An API server with the product's kinds, in memory, on a free port. */
 export async function runApiServer(
-  options: { readonly podLogs?: PodLogs; readonly stalledMs?: number; readonly maxWatchBacklog?: number } = {},
+  options: {
+    readonly podLogs?: PodLogs;
+    readonly stalledMs?: number;
+    readonly maxWatchBacklog?: number;
+  } = {},
 ): Promise<RunningApiServer> {
   const { podLogs, stalledMs, maxWatchBacklog } = options;
   const folder = mkdtempSync(join(tmpdir(), 'api-server-'));

@@ -1,9 +1,15 @@
 import type { Slot, SlotState } from '../../src/quota/slot.ts';
 import type { Condition } from '../../src/resources/conditions.ts';
-import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../src/resources/cached-conversation.ts';
 import type { Conversation, ConversationSpec } from '../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../src/resources/conversation-status.ts';
-import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
+import type {
+  ConversationQuota,
+  ConversationQuotaSpec,
+} from '../../src/resources/conversation-quota.ts';
 import type { PersistentVolumeClaim, Pod } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
@@ -24,7 +30,12 @@ const metadata = (name: string) => ({
   creationTimestamp: '2026-03-01T12:00:00Z',
 });
 
-export const condition = (type: string, status: Condition['status'], reason = 'Because', time = noon): Condition => ({
+export const condition = (
+  type: string,
+  status: Condition['status'],
+  reason = 'Because',
+  time = noon,
+): Condition => ({
   type,
   status,
   reason,
@@ -42,7 +53,13 @@ export interface SandboxWish {
   readonly status?: Partial<SandboxState>;
 }
 
-export const aSandbox = ({ name = 'sbx-1', owner = 'alice', replicas = 1, deleting = false, status }: SandboxWish = {}): Sandbox => ({
+export const aSandbox = ({
+  name = 'sbx-1',
+  owner = 'alice',
+  replicas = 1,
+  deleting = false,
+  status,
+}: SandboxWish = {}): Sandbox => ({
   apiVersion,
   kind: 'Sandbox',
   metadata: { ...metadata(name), ...(deleting ? { deletionTimestamp: noon } : {}) },
@@ -73,7 +90,9 @@ export const aPod = (
   metadata: {
     ...metadata(sandbox.metadata.name),
     uid: more.uid ?? 'uid-of-the-pod',
-    ...(more.foreign === true ? {} : { ownerReferences: [ownerReferenceTo(sandbox, { controller: true })] }),
+    ...(more.foreign === true
+      ? {}
+      : { ownerReferences: [ownerReferenceTo(sandbox, { controller: true })] }),
     ...(more.deleting === true ? { deletionTimestamp: noon } : {}),
   },
   spec: { containers: [{ name: 'agent', image: 'agent:1' }] },
@@ -102,7 +121,10 @@ export const aRunningPod = (sandbox: Sandbox, containerID = 'process://1'): Pod 
 export const aClaim = (sandbox: Sandbox): PersistentVolumeClaim => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
-  metadata: { ...metadata(sandbox.metadata.name), ownerReferences: [ownerReferenceTo(sandbox, { controller: true })] },
+  metadata: {
+    ...metadata(sandbox.metadata.name),
+    ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],
+  },
   spec: {},
 });
 
@@ -136,7 +158,14 @@ export const aQuota = (name: string, spec: Partial<ConversationQuotaSpec>): Conv
   apiVersion,
   kind: 'ConversationQuota',
   metadata: { ...metadata(name), uid: name },
-  spec: { scope: 'Owner', limit: 1, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All', ...spec },
+  spec: {
+    scope: 'Owner',
+    limit: 1,
+    onExceeded: 'PauseOldest',
+    minActiveSeconds: 0,
+    autoResume: 'All',
+    ...spec,
+  },
 });
 
 /** As `classify` makes it of a sandbox. */

@@ -7,13 +7,21 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 
-/** An embedded cluster without operator and gateway, as a cluster of somebody else's. Says `ready`; SIGTERM ends it and its pods. */
+/**
+ * An embedded cluster without operator and gateway, as a cluster of somebody else's. Says `ready`;
+ * SIGTERM ends it and its pods.
+ */
 const [dataDir = '', agentProgram = ''] = process.argv.slice(2);
 const namespace = 'default';
 await using stack = new AsyncDisposableStack();
 const stopped = new Promise((resolve) => process.once('SIGTERM', resolve));
 const images = { [referenceAgentImage]: { command: [process.execPath, agentProgram] } };
-const options = { ...createRuntime(silentLogger), folder: new DataFolder(dataDir), port: 0, images };
+const options = {
+  ...createRuntime(silentLogger),
+  folder: new DataFolder(dataDir),
+  port: 0,
+  images,
+};
 const { client } = await startEmbeddedCluster(options, stack);
 await client.create(sandboxTemplates, defaultTemplate(namespace));
 await client.create(conversationQuotas, defaultQuota(namespace));

@@ -2,12 +2,18 @@ import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
 import { conversationIndexers } from '../../src/controllers/caches.ts';
-import { ConversationReconciler, type ConversationReconcilerOptions } from '../../src/controllers/conversation/reconcile.ts';
+import {
+  ConversationReconciler,
+  type ConversationReconcilerOptions,
+} from '../../src/controllers/conversation/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../src/resources/cached-conversation.ts';
 import { cachedSandbox } from '../../src/resources/cached-sandbox.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { Interner } from '../../src/resources/interner.ts';
@@ -19,10 +25,17 @@ import { FakeKubeClient } from './fake-kube-client.ts';
 import { sceneKeys } from './sandbox-scene.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** The object as its JSON gives it: a clone by `structuredClone` has prototypes of another realm in Jest, and equals no literal. */
-const parsed = (conversation: Conversation): Conversation => JSON.parse(JSON.stringify(conversation)) as Conversation;
+/**
+ * The object as its JSON gives it: a clone by `structuredClone` has prototypes of another realm in
+ * Jest, and equals no literal.
+ */
+const parsed = (conversation: Conversation): Conversation =>
+  JSON.parse(JSON.stringify(conversation)) as Conversation;
 
-/** The conversation controller beside an API server in memory. Its caches are up to date at the beginning of each reconcile. */
+/**
+ * The conversation controller beside an API server in memory. Its caches are up to date at the
+ * beginning of each reconcile.
+ */
 export class ConversationScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
@@ -39,8 +52,20 @@ export class ConversationScene {
     const { client, clock } = this;
     this.#stores.templates.set(aTemplate());
     this.#reconciler = new ConversationReconciler({
-      ...{ client, clock, stores: this.#stores, keys: sceneKeys, gitHosts: {}, random: () => 0, logger: silentLogger },
-      ...{ agent: new OpenHandsClient(), credentials: noAgentCredentials, metrics: createMetrics() },
+      ...{
+        client,
+        clock,
+        stores: this.#stores,
+        keys: sceneKeys,
+        gitHosts: {},
+        random: () => 0,
+        logger: silentLogger,
+      },
+      ...{
+        agent: new OpenHandsClient(),
+        credentials: noAgentCredentials,
+        metrics: createMetrics(),
+      },
       ...{ unresponsiveAgents: new UnresponsiveAgents({ clock }), onUnresponsive: () => undefined },
       events: { record: (_object, details) => void this.events.push(details) },
       ...options,
@@ -59,17 +84,25 @@ export class ConversationScene {
   /** Reconciles once and returns when the controller asks to be called again. */
   async reconcile(name: string): Promise<number | undefined> {
     await this.refresh();
-    return (await this.#reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal))?.requeueAfterMs;
+    return (
+      await this.#reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal)
+    )?.requeueAfterMs;
   }
 
   /** Reconciles with caches as they were at the last refresh. */
   async reconcileBehind(name: string): Promise<number | undefined> {
-    return (await this.#reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal))?.requeueAfterMs;
+    return (
+      await this.#reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal)
+    )?.requeueAfterMs;
   }
 
   async refresh(): Promise<void> {
-    await this.#fill(conversations, this.#stores.conversations, (conversation) => cachedConversation(parsed(conversation), this.#interner));
-    await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) => cachedSandbox(sandbox, this.#interner));
+    await this.#fill(conversations, this.#stores.conversations, (conversation) =>
+      cachedConversation(parsed(conversation), this.#interner),
+    );
+    await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) =>
+      cachedSandbox(sandbox, this.#interner),
+    );
   }
 
   async #fill<S extends KubeObject, T extends KubeObject>(
@@ -78,6 +111,7 @@ export class ConversationScene {
     transform: (object: S) => T,
   ): Promise<void> {
     for (const { metadata } of store.list()) store.delete(metadata.namespace ?? '', metadata.name);
-    for (const object of (await this.client.listMapped(resource, transform)).items) store.set(object);
+    for (const object of (await this.client.listMapped(resource, transform)).items)
+      store.set(object);
   }
 }

@@ -5,7 +5,15 @@ export const networkPolicySchema = z.object({
   spec: z.object({
     egress: z.array(
       z.object({
-        to: z.array(z.object({ ipBlock: z.object({ cidr: z.string(), except: z.array(z.string()).default([]) }).optional() })).default([]),
+        to: z
+          .array(
+            z.object({
+              ipBlock: z
+                .object({ cidr: z.string(), except: z.array(z.string()).default([]) })
+                .optional(),
+            }),
+          )
+          .default([]),
         ports: z.array(z.object({ port: z.union([z.number(), z.string()]) })).optional(),
       }),
     ),
@@ -23,12 +31,19 @@ export function holds(range: string, address: string): boolean {
   return list.check(address, family);
 }
 
-/** The ports, as a NetworkPolicy names them, at which its pods reach an address outside of the cluster; `*` is every port. */
+/**
+ * The ports, as a NetworkPolicy names them, at which its pods reach an address outside of the
+ * cluster; `*` is every port.
+ */
 export const openPorts = ({ spec }: NetworkPolicy, address: string): readonly (number | string)[] =>
   spec.egress.flatMap(({ to, ports }) => {
     const blocks = to.flatMap(({ ipBlock }) => ipBlock ?? []);
     // A rule without peers opens every address.
     const reached =
-      to.length === 0 || blocks.some(({ cidr, except }) => holds(cidr, address) && !except.some((range) => holds(range, address)));
+      to.length === 0 ||
+      blocks.some(
+        ({ cidr, except }) =>
+          holds(cidr, address) && !except.some((range) => holds(range, address)),
+      );
     return reached ? (ports?.map(({ port }) => port) ?? ['*']) : [];
   });

@@ -1,4 +1,7 @@
-/** Calls until `check` returns something other than undefined or false; throws what `check` threw last, or a time-out. */
+/**
+ * Calls until `check` returns something other than undefined or false; throws what `check` threw
+ * last, or a time-out.
+ */
 export async function eventually<T>(
   what: string,
   check: () => Promise<T | undefined | false> | T | undefined | false,
@@ -14,7 +17,8 @@ export async function eventually<T>(
     } catch (error) {
       last = error;
     }
-    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
+    if (performance.now() > deadline)
+      throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -29,7 +29,8 @@ interface Change {
   readonly object: Stored;
 }
 
-const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isJson = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function merge(target: unknown, patch: unknown): unknown {
   if (!isJson(patch)) return patch;
@@ -41,15 +42,31 @@ function merge(target: unknown, patch: unknown): unknown {
   return result;
 }
 
-/** The status after the patch that a client makes, applied as an API server does: a path that is not there is an error. */
-function patchedStatus({ metadata, status }: Stored, next: object, from: object | undefined): unknown {
-  const patch = JSON.parse(JSON.stringify(statusPatch(metadata.resourceVersion, next, from))) as Operation[];
+/**
+ * The status after the patch that a client makes, applied as an API server does: a path that is not
+ * there is an error.
+ */
+function patchedStatus(
+  { metadata, status }: Stored,
+  next: object,
+  from: object | undefined,
+): unknown {
+  const patch = JSON.parse(
+    JSON.stringify(statusPatch(metadata.resourceVersion, next, from)),
+  ) as Operation[];
   const stored = structuredClone({ metadata, ...(status === undefined ? {} : { status }) });
-  const { newDocument } = jsonPatch.applyPatch<{ readonly status?: unknown }>(stored, patch, true, true, false);
+  const { newDocument } = jsonPatch.applyPatch<{ readonly status?: unknown }>(
+    stored,
+    patch,
+    true,
+    true,
+    false,
+  );
   return newDocument.status;
 }
 
-const failure = (status: number, reason: string, message: string) => new ApiError(status, { code: status, reason, message });
+const failure = (status: number, reason: string, message: string) =>
+  new ApiError(status, { code: status, reason, message });
 
 function matchesLabels(object: Stored, selector: string | undefined): boolean {
   if (selector === undefined || selector === '') return true;
@@ -61,8 +78,9 @@ function matchesLabels(object: Stored, selector: string | undefined): boolean {
 }
 
 /**
- * An API server's storage in memory, with the semantics that controllers lean on: resource versions and conflicts, watches from a
- * version, preconditions of a delete, graceful deletion of bound pods, finalizers. It validates nothing and defaults nothing.
+ * An API server's storage in memory, with the semantics that controllers lean on: resource versions
+ * and conflicts, watches from a version, preconditions of a delete, graceful deletion of bound
+ * pods, finalizers. It validates nothing and defaults nothing.
  */
 export class FakeKubeClient implements KubeClient {
   readonly #objects = new Map<string, Stored>();
@@ -70,9 +88,17 @@ export class FakeKubeClient implements KubeClient {
   readonly #changed = new EventEmitter().setMaxListeners(0);
   #version = 0;
   /** Set it to make calls fail: what it returns is thrown. */
-  fault: (call: { readonly verb: string; readonly plural: string; readonly name?: string }) => Error | undefined = () => undefined;
+  fault: (call: {
+    readonly verb: string;
+    readonly plural: string;
+    readonly name?: string;
+  }) => Error | undefined = () => undefined;
 
-  async get<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string): Promise<T> {
+  async get<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+  ): Promise<T> {
     await this.#call('get', resource, name);
     return this.#typed(resource, this.#stored(resource, namespace, name));
   }
@@ -80,19 +106,34 @@ export class FakeKubeClient implements KubeClient {
   async list<T extends KubeObject>(resource: ResourceDefinition<T>, options: ListOptions = {}) {
     await this.#call('list', resource);
     const items = [...this.#objects]
-      .filter(([key, object]) => key.startsWith(`${resource.plural}/`) && this.#selected(object, options))
+      .filter(
+        ([key, object]) => key.startsWith(`${resource.plural}/`) && this.#selected(object, options),
+      )
       .map(([, object]) => this.#typed(resource, object));
     return { items, resourceVersion: String(this.#version) };
   }
 
-  async listMapped<T extends KubeObject, R>(resource: ResourceDefinition<T>, map: Mapping<T, R>, options?: ListOptions) {
+  async listMapped<T extends KubeObject, R>(
+    resource: ResourceDefinition<T>,
+    map: Mapping<T, R>,
+    options?: ListOptions,
+  ) {
     const { items, resourceVersion } = await this.list(resource, options);
-    return { items: items.map((item) => map(item, 0)).filter((item) => item !== undefined), resourceVersion };
+    return {
+      items: items.map((item) => map(item, 0)).filter((item) => item !== undefined),
+      resourceVersion,
+    };
   }
 
-  async *watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+  async *watch<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    options: WatchOptions,
+  ): AsyncIterable<WatchEvent<T>> {
     await this.#call('watch', resource);
-    const end = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutSeconds * 1000)]);
+    const end = AbortSignal.any([
+      options.signal,
+      AbortSignal.timeout(options.timeoutSeconds * 1000),
+    ]);
     let next = this.#changes.findIndex(({ version }) => version > Number(options.resourceVersion));
     if (next < 0) next = this.#changes.length;
     while (!end.aborted) {
@@ -109,12 +150,18 @@ export class FakeKubeClient implements KubeClient {
     options.signal.throwIfAborted();
   }
 
-  async create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options: CallOptions = {}): Promise<T> {
+  async create<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: NewObject<T>,
+    options: CallOptions = {},
+  ): Promise<T> {
     await this.#call('create', resource, object.metadata.name);
-    const name = object.metadata.name ?? `${object.metadata.generateName ?? ''}${randomUUID().slice(0, 5)}`;
+    const name =
+      object.metadata.name ?? `${object.metadata.generateName ?? ''}${randomUUID().slice(0, 5)}`;
     const namespace = resource.namespaced ? (object.metadata.namespace ?? 'default') : undefined;
     const key = this.#key(resource, namespace ?? '', name);
-    if (this.#objects.has(key)) throw failure(409, 'AlreadyExists', `${resource.plural} "${name}" already exists`);
+    if (this.#objects.has(key))
+      throw failure(409, 'AlreadyExists', `${resource.plural} "${name}" already exists`);
     const created: Stored = {
       ...structuredClone(object),
       metadata: {
@@ -127,7 +174,10 @@ export class FakeKubeClient implements KubeClient {
         resourceVersion: '0',
       },
     } as unknown as Stored;
-    return this.#typed(resource, options.dryRun === true ? created : this.#store('ADDED', resource, key, created));
+    return this.#typed(
+      resource,
+      options.dryRun === true ? created : this.#store('ADDED', resource, key, created),
+    );
   }
 
   /** Stores an object just as it is, as if it had been there all the time. */
@@ -136,12 +186,18 @@ export class FakeKubeClient implements KubeClient {
     return this.#typed(resource, this.#store('ADDED', resource, key, structuredClone(object)));
   }
 
-  async update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>): Promise<T> {
+  async update<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: NoInfer<T>,
+  ): Promise<T> {
     await this.#call('update', resource, object.metadata.name);
     const next = structuredClone(object) as unknown as Stored;
     return this.#typed(
       resource,
-      this.#replace(resource, object, (old) => ({ ...next, ...(old.status === undefined ? {} : { status: old.status }) })),
+      this.#replace(resource, object, (old) => ({
+        ...next,
+        ...(old.status === undefined ? {} : { status: old.status }),
+      })),
     );
   }
 
@@ -178,12 +234,18 @@ export class FakeKubeClient implements KubeClient {
     return this.#typed(resource, this.#replace(resource, merged, next));
   }
 
-  async delete<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options: DeleteOptions = {}) {
+  async delete<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+    options: DeleteOptions = {},
+  ) {
     await this.#call('delete', resource, name);
     const object = this.#stored(resource, namespace, name);
     if (
       (options.uid ?? object.metadata.uid) !== object.metadata.uid ||
-      (options.resourceVersion ?? object.metadata.resourceVersion) !== object.metadata.resourceVersion
+      (options.resourceVersion ?? object.metadata.resourceVersion) !==
+        object.metadata.resourceVersion
     ) {
       throw failure(409, 'Conflict', 'Precondition failed');
     }
@@ -196,7 +258,10 @@ export class FakeKubeClient implements KubeClient {
       this.#store('DELETED', resource, key, object);
       return;
     }
-    const { deletionTimestamp = new Date(Date.now() + grace * 1000).toISOString(), deletionGracePeriodSeconds = grace } = object.metadata;
+    const {
+      deletionTimestamp = new Date(Date.now() + grace * 1000).toISOString(),
+      deletionGracePeriodSeconds = grace,
+    } = object.metadata;
     const metadata = {
       ...object.metadata,
       deletionTimestamp,
@@ -215,9 +280,12 @@ export class FakeKubeClient implements KubeClient {
     await this.#call(subresource, resource, name);
     if (subresource !== 'binding') throw failure(404, 'NotFound', `no subresource ${subresource}`);
     const pod = this.#stored(resource, namespace, name);
-    if (pod.spec?.['nodeName'] !== undefined) throw failure(409, 'Conflict', `pod ${name} is already assigned to a node`);
+    if (pod.spec?.['nodeName'] !== undefined)
+      throw failure(409, 'Conflict', `pod ${name} is already assigned to a node`);
     const { target } = body as { readonly target: { readonly name: string } };
-    const conditions = [{ type: 'PodScheduled', status: 'True', lastTransitionTime: pod.metadata.creationTimestamp }];
+    const conditions = [
+      { type: 'PodScheduled', status: 'True', lastTransitionTime: pod.metadata.creationTimestamp },
+    ];
     const key = this.#key(resource, namespace, name);
     this.#store('MODIFIED', resource, key, {
       ...pod,
@@ -226,22 +294,36 @@ export class FakeKubeClient implements KubeClient {
     });
   }
 
-  #key(resource: Pick<ResourceDefinition<KubeObject>, 'plural' | 'namespaced'>, namespace: string, name: string): string {
+  #key(
+    resource: Pick<ResourceDefinition<KubeObject>, 'plural' | 'namespaced'>,
+    namespace: string,
+    name: string,
+  ): string {
     return `${resource.plural}/${resource.namespaced ? namespace : ''}/${name}`;
   }
 
-  #stored<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string): Stored {
+  #stored<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+  ): Stored {
     const object = this.#objects.get(this.#key(resource, namespace, name));
-    if (object === undefined) throw failure(404, 'NotFound', `${resource.plural} "${name}" not found`);
+    if (object === undefined)
+      throw failure(404, 'NotFound', `${resource.plural} "${name}" not found`);
     return object;
   }
 
   #selected(object: Stored, options: ListOptions): boolean {
-    if (options.namespace !== undefined && object.metadata.namespace !== options.namespace) return false;
+    if (options.namespace !== undefined && object.metadata.namespace !== options.namespace)
+      return false;
     return matchesLabels(object, options.labelSelector);
   }
 
-  #replace<T extends KubeObject>(resource: ResourceDefinition<T>, given: KubeObject, change: (old: Stored) => Stored): Stored {
+  #replace<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    given: KubeObject,
+    change: (old: Stored) => Stored,
+  ): Stored {
     const { namespace = '', name, resourceVersion, uid } = given.metadata;
     const old = this.#stored(resource, namespace, name);
     if (resourceVersion !== old.metadata.resourceVersion || uid !== old.metadata.uid) {
@@ -253,14 +335,29 @@ export class FakeKubeClient implements KubeClient {
       next.metadata.deletionTimestamp !== undefined &&
       (next.metadata.finalizers ?? []).length === 0 &&
       next.spec?.['nodeName'] === undefined;
-    const generation = (old.metadata.generation ?? 1) + (JSON.stringify(next.spec) === JSON.stringify(old.spec) ? 0 : 1);
+    const generation =
+      (old.metadata.generation ?? 1) +
+      (JSON.stringify(next.spec) === JSON.stringify(old.spec) ? 0 : 1);
     const metadata = { ...next.metadata, generation };
-    return this.#store(gone ? 'DELETED' : 'MODIFIED', resource, this.#key(resource, namespace, name), { ...next, metadata });
+    return this.#store(
+      gone ? 'DELETED' : 'MODIFIED',
+      resource,
+      this.#key(resource, namespace, name),
+      { ...next, metadata },
+    );
   }
 
-  #store(type: Change['type'], resource: Pick<ResourceDefinition<KubeObject>, 'plural'>, key: string, object: Stored): Stored {
+  #store(
+    type: Change['type'],
+    resource: Pick<ResourceDefinition<KubeObject>, 'plural'>,
+    key: string,
+    object: Stored,
+  ): Stored {
     this.#version += 1;
-    const stored: Stored = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } };
+    const stored: Stored = {
+      ...object,
+      metadata: { ...object.metadata, resourceVersion: String(this.#version) },
+    };
     if (type === 'DELETED') this.#objects.delete(key);
     else this.#objects.set(key, stored);
     this.#changes.push({ type, plural: resource.plural, version: this.#version, object: stored });
@@ -268,15 +365,24 @@ export class FakeKubeClient implements KubeClient {
     return stored;
   }
 
-  async #call(verb: string, resource: Pick<ResourceDefinition<KubeObject>, 'plural'>, name?: string): Promise<void> {
+  async #call(
+    verb: string,
+    resource: Pick<ResourceDefinition<KubeObject>, 'plural'>,
+    name?: string,
+  ): Promise<void> {
     await Promise.resolve();
-    const error = this.fault({ verb, plural: resource.plural, ...(name === undefined ? {} : { name }) });
+    const error = this.fault({
+      verb,
+      plural: resource.plural,
+      ...(name === undefined ? {} : { name }),
+    });
     if (error !== undefined) throw error;
   }
 
   #typed<T extends KubeObject>(resource: ResourceDefinition<T>, object: Stored): T {
     const copy: unknown = structuredClone(object);
-    if (resource.accepts?.(copy) === false) throw new Error(`the test stored a ${resource.kind} that its own schema refuses`);
+    if (resource.accepts?.(copy) === false)
+      throw new Error(`the test stored a ${resource.kind} that its own schema refuses`);
     return copy;
   }
 }

@@ -20,7 +20,10 @@ export interface GitServerOptions {
   readonly port?: number;
   /** What its URL ends with: /scm. */
   readonly prefix?: string;
-  /** By name: branches, tags and HEAD, with an empty commit; or these files in a commit on main; or all of another one, by its folder. */
+  /**
+   * By name: branches, tags and HEAD, with an empty commit; or these files in a commit on main; or
+   * all of another one, by its folder.
+   */
   readonly repositories: Readonly<
     Record<
       string,
@@ -33,7 +36,9 @@ export interface GitServerOptions {
       }
     >
   >;
-  /** `user:password` of those who may read a repository; a repository that is not here is public. */
+  /**
+   * `user:password` of those who may read a repository; a repository that is not here is public.
+   */
   readonly readers?: Readonly<Record<string, readonly string[]>>;
   /** Serve files alone, as any web server does. */
   readonly isPlain?: boolean;
@@ -41,7 +46,10 @@ export interface GitServerOptions {
   readonly isOld?: boolean;
 }
 
-/** How it answers for a repository instead, unless it returns `asUsual`; a hang is ended with the server. */
+/**
+ * How it answers for a repository instead, unless it returns `asUsual`; a hang is ended with the
+ * server.
+ */
 export type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
 export const asUsual = Symbol('as usual');
 
@@ -90,7 +98,10 @@ export class GitServer {
   private constructor(options: GitServerOptions) {
     this.#options = options;
     this.readers = { ...options.readers };
-    for (const [name, { branches = ['main'], tags = [], head = 'main', files, from: source }] of Object.entries(options.repositories)) {
+    for (const [
+      name,
+      { branches = ['main'], tags = [], head = 'main', files, from: source },
+    ] of Object.entries(options.repositories)) {
       const from = source ?? (files && repositoryOf(this.#folder, files));
       const path = join(this.#folder, `${name}.git`);
       if (from !== undefined) {
@@ -102,8 +113,12 @@ export class GitServer {
         const tree = git(['-C', path, 'mktree'], '');
         const commit = git(['-C', path, 'commit-tree', '-m', name, tree]);
         this.commits.set(name, commit);
-        git(['-C', path, 'update-ref', '--stdin'], branches.map((branch) => `create refs/heads/${branch} ${commit}\n`).join(''));
-        for (const tag of tags) git(['-C', path, 'tag', '--annotate', '--message', tag, tag, commit]);
+        git(
+          ['-C', path, 'update-ref', '--stdin'],
+          branches.map((branch) => `create refs/heads/${branch} ${commit}\n`).join(''),
+        );
+        for (const tag of tags)
+          git(['-C', path, 'tag', '--annotate', '--message', tag, tag, commit]);
       }
       if (options.isPlain === true) git(['-C', path, 'update-server-info']);
     }
@@ -141,7 +156,12 @@ export class GitServer {
     const { method = '', url = '', headers } = request;
     const { authorization } = headers;
     const protocol = headers['git-protocol'];
-    this.requests.push({ method, url, authorization, protocol: typeof protocol === 'string' ? protocol : undefined });
+    this.requests.push({
+      method,
+      url,
+      authorization,
+      protocol: typeof protocol === 'string' ? protocol : undefined,
+    });
     const { pathname, search } = new URL(url, this.origin);
     const { prefix = '' } = this.#options;
     const path = pathname.slice(prefix.length);
@@ -151,12 +171,15 @@ export class GitServer {
     const [type = '', credential = ''] = authorization?.split(' ') ?? [];
     const reader = type === 'Basic' ? Buffer.from(credential, 'base64').toString() : undefined;
     const readers = this.readers[name];
-    const isKnown = reader === undefined || Object.values(this.readers).some((known) => known.includes(reader));
-    // As GitHub does: nobody learns which names there are, and who has no access is told that there is nothing.
+    const isKnown =
+      reader === undefined || Object.values(this.readers).some((known) => known.includes(reader));
+    // As GitHub does: nobody learns which names there are, and who has no access is told that there
+    // is nothing.
     if (
       !pathname.startsWith(prefix) ||
       !isKnown ||
-      (reader === undefined && (readers !== undefined || !Object.hasOwn(this.#options.repositories, name)))
+      (reader === undefined &&
+        (readers !== undefined || !Object.hasOwn(this.#options.repositories, name)))
     ) {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('Who are you?');
     } else if (readers !== undefined && !readers.includes(reader ?? '')) {
@@ -176,7 +199,12 @@ export class GitServer {
     }
   }
 
-  #runBackend(request: IncomingMessage, response: ServerResponse, path: string, query: string): void {
+  #runBackend(
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    query: string,
+  ): void {
     const protocol = request.headers['git-protocol'];
     const child = spawn('git', ['http-backend'], {
       env: {
@@ -197,12 +225,20 @@ export class GitServer {
     request.pipe(child.stdin);
     child.stdin.on('error', () => undefined);
     const name = /^\/(.+)\.git\//.exec(path)?.[1] ?? '';
-    void this.#relay(child.stdout, response, request.method === 'POST' ? this.gates.get(name) : undefined);
+    void this.#relay(
+      child.stdout,
+      response,
+      request.method === 'POST' ? this.gates.get(name) : undefined,
+    );
     response.once('close', () => child.kill());
   }
 
   /** From CGI to HTTP, as it comes. */
-  async #relay(output: Readable, response: ServerResponse, gate: Promise<void> | undefined): Promise<void> {
+  async #relay(
+    output: Readable,
+    response: ServerResponse,
+    gate: Promise<void> | undefined,
+  ): Promise<void> {
     let head: Buffer | undefined = Buffer.alloc(0);
     for await (const chunk of output as AsyncIterable<Buffer>) {
       if (head === undefined) {

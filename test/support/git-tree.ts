@@ -2,8 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A text is a file; `{ link }` a symbolic link, `{ module }` a submodule at that commit, `{ run }` a file that may be executed. */
-export type TreeEntry = string | Buffer | { readonly link: string } | { readonly module: string } | { readonly run: string };
+/**
+ * A text is a file; `{ link }` a symbolic link, `{ module }` a submodule at that commit, `{ run }`
+ * a file that may be executed.
+ */
+export type TreeEntry =
+  | string
+  | Buffer
+  | { readonly link: string }
+  | { readonly module: string }
+  | { readonly run: string };
 
 /** Names with slashes make folders. Bytes of names are given in latin1. */
 export type Tree = Readonly<Record<string, TreeEntry>>;
@@ -15,7 +23,10 @@ const identity = Object.fromEntries(
   ]),
 );
 
-/** A repository in a new folder, with one commit of exactly these entries: also such as git itself would not add. Returns its folder. */
+/**
+ * A repository in a new folder, with one commit of exactly these entries: also such as git itself
+ * would not add. Returns its folder.
+ */
 export function repositoryOf(below: string, tree: Tree, branch = 'main'): string {
   const folder = mkdtempSync(join(below, 'repository-'));
   const git = (args: readonly string[], input: string | Buffer = '') =>
@@ -40,7 +51,11 @@ export function repositoryOf(below: string, tree: Tree, branch = 'main'): string
     for (const [path, entry] of entries) {
       const slash = path.indexOf('/');
       if (slash < 0) lines.push(`${line(entry)}\t${path}\0`);
-      else folders.set(path.slice(0, slash), [...(folders.get(path.slice(0, slash)) ?? []), [path.slice(slash + 1), entry]]);
+      else
+        folders.set(path.slice(0, slash), [
+          ...(folders.get(path.slice(0, slash)) ?? []),
+          [path.slice(slash + 1), entry],
+        ]);
     }
     for (const [name, below] of folders) lines.push(`040000 tree ${write(below)}\t${name}\0`);
     return git(['mktree', '-z', '--missing'], Buffer.from(lines.join(''), 'latin1'));

@@ -1,7 +1,8 @@
 import { createServer, type Socket } from 'node:net';
 
 /**
- * An agent's container that is none: what it does to whoever connects is its first argument. It listens where an agent does.
+ * An agent's container that is none: what it does to whoever connects is its first argument. It
+ * listens where an agent does.
  */
 const [behaviour = ''] = process.argv.slice(2);
 const json = (body: string, status = '200 OK') =>
@@ -13,7 +14,8 @@ const friendly = (request: string): string | undefined => {
   if (request.includes(' /api/init ')) return json('{"state":"ready"}');
   if (request.includes('/count')) return json('0');
   if (request.includes('/search?status=running')) return json('{"items":[],"next_page_id":null}');
-  if (request.includes('execute_bash_command')) return json('{"exit_code":0,"stdout":"/workspace/project\\n","stderr":""}');
+  if (request.includes('execute_bash_command'))
+    return json('{"exit_code":0,"stdout":"/workspace/project\\n","stderr":""}');
   if (request.includes('/api/hooks')) return json('{"hook_config":null}');
   if (request.includes('/server_info')) return json('{"uptime":1,"idle_time":1,"version":"1"}');
   return undefined;
@@ -31,15 +33,28 @@ const flood = (socket: Socket, text: string) => {
 const behaviours: Readonly<Record<string, (socket: Socket, request: string) => void>> = {
   hangs: () => undefined,
   nonsense: (socket) => socket.end('SSH-2.0-OpenSSH_9.6\r\n'),
-  fails: (socket) => void setTimeout(() => socket.end(json('{"detail":"Internal Server Error"}', '500 Internal Server Error')), 2500),
-  redirects: (socket) => socket.end(json('{}', '307 Temporary Redirect').replace('\r\n', '\r\nLocation: http://169.254.169.254/\r\n')),
+  fails: (socket) =>
+    void setTimeout(
+      () => socket.end(json('{"detail":"Internal Server Error"}', '500 Internal Server Error')),
+      2500,
+    ),
+  redirects: (socket) =>
+    socket.end(
+      json('{}', '307 Temporary Redirect').replace(
+        '\r\n',
+        '\r\nLocation: http://169.254.169.254/\r\n',
+      ),
+    ),
   large: (socket) => socket.end(json(`"${'a'.repeat(10 * 1024 * 1024)}"`)),
   floods: (socket) => {
     socket.write('HTTP/1.1 200 OK\r\n\r\n');
     flood(socket, 'a');
   },
   refuses: (socket, request) =>
-    void socket.end(friendly(request) ?? json('{"detail":"I do not \\u001b[31mlike\\u202e it"}', '422 Unprocessable Entity')),
+    void socket.end(
+      friendly(request) ??
+        json('{"detail":"I do not \\u001b[31mlike\\u202e it"}', '422 Unprocessable Entity'),
+    ),
 };
 
 createServer((socket) => {

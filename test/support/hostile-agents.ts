@@ -3,8 +3,18 @@ import { referenceAgentImage } from '../../src/commands/default-template.ts';
 import type { Installation } from './installation.ts';
 import { kubectl } from './kubectl.ts';
 
-/** Behaviors of agents from their first connection on; a sandbox with one of them never gets RUNNING, and fails at its start deadline. */
-export const silentBehaviours = ['hangs', 'nonsense', 'fails', 'redirects', 'large', 'floods'] as const;
+/**
+ * Behaviors of agents from their first connection on; a sandbox with one of them never gets
+ * RUNNING, and fails at its start deadline.
+ */
+export const silentBehaviours = [
+  'hangs',
+  'nonsense',
+  'fails',
+  'redirects',
+  'large',
+  'floods',
+] as const;
 const program = fileURLToPath(new URL('hostile-agent-process.ts', import.meta.url));
 
 /** Adds a template for each behavior, by its name. */
@@ -22,7 +32,8 @@ export async function addHostileTemplates(
               name: 'agent',
               image: referenceAgentImage,
               command: [process.execPath, program, behaviour],
-              // The tests observe the operator's own requests, so the probes of the kubelet only open connections.
+              // The tests observe the operator's own requests, so the probes of the kubelet only
+              // open connections.
               readinessProbe: { tcpSocket: { port: 8000 }, periodSeconds: 1 },
               livenessProbe: { tcpSocket: { port: 8000 }, periodSeconds: 10 },
             },
@@ -31,15 +42,26 @@ export async function addHostileTemplates(
       },
       startDeadline,
     };
-    const manifest = { apiVersion: 'conversation-operator.dev/v1alpha1', kind: 'SandboxTemplate', metadata: { name: behaviour }, spec };
-    const { code, stderr } = await kubectl(kubeconfig, ['apply', '-f', '-'], JSON.stringify(manifest));
+    const manifest = {
+      apiVersion: 'conversation-operator.dev/v1alpha1',
+      kind: 'SandboxTemplate',
+      metadata: { name: behaviour },
+      spec,
+    };
+    const { code, stderr } = await kubectl(
+      kubeconfig,
+      ['apply', '-f', '-'],
+      JSON.stringify(manifest),
+    );
     if (code !== 0 || stderr !== '') throw new Error(`kubectl apply ended with ${code}: ${stderr}`);
   }
 }
 
 /** Starts a sandbox with each silent agent; returns the IDs of the start tasks. */
 export async function startSilentAgents(up: Installation): Promise<readonly string[]> {
-  const tasks = await Promise.all(silentBehaviours.map((behaviour) => up.start('Hello.', { sandbox_spec_id: behaviour })));
+  const tasks = await Promise.all(
+    silentBehaviours.map((behaviour) => up.start('Hello.', { sandbox_spec_id: behaviour })),
+  );
   return tasks.map(({ id }) => id);
 }
 

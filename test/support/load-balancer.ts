@@ -5,8 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 const pollMs = 100;
 
 /**
- * A load balancer as a Service of Kubernetes is one: each new connection goes to the next backend whose /ready says yes, and stays
- * there. It repeats nothing, and hides nothing that a backend does.
+ * A load balancer as a Service of Kubernetes is one: each new connection goes to the next backend
+ * whose /ready says yes, and stays there. It repeats nothing, and hides nothing that a backend
+ * does.
  */
 export class LoadBalancer {
   readonly #server: Server;
@@ -49,7 +50,9 @@ export class LoadBalancer {
 
   async #poll(): Promise<void> {
     while (!this.#stopped.signal.aborted) {
-      const answers = await Promise.all(this.#backends.map(async (port) => ({ port, isReady: await isReady(port) })));
+      const answers = await Promise.all(
+        this.#backends.map(async (port) => ({ port, isReady: await isReady(port) })),
+      );
       this.#ready = answers.filter((answer) => answer.isReady).map(({ port }) => port);
       await delay(pollMs, undefined, { signal: this.#stopped.signal }).catch(() => undefined);
     }

@@ -14,11 +14,18 @@ type Failure =
   | 'malformed'
   | 'reset';
 
-export type ModelAnswer = Completion | Failure | { readonly afterMs: number; readonly answer: Completion | Failure };
+export type ModelAnswer =
+  Completion | Failure | { readonly afterMs: number; readonly answer: Completion | Failure };
 
 const messageSchema = z.object({
   role: z.string(),
-  content: z.union([z.string(), z.array(z.looseObject({ type: z.string(), text: z.string().optional() })), z.null()]).optional(),
+  content: z
+    .union([
+      z.string(),
+      z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
+      z.null(),
+    ])
+    .optional(),
   tool_calls: z.array(z.unknown()).optional(),
   tool_call_id: z.string().optional(),
 });
@@ -61,9 +68,10 @@ const markerPattern = /\[script ([a-z0-9-]+)\]/;
 export const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
 
 /**
- * An OpenAI-compatible model that says what it was told to: nothing is random, and no time passes but what an answer asks for. A
- * request of a conversation whose user's message has a marker gets the next answer of that script, any other one the next of those
- * given at the start; the last answer again and again. One without tools is for a title.
+ * An OpenAI-compatible model that says what it was told to: nothing is random, and no time passes
+ * but what an answer asks for. A request of a conversation whose user's message has a marker gets
+ * the next answer of that script, any other one the next of those given at the start; the last
+ * answer again and again. One without tools is for a title.
  */
 export class ModelServer implements AsyncDisposable {
   readonly #scripts = new Map<string, Script>();
@@ -75,7 +83,9 @@ export class ModelServer implements AsyncDisposable {
     this.script('', ...answers);
     this.#server = createServer((request, response) => {
       this.#take(request, response).catch((error: unknown) => {
-        response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message: String(error) } }));
+        response
+          .writeHead(400, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ error: { message: String(error) } }));
       });
     });
   }
@@ -131,7 +141,8 @@ export class ModelServer implements AsyncDisposable {
     }
     const body = bodySchema.parse(JSON.parse(Buffer.concat(chunks).toString()));
     const asked = requestOf(body, request.headers.authorization);
-    const stream = body.stream === true ? { withUsage: body.stream_options?.include_usage === true } : undefined;
+    const stream =
+      body.stream === true ? { withUsage: body.stream_options?.include_usage === true } : undefined;
     if ((body.tools ?? []).length === 0) {
       this.titles.push(asked);
       send(response, { text: 'A title' }, this.titles.length, stream);
@@ -150,7 +161,10 @@ export class ModelServer implements AsyncDisposable {
 const textOf = (content: z.output<typeof messageSchema>['content']): string =>
   typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('\n');
 
-const requestOf = ({ model, messages }: z.output<typeof bodySchema>, authorization: string | undefined): ModelRequest => ({
+const requestOf = (
+  { model, messages }: z.output<typeof bodySchema>,
+  authorization: string | undefined,
+): ModelRequest => ({
   authorization,
   model,
   messages: messages.map(({ role, content, tool_calls: calls }) => ({
@@ -161,28 +175,57 @@ const requestOf = ({ model, messages }: z.output<typeof bodySchema>, authorizati
 });
 
 const markerOf = ({ messages }: ModelRequest): string =>
-  messages.filter(({ role }) => role === 'user').flatMap(({ content }) => markerPattern.exec(content)?.[1] ?? [])[0] ?? '';
+  messages
+    .filter(({ role }) => role === 'user')
+    .flatMap(({ content }) => markerPattern.exec(content)?.[1] ?? [])[0] ?? '';
 
-function send(response: ServerResponse, answer: Completion | Failure, number: number, stream: { withUsage: boolean } | undefined): void {
+function send(
+  response: ServerResponse,
+  answer: Completion | Failure,
+  number: number,
+  stream: { withUsage: boolean } | undefined,
+): void {
   if (answer === 'hang') return;
   if (answer === 'reset') return void response.socket?.resetAndDestroy();
-  if (answer === 'malformed') return void response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices":[{"mess');
+  if (answer === 'malformed')
+    return void response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end('{"choices":[{"mess');
   if ('status' in answer) {
-    const retry = answer.retryAfterSeconds === undefined ? {} : { 'retry-after': String(answer.retryAfterSeconds) };
+    const retry =
+      answer.retryAfterSeconds === undefined
+        ? {}
+        : { 'retry-after': String(answer.retryAfterSeconds) };
     response.writeHead(answer.status, { 'content-type': 'application/json', ...retry });
-    response.end(JSON.stringify({ error: { message: `the model says ${answer.status}`, type: 'test', code: String(answer.status) } }));
+    response.end(
+      JSON.stringify({
+        error: {
+          message: `the model says ${answer.status}`,
+          type: 'test',
+          code: String(answer.status),
+        },
+      }),
+    );
     return;
   }
   if (stream === undefined) {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(completion(answer, number)));
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify(completion(answer, number)));
     return;
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const chunk of chunksOf(answer, number, stream.withUsage)) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  for (const chunk of chunksOf(answer, number, stream.withUsage))
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   response.end('data: [DONE]\n\n');
 }
 
-const head = (number: number, object: string) => ({ id: `completion-${number}`, object, created: 0, model: 'm' });
+const head = (number: number, object: string) => ({
+  id: `completion-${number}`,
+  object,
+  created: 0,
+  model: 'm',
+});
 const finishReason = (answer: Completion) => ('text' in answer ? 'stop' : 'tool_calls');
 const callOf = (answer: Extract<Completion, { tool: string }>, number: number) => ({
   id: `call-${number}`,
@@ -212,7 +255,10 @@ function chunksOf(answer: Completion, number: number, withUsage: boolean): reado
       ? halves(answer.text).map((content) => chunk({ content }))
       : halves(JSON.stringify(answer.arguments)).map((part, half) => {
           const { id, type } = callOf(answer, number);
-          const call = half === 0 ? { id, type, function: { name: answer.tool, arguments: part } } : { function: { arguments: part } };
+          const call =
+            half === 0
+              ? { id, type, function: { name: answer.tool, arguments: part } }
+              : { function: { arguments: part } };
           return chunk({ tool_calls: [{ index: 0, ...call }] });
         });
   return [

@@ -2,16 +2,28 @@ import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts'
 import { systemClock } from '../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 
-/** Creates objects in a loop, and says of each when it has been acknowledged, until it is killed. */
+/**
+ * Creates objects in a loop, and says of each when it has been acknowledged, until it is killed.
+ */
 const [file = ''] = process.argv.slice(2);
-const plane = new ControlPlane({ storage: { file }, clock: systemClock, random: Math.random, logger: silentLogger });
+const plane = new ControlPlane({
+  storage: { file },
+  clock: systemClock,
+  random: Math.random,
+  logger: silentLogger,
+});
 await plane.start();
 
 async function write(writer: number): Promise<never> {
   for (let index = 0; ; index += 1) {
     const name = `w${writer}-${index}`;
     const body = JSON.stringify({ metadata: { name }, data: { filler: 'x'.repeat(500) } });
-    const { status } = await plane.handle({ method: 'POST', path: '/api/v1/namespaces/default/configmaps', headers: {}, body });
+    const { status } = await plane.handle({
+      method: 'POST',
+      path: '/api/v1/namespaces/default/configmaps',
+      headers: {},
+      body,
+    });
     if (status !== 201) throw new Error(`answered ${status}`);
     process.stdout.write(`${name}\n`);
   }

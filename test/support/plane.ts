@@ -1,5 +1,8 @@
 /* eslint-disable @typescript-eslint/no-unsafe-assignment -- answers are JSON of every shape; a wrong guess fails the test */
-import { ControlPlane, type ControlPlaneOptions } from '../../packages/local-cluster/src/control-plane.ts';
+import {
+  ControlPlane,
+  type ControlPlaneOptions,
+} from '../../packages/local-cluster/src/control-plane.ts';
 import type { PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
 import type { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { WatchStream as Stream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
@@ -13,7 +16,7 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Body;
 }
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- answers are JSON of every shape, and a wrong guess fails the test
+// eslint-disable-next-line @typescript-eslint/no-explicit-any -- JSON of every shape
 export type Body = any;
 
 export interface WatchedEvent {
@@ -50,7 +53,13 @@ export class Plane {
       seed = (seed * 16_807) % 2_147_483_647;
       return seed / 2_147_483_647;
     };
-    this.plane = new ControlPlane({ storage: 'memory', clock: this.clock, random, logger: silentLogger, ...options });
+    this.plane = new ControlPlane({
+      storage: 'memory',
+      clock: this.clock,
+      random,
+      logger: silentLogger,
+      ...options,
+    });
   }
 
   async start(): Promise<this> {
@@ -59,38 +68,57 @@ export class Plane {
     return this;
   }
 
-  async call(method: string, target: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  async call(
+    method: string,
+    target: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const [path = '', query = ''] = target.split('?');
     const response = await this.plane.handle({
       method,
       path,
       query: new URLSearchParams(query),
       headers: { 'content-type': 'application/json', ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     return { status: response.status, headers: response.headers, body: bodyOf(response) };
   }
 
-  readonly get = (target: string, headers?: Record<string, string>) => this.call('GET', target, undefined, headers);
+  readonly get = (target: string, headers?: Record<string, string>) =>
+    this.call('GET', target, undefined, headers);
   readonly post = (target: string, body: unknown) => this.call('POST', target, body);
   readonly put = (target: string, body: unknown) => this.call('PUT', target, body);
   readonly remove = (target: string, body?: unknown) => this.call('DELETE', target, body);
-  readonly merge = (target: string, body: unknown) => this.call('PATCH', target, body, { 'content-type': 'application/merge-patch+json' });
-  readonly apply = (target: string, body: unknown) => this.call('PATCH', target, body, { 'content-type': 'application/apply-patch+yaml' });
+  readonly merge = (target: string, body: unknown) =>
+    this.call('PATCH', target, body, { 'content-type': 'application/merge-patch+json' });
+  readonly apply = (target: string, body: unknown) =>
+    this.call('PATCH', target, body, { 'content-type': 'application/apply-patch+yaml' });
 
-  /** A watch; `take()` gives what has come since the last time, once everything that is ready has run. */
+  /**
+   * A watch; `take()` gives what has come since the last time, once everything that is ready has
+   * run.
+   */
   async watch(
     target: string,
     headers: Record<string, string> = {},
   ): Promise<{ take(): Promise<readonly WatchedEvent[]>; readonly stream: WatchStream }> {
     const [path = '', query = ''] = target.split('?');
-    const response = await this.plane.handle({ method: 'GET', path, query: new URLSearchParams(`watch=true&${query}`), headers });
+    const response = await this.plane.handle({
+      method: 'GET',
+      path,
+      query: new URLSearchParams(`watch=true&${query}`),
+      headers,
+    });
     const { body: stream } = response;
     if (!(stream instanceof Stream)) throw new Error(`no stream: ${JSON.stringify(response)}`);
     this.#streams.push(stream);
     const events: WatchedEvent[] = [];
     void (async () => {
-      for await (const text of stream) for (const line of text.trim().split('\n')) events.push(JSON.parse(line) as WatchedEvent);
+      for await (const text of stream)
+        for (const line of text.trim().split('\n')) events.push(JSON.parse(line) as WatchedEvent);
     })();
     return {
       stream,

@@ -1,6 +1,9 @@
 import type { KubectlResult } from './kubectl.ts';
 
-/** People who use kubectl on a cluster with the chart's admission policies. Their Roles are `tenantRoles`. */
+/**
+ * People who use kubectl on a cluster with the chart's admission policies. Their Roles are
+ * `tenantRoles`.
+ */
 export const tenants = {
   /** Writes every kind of the product, and may `use` no owner. */
   alice: 'alice@example.com',
@@ -29,7 +32,12 @@ export const tenantRoles = (namespace: string): readonly object[] => {
   return Object.entries(tenants).flatMap(([tenant, user]) => {
     const metadata = { name: `policy-test-${tenant}`, namespace };
     return [
-      { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules: rules[tenant as Tenant] },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'Role',
+        metadata,
+        rules: rules[tenant as Tenant],
+      },
       {
         apiVersion: 'rbac.authorization.k8s.io/v1',
         kind: 'RoleBinding',
@@ -66,7 +74,10 @@ const aTemplate = (podTemplate: object) => ({
   spec: { podTemplate },
 });
 const aPodWith = (spec: object = {}, container: object = {}, metadata: object = {}) =>
-  aTemplate({ metadata, spec: { containers: [{ name: 'agent', image: 'agent:1', ...container }], ...spec } });
+  aTemplate({
+    metadata,
+    spec: { containers: [{ name: 'agent', image: 'agent:1', ...container }], ...spec },
+  });
 
 /** What has to be there before the cases are tried. */
 export const policyFixtures: readonly object[] = [
@@ -87,7 +98,9 @@ export interface PolicyCase {
 
 const dryRun = '--dry-run=server';
 const creates = (object: object) => ({ args: ['create', dryRun, '-f', '-'], input: object });
-const changes = (what: string, patch: object) => ({ args: ['patch', what, dryRun, '--type', 'merge', '-p', JSON.stringify(patch)] });
+const changes = (what: string, patch: object) => ({
+  args: ['patch', what, dryRun, '--type', 'merge', '-p', JSON.stringify(patch)],
+});
 const notTheirs = /may not act for the owner/;
 const noScale = /scaling needs the verb "use"/;
 const noKeys = /needs the verb "issue"/;
@@ -107,9 +120,23 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
   return [
     // Owners.
     { does: 'starts a conversation of her own', as: alice, ...creates(aConversation(alice)) },
-    { does: 'starts a conversation of another owner', as: alice, ...creates(aConversation('bob')), refused: notTheirs },
-    { does: 'makes a sandbox of another owner', as: alice, ...creates(aSandbox('bob')), refused: notTheirs },
-    { does: 'changes a conversation of her own', as: alice, ...changes('conversation/policy-test-of-alice', { spec: { title: 'x' } }) },
+    {
+      does: 'starts a conversation of another owner',
+      as: alice,
+      ...creates(aConversation('bob')),
+      refused: notTheirs,
+    },
+    {
+      does: 'makes a sandbox of another owner',
+      as: alice,
+      ...creates(aSandbox('bob')),
+      refused: notTheirs,
+    },
+    {
+      does: 'changes a conversation of her own',
+      as: alice,
+      ...changes('conversation/policy-test-of-alice', { spec: { title: 'x' } }),
+    },
     {
       does: 'sends a message to the conversation of another owner',
       as: alice,
@@ -124,29 +151,60 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       ...changes('sandbox/policy-test-of-bob', { spec: { replicas: 1 } }),
       refused: notTheirs,
     },
-    { does: 'resumes a sandbox of her own', as: alice, ...changes('sandbox/policy-test-of-alice', { spec: { replicas: 1 } }) },
+    {
+      does: 'resumes a sandbox of her own',
+      as: alice,
+      ...changes('sandbox/policy-test-of-alice', { spec: { replicas: 1 } }),
+    },
     {
       does: 'deletes the conversation of another owner',
       as: alice,
       args: ['delete', dryRun, 'conversation/policy-test-of-bob'],
       refused: notTheirs,
     },
-    { does: 'deletes a conversation of her own', as: alice, args: ['delete', dryRun, 'conversation/policy-test-of-alice'] },
+    {
+      does: 'deletes a conversation of her own',
+      as: alice,
+      args: ['delete', dryRun, 'conversation/policy-test-of-alice'],
+    },
     {
       does: 'scales a sandbox, whose owner no policy can know',
       as: alice,
       args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'],
       refused: noScale,
     },
-    { does: 'starts a conversation of an owner that a Role names', as: lead, ...creates(aConversation('team-a')) },
-    { does: 'starts a conversation of an owner that no Role names', as: lead, ...creates(aConversation('team-b')), refused: notTheirs },
-    { does: 'scales a sandbox', as: lead, args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'], refused: noScale },
+    {
+      does: 'starts a conversation of an owner that a Role names',
+      as: lead,
+      ...creates(aConversation('team-a')),
+    },
+    {
+      does: 'starts a conversation of an owner that no Role names',
+      as: lead,
+      ...creates(aConversation('team-b')),
+      refused: notTheirs,
+    },
+    {
+      does: 'scales a sandbox',
+      as: lead,
+      args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'],
+      refused: noScale,
+    },
     { does: 'starts a conversation of any owner', as: platform, ...creates(aConversation('bob')) },
-    { does: 'scales any sandbox', as: platform, args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'] },
+    {
+      does: 'scales any sandbox',
+      as: platform,
+      args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'],
+    },
     { does: 'starts conversations of every owner', as: gateway, ...creates(aConversation('bob')) },
     { does: 'makes sandboxes of every owner', as: operator, ...creates(aSandbox('bob')) },
     // ApiKeys.
-    { does: 'makes a key, even one of her own', as: alice, ...creates(aKey(alice)), refused: noKeys },
+    {
+      does: 'makes a key, even one of her own',
+      as: alice,
+      ...creates(aKey(alice)),
+      refused: noKeys,
+    },
     { does: 'makes a key', as: platform, ...creates(aKey('bob')) },
     { does: 'makes keys', as: gateway, ...creates(aKey('bob')) },
     // Templates.
@@ -166,36 +224,79 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       ),
     ),
     ofAlice('makes a template without a pod', aTemplate({}), undefined),
-    ofAlice('makes pods that count as another sandbox', aPodWith({}, {}, { labels: { [`${group}/sandbox`]: 'x' } }), /reserved/),
-    ofAlice('makes pods that count as managed', aPodWith({}, {}, { labels: { 'app.kubernetes.io/managed-by': 'x' } }), /reserved/),
-    ofAlice('makes pods that count as another owner', aPodWith({}, {}, { annotations: { [`${group}/owner`]: 'bob' } }), /reserved/),
+    ofAlice(
+      'makes pods that count as another sandbox',
+      aPodWith({}, {}, { labels: { [`${group}/sandbox`]: 'x' } }),
+      /reserved/,
+    ),
+    ofAlice(
+      'makes pods that count as managed',
+      aPodWith({}, {}, { labels: { 'app.kubernetes.io/managed-by': 'x' } }),
+      /reserved/,
+    ),
+    ofAlice(
+      'makes pods that count as another owner',
+      aPodWith({}, {}, { annotations: { [`${group}/owner`]: 'bob' } }),
+      /reserved/,
+    ),
     ofAlice(
       "makes pods that the gateway's Service selects",
       aPodWith(
         {},
         {},
-        { labels: { 'app.kubernetes.io/name': 'conversation-operator', 'app.kubernetes.io/instance': 'conversation-operator' } },
+        {
+          labels: {
+            'app.kubernetes.io/name': 'conversation-operator',
+            'app.kubernetes.io/instance': 'conversation-operator',
+          },
+        },
       ),
       /release's own pods/,
     ),
     ...['hostNetwork', 'hostPID', 'hostIPC'].map((field) =>
       ofAlice(`makes pods with ${field}`, aPodWith({ [field]: true }), /the node's namespaces/),
     ),
-    ofAlice('mounts a folder of the node', aPodWith({ volumes: [{ name: 'x', hostPath: { path: '/' } }] }), /hostPath/),
-    ofAlice('takes a port of the node', aPodWith({}, { ports: [{ containerPort: 80, hostPort: 80 }] }), /hostPort/),
-    ofAlice('makes a privileged container', aPodWith({}, { securityContext: { privileged: true } }), /privileged/),
     ofAlice(
-      'makes a privileged init container',
-      aPodWith({ initContainers: [{ name: 'i', image: 'i:1', securityContext: { privileged: true } }] }),
+      'mounts a folder of the node',
+      aPodWith({ volumes: [{ name: 'x', hostPath: { path: '/' } }] }),
+      /hostPath/,
+    ),
+    ofAlice(
+      'takes a port of the node',
+      aPodWith({}, { ports: [{ containerPort: 80, hostPort: 80 }] }),
+      /hostPort/,
+    ),
+    ofAlice(
+      'makes a privileged container',
+      aPodWith({}, { securityContext: { privileged: true } }),
       /privileged/,
     ),
-    ofAlice('mounts the token of a service account', aPodWith({ automountServiceAccountToken: true }), /service account's token/),
     ofAlice(
-      'projects the token of a service account',
-      aPodWith({ volumes: [{ name: 'x', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }] }),
+      'makes a privileged init container',
+      aPodWith({
+        initContainers: [{ name: 'i', image: 'i:1', securityContext: { privileged: true } }],
+      }),
+      /privileged/,
+    ),
+    ofAlice(
+      'mounts the token of a service account',
+      aPodWith({ automountServiceAccountToken: true }),
       /service account's token/,
     ),
-    ofAlice('makes a template that is no pod at all', aTemplate({ spec: { containers: 'x' } }), /denied request|expression/),
+    ofAlice(
+      'projects the token of a service account',
+      aPodWith({
+        volumes: [
+          { name: 'x', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } },
+        ],
+      }),
+      /service account's token/,
+    ),
+    ofAlice(
+      'makes a template that is no pod at all',
+      aTemplate({ spec: { containers: 'x' } }),
+      /denied request|expression/,
+    ),
     {
       does: 'mounts a folder of the node',
       as: platform,

@@ -21,7 +21,12 @@ export async function recordingProxy(upstream: string) {
       answer.on('data', (chunk: Buffer) => chunks.push(chunk));
       answer.on('end', () => {
         const body = Buffer.concat(chunks).toString();
-        exchanges.push({ request: `${method} ${url}`, status: answer.statusCode ?? 0, headers: answer.headers, body });
+        exchanges.push({
+          request: `${method} ${url}`,
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          body,
+        });
       });
       answer.pipe(response);
     });

@@ -22,7 +22,9 @@ export class RenderedChart {
   static async of(version: HelmVersion, options: RenderOptions = {}): Promise<RenderedChart> {
     const documents = parseAllDocuments(await renderChart(version, options));
     for (const { errors } of documents) if (errors[0] !== undefined) throw errors[0];
-    return new RenderedChart(documents.flatMap((document) => resourceSchema.nullable().parse(document.toJS()) ?? []));
+    return new RenderedChart(
+      documents.flatMap((document) => resourceSchema.nullable().parse(document.toJS()) ?? []),
+    );
   }
 
   kinds(): readonly string[] {
@@ -35,19 +37,25 @@ export class RenderedChart {
 
   /** The one of that kind whose name ends so. */
   one(kind: string, ending = ''): Body {
-    const found = this.all(kind).filter(({ metadata }: Body) => String(metadata.name).endsWith(ending));
+    const found = this.all(kind).filter(({ metadata }: Body) =>
+      String(metadata.name).endsWith(ending),
+    );
     if (found.length !== 1) throw new Error(`${found.length} of kind ${kind} end with "${ending}"`);
     return found[0];
   }
 
   /** The pods of Deployments, and those of tests. */
   podSpecs(): readonly Body[] {
-    return [...this.all('Deployment').map(({ spec }: Body) => spec.template.spec), ...this.all('Pod').map(({ spec }: Body) => spec)];
+    return [
+      ...this.all('Deployment').map(({ spec }: Body) => spec.template.spec),
+      ...this.all('Pod').map(({ spec }: Body) => spec),
+    ];
   }
 
   /** The plain variables of a Deployment's container. */
   environment(ending: string): Record<string, string> {
-    const env: readonly Body[] = this.one('Deployment', ending).spec.template.spec.containers[0].env;
+    const env: readonly Body[] = this.one('Deployment', ending).spec.template.spec.containers[0]
+      .env;
     return Object.fromEntries(env.map(({ name, value }: Body) => [String(name), String(value)]));
   }
 }

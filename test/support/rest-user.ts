@@ -23,19 +23,37 @@ export class RestUser {
   }
 
   /** A call to the REST service with the user's key. */
-  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
     const response = await fetch(`${this.url}${path}`, {
       method,
-      headers: { Authorization: `Bearer ${this.key}`, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      headers: {
+        Authorization: `Bearer ${this.key}`,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text === '' ? undefined : (JSON.parse(text) as unknown) };
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === '' ? undefined : (JSON.parse(text) as unknown),
+    };
   }
 
   /** Starts a conversation; throws when it is not accepted. */
   async start(text: string, more: object = {}): Promise<StartTask> {
-    const { status, body } = await this.call('POST', '/api/v1/app-conversations', { ...saying(text), ...more });
+    const { status, body } = await this.call('POST', '/api/v1/app-conversations', {
+      ...saying(text),
+      ...more,
+    });
     if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
     return startTaskSchema.parse(body);
   }
@@ -67,7 +85,11 @@ export class RestUser {
   }
 
   /** The conversation once it has these values. */
-  reaches(id: string, values: Partial<ConversationRecord>, timeoutMs?: number): Promise<ConversationRecord> {
+  reaches(
+    id: string,
+    values: Partial<ConversationRecord>,
+    timeoutMs?: number,
+  ): Promise<ConversationRecord> {
     return eventually(
       `${id} to have ${JSON.stringify(values)}`,
       async () => {
@@ -79,4 +101,6 @@ export class RestUser {
   }
 }
 
-export const saying = (text: string) => ({ initial_message: { content: [{ type: 'text', text }] } });
+export const saying = (text: string) => ({
+  initial_message: { content: [{ type: 'text', text }] },
+});

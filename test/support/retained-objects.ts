@@ -5,13 +5,29 @@ import { isConflict } from '../../packages/kube/src/errors.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../src/resources/cached-conversation.ts';
 import { withProjection } from '../../src/resources/conversation-projection.ts';
-import { conversations, type Conversation, type ConversationSpec } from '../../src/resources/conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type ConversationSpec,
+} from '../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../src/resources/conversation-status.ts';
 import { ownerReferenceTo, type KubeObject } from '../../packages/kube/src/object.ts';
-import { resumeRequestedAnnotation, sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
-import { sandboxTemplates, type SandboxTemplate, type SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
+import {
+  resumeRequestedAnnotation,
+  sandboxes,
+  type Sandbox,
+  type SandboxState,
+} from '../../src/resources/sandbox.ts';
+import {
+  sandboxTemplates,
+  type SandboxTemplate,
+  type SandboxTemplateSpec,
+} from '../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate, condition } from './builders.ts';
 import { FakeKubeClient } from './fake-kube-client.ts';
 import { VirtualClock } from './virtual-clock.ts';
@@ -20,7 +36,8 @@ const namespace = 'default';
 const name = 'talk';
 const sandboxName = 'sbx-talk';
 
-const announced = ({ conditions = [] }: SandboxState) => conditions.filter(({ type }) => type === 'Expiring');
+const announced = ({ conditions = [] }: SandboxState) =>
+  conditions.filter(({ type }) => type === 'Expiring');
 
 /** Again where somebody else has written in between, as every controller does. */
 async function persistently(write: () => Promise<void>): Promise<void> {
@@ -34,20 +51,29 @@ async function persistently(write: () => Promise<void>): Promise<void> {
   }
 }
 
-/** A conversation in its sandbox, as other controllers and people change both, and the retention controller that looks at them. */
+/**
+ * A conversation in its sandbox, as other controllers and people change both, and the retention
+ * controller that looks at them.
+ */
 export class RetainedObjects {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock();
   readonly metrics = createMetrics();
-  /** Reasons and messages of Events, each with the object's kind and the true time in milliseconds. */
-  readonly events: { readonly kind: string; readonly message: string; readonly atMs: number }[] = [];
+  /**
+   * Reasons and messages of Events, each with the object's kind and the true time in milliseconds.
+   */
+  readonly events: { readonly kind: string; readonly message: string; readonly atMs: number }[] =
+    [];
   /** Successful deletions, with the object as it was. */
   readonly deletions: { readonly object: Conversation | Sandbox; readonly atMs: number }[] = [];
   readonly #stores = {
     conversations: new IndexedStore<CachedConversation>({
-      [bySandbox]: ({ status }) => (status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`]),
+      [bySandbox]: ({ status }) =>
+        status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`],
     }),
-    sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: ({ spec }) => [`${namespace}/${spec.templateName}`] }),
+    sandboxes: new IndexedStore<Sandbox>({
+      [byTemplate]: ({ spec }) => [`${namespace}/${spec.templateName}`],
+    }),
     templates: new IndexedStore<SandboxTemplate>(),
   };
   readonly #begunMs: number;
@@ -58,7 +84,8 @@ export class RetainedObjects {
     this.#begunMs = this.clock.now() - this.clock.monotonic();
     const remove = this.client.delete.bind(this.client);
     this.client.delete = async (resource, ns, of, options) => {
-      const object = (await this.client.get(resource, ns, of)) as KubeObject as Conversation | Sandbox;
+      const object = (await this.client.get(resource, ns, of)) as KubeObject as
+        Conversation | Sandbox;
       await remove(resource, ns, of, options);
       this.deletions.push({ object, atMs: this.trueNowMs });
     };
@@ -79,7 +106,10 @@ export class RetainedObjects {
     this.client.put(sandboxTemplates, aTemplate(retention === undefined ? {} : { retention }));
     const sandbox = aSandbox({
       name: sandboxName,
-      status: { replicas: 1, conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True')] },
+      status: {
+        replicas: 1,
+        conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True')],
+      },
     });
     const { uid } = sandbox.metadata;
     const status: ConversationStatus = {
@@ -100,8 +130,13 @@ export class RetainedObjects {
     if (stored === undefined) return;
     const joined = aConversation({ name: 'other', spec: { sandboxName } });
     this.client.put(conversations, joined);
-    const ownerReferences = [...(stored.metadata.ownerReferences ?? []), ownerReferenceTo(joined, { controller: false })];
-    await this.client.mergePatch(sandboxes, namespace, sandboxName, { metadata: { ownerReferences } });
+    const ownerReferences = [
+      ...(stored.metadata.ownerReferences ?? []),
+      ownerReferenceTo(joined, { controller: false }),
+    ];
+    await this.client.mergePatch(sandboxes, namespace, sandboxName, {
+      metadata: { ownerReferences },
+    });
   }
 
   async conversation(): Promise<Conversation | undefined> {
@@ -129,7 +164,8 @@ export class RetainedObjects {
 
   /** A person edits the conversation: a message, or another time to live. */
   async edit(spec: Partial<ConversationSpec>): Promise<void> {
-    if ((await this.conversation()) !== undefined) await this.client.mergePatch(conversations, namespace, name, { spec });
+    if ((await this.conversation()) !== undefined)
+      await this.client.mergePatch(conversations, namespace, name, { spec });
   }
 
   pause(reason = 'Idle'): Promise<void> {
@@ -139,7 +175,10 @@ export class RetainedObjects {
         ...status,
         replicas: 0,
         pauseTime: this.trueNow,
-        conditions: [{ ...this.#admitted('False', reason), observedGeneration: 1 }, ...announced(status)],
+        conditions: [
+          { ...this.#admitted('False', reason), observedGeneration: 1 },
+          ...announced(status),
+        ],
         ...(observedResumeRequest === undefined ? {} : { observedResumeRequest }),
       };
     });
@@ -156,12 +195,19 @@ export class RetainedObjects {
     return this.#changeSandbox(({ status: { pauseTime: _, ...status } = {} }) => ({
       ...status,
       replicas: 1,
-      conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True'), ...announced(status)],
+      conditions: [
+        this.#admitted('True', 'Admitted'),
+        condition('Ready', 'True'),
+        ...announced(status),
+      ],
     }));
   }
 
   /** Shows the caches what is stored, of every kind or of some. */
-  async show({ conversations: ofConversations = true, sandboxes: ofSandboxes = true } = {}): Promise<void> {
+  async show({
+    conversations: ofConversations = true,
+    sandboxes: ofSandboxes = true,
+  } = {}): Promise<void> {
     const { templates } = this.#stores;
     const [template] = (await this.client.list(sandboxTemplates)).items;
     if (template !== undefined) {
@@ -224,7 +270,8 @@ export class RetainedObjects {
   async #changeSandbox(statusOf: (sandbox: Sandbox) => SandboxState): Promise<void> {
     await persistently(async () => {
       const stored = await this.sandbox();
-      if (stored !== undefined) await this.client.updateStatus(sandboxes, { ...stored, status: statusOf(stored) });
+      if (stored !== undefined)
+        await this.client.updateStatus(sandboxes, { ...stored, status: statusOf(stored) });
     });
   }
 

@@ -1,7 +1,10 @@
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { SandboxReconciler, type SandboxReconcilerOptions } from '../../src/controllers/sandbox/reconcile.ts';
+import {
+  SandboxReconciler,
+  type SandboxReconcilerOptions,
+} from '../../src/controllers/sandbox/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
@@ -19,7 +22,10 @@ import { VirtualClock } from './virtual-clock.ts';
 
 export const sceneKeys = new SandboxKeys([Buffer.alloc(32, 1)]);
 
-/** One sandbox controller beside an API server in memory. Its caches are up to date at the beginning of each reconcile. */
+/**
+ * One sandbox controller beside an API server in memory. Its caches are up to date at the beginning
+ * of each reconcile.
+ */
 export class SandboxScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
@@ -38,7 +44,14 @@ export class SandboxScene {
     const { client, clock } = this;
     this.template = aTemplate();
     this.#reconciler = new SandboxReconciler({
-      ...{ client, clock, stores: this.#stores, keys: sceneKeys, logger: silentLogger, podCreations: new PodCreations(clock) },
+      ...{
+        client,
+        clock,
+        stores: this.#stores,
+        keys: sceneKeys,
+        logger: silentLogger,
+        podCreations: new PodCreations(clock),
+      },
       random: () => 0,
       agent: new OpenHandsClient(),
       events: { record: (_object, details) => void this.events.push(details) },
@@ -50,7 +63,9 @@ export class SandboxScene {
     this.#stores.templates.set(template);
   }
 
-  /** The sandbox, or what a change makes of it in place of its owner, of admission or of a kubelet. */
+  /**
+   * The sandbox, or what a change makes of it in place of its owner, of admission or of a kubelet.
+   */
   async sandbox(change?: (sandbox: Sandbox) => Sandbox): Promise<Sandbox> {
     const stored = await this.client.get(sandboxes, 'default', 'sbx-1');
     return change === undefined ? stored : this.client.put(sandboxes, change(stored));
@@ -65,25 +80,46 @@ export class SandboxScene {
     this.#stalePod = pod;
   }
 
-  /** Reconciles once and returns when the controller asks to be called again, with the phase and the reason afterwards. */
-  async reconcile(): Promise<{ readonly requeueAfterMs: number | undefined; readonly phase: string; readonly reason: string }> {
-    await this.#refresh(sandboxes, this.#stores.sandboxes, (sandbox) => cachedSandbox(sandbox, this.#interner));
+  /**
+   * Reconciles once and returns when the controller asks to be called again, with the phase and the
+   * reason afterwards.
+   */
+  async reconcile(): Promise<{
+    readonly requeueAfterMs: number | undefined;
+    readonly phase: string;
+    readonly reason: string;
+  }> {
+    await this.#refresh(sandboxes, this.#stores.sandboxes, (sandbox) =>
+      cachedSandbox(sandbox, this.#interner),
+    );
     await this.#refresh(pods, this.#stores.pods, (pod) => cachedPod(pod, this.#interner));
     if (this.#stalePod !== undefined) this.#stores.pods.set(this.#stalePod);
-    await this.#refresh(persistentVolumeClaims, this.#stores.claims, (claim) => cachedClaim(claim, this.#interner));
+    await this.#refresh(persistentVolumeClaims, this.#stores.claims, (claim) =>
+      cachedClaim(claim, this.#interner),
+    );
     return this.reconcileBehind();
   }
 
   /** The same with caches as they were at the last reconcile. */
-  async reconcileBehind(): Promise<{ readonly requeueAfterMs: number | undefined; readonly phase: string; readonly reason: string }> {
-    const result = await this.#reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
+  async reconcileBehind(): Promise<{
+    readonly requeueAfterMs: number | undefined;
+    readonly phase: string;
+    readonly reason: string;
+  }> {
+    const result = await this.#reconciler.reconcile(
+      { namespace: 'default', name: 'sbx-1' },
+      new AbortController().signal,
+    );
     const { phase, reason } = viewOfSandbox(await this.sandbox());
     return { requeueAfterMs: result?.requeueAfterMs, phase, reason };
   }
 
   /** What the controller does after a conflict. */
   refresh(): Promise<void> {
-    return this.#reconciler.refresh({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
+    return this.#reconciler.refresh(
+      { namespace: 'default', name: 'sbx-1' },
+      new AbortController().signal,
+    );
   }
 
   async #refresh<S extends KubeObject, T extends KubeObject>(
@@ -92,6 +128,7 @@ export class SandboxScene {
     transform: (object: S) => T,
   ): Promise<void> {
     for (const { metadata } of store.list()) store.delete(metadata.namespace ?? '', metadata.name);
-    for (const object of (await this.client.listMapped(resource, transform)).items) store.set(object);
+    for (const object of (await this.client.listMapped(resource, transform)).items)
+      store.set(object);
   }
 }

@@ -11,7 +11,11 @@ import { program } from './installation.ts';
 const clusterScript = fileURLToPath(new URL('cluster-process.ts', import.meta.url));
 const agentProgram = join(dirname(program), 'reference-agent.js');
 /** Short enough for one that is killed to be followed within a second. */
-const lease = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_DEADLINE_SECONDS: '0.6', LEASE_RETRY_PERIOD_SECONDS: '0.2' };
+const lease = {
+  LEASE_DURATION_SECONDS: '1',
+  LEASE_RENEW_DEADLINE_SECONDS: '0.6',
+  LEASE_RETRY_PERIOD_SECONDS: '0.2',
+};
 
 /** Each operator listens at an address of its own, as each pod does. */
 const notificationHosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4'];
@@ -26,7 +30,10 @@ export interface SplitOptions {
   readonly webhooks?: boolean;
 }
 
-/** The built program as in a cluster: a gateway and operators in processes of their own. The cluster is an embedded one. */
+/**
+ * The built program as in a cluster: a gateway and operators in processes of their own. The cluster
+ * is an embedded one.
+ */
 export class SplitInstallation {
   readonly dataDir: string;
   readonly kubeconfig: string;
@@ -59,14 +66,19 @@ export class SplitInstallation {
     };
   }
 
-  static async start(dataDir: string, { webhooks = true }: SplitOptions = {}): Promise<SplitInstallation> {
+  static async start(
+    dataDir: string,
+    { webhooks = true }: SplitOptions = {},
+  ): Promise<SplitInstallation> {
     const installation = new SplitInstallation(dataDir);
     const agentSidePort = String(await freePort());
     const notificationPort = String(await freePort());
     Object.assign(installation.#environment, {
       AGENT_SIDE_PORT: agentSidePort,
       NOTIFICATION_PORT: notificationPort,
-      OPERATOR_NOTIFICATION_URLS: notificationHosts.map((host) => `http://${host}:${notificationPort}`).join(','),
+      OPERATOR_NOTIFICATION_URLS: notificationHosts
+        .map((host) => `http://${host}:${notificationPort}`)
+        .join(','),
       ...(webhooks ? { AGENT_SIDE_URL: `http://127.0.0.1:${agentSidePort}` } : {}),
     });
     const cluster = installation.#spawn([clusterScript, dataDir, agentProgram]);
@@ -74,7 +86,10 @@ export class SplitInstallation {
     await eventually('the cluster ready', () => cluster.output.includes('ready\n'));
     const environment = installation.#environment;
     const make = [program, 'keys', 'create', '--owner', 'local'];
-    installation.key = execFileSync(process.execPath, make, { env: environment, stdio: ['ignore', 'pipe', 'ignore'] })
+    installation.key = execFileSync(process.execPath, make, {
+      env: environment,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
       .toString()
       .trim();
     await installation.startGateway();
@@ -83,9 +98,15 @@ export class SplitInstallation {
 
   /** Where it was, if it has been there before. */
   async startGateway(): Promise<void> {
-    const gateway = this.#spawn([program, 'gateway'], this.url === '' ? {} : { PORT: new URL(this.url).port });
+    const gateway = this.#spawn(
+      [program, 'gateway'],
+      this.url === '' ? {} : { PORT: new URL(this.url).port },
+    );
     this.#gateway = gateway;
-    const port = await eventually('the gateway listens', () => /"port":(\d+)/.exec(gateway.output)?.[1]);
+    const port = await eventually(
+      'the gateway listens',
+      () => /"port":(\d+)/.exec(gateway.output)?.[1],
+    );
     this.url = `http://127.0.0.1:${port}`;
   }
 
@@ -96,15 +117,22 @@ export class SplitInstallation {
   }
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv = {}): Running {
-    const child = spawn(process.execPath, args, { env: { ...this.#environment, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, args, {
+      env: { ...this.#environment, ...more },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     const running: Running = { child, output: '' };
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (running.output += chunk.toString()));
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk: Buffer) => (running.output += chunk.toString()));
     return running;
   }
 
   addOperator(name: string, env: NodeJS.ProcessEnv = {}): void {
     const NOTIFICATION_HOST = notificationHosts[this.#added++ % notificationHosts.length];
-    this.#operators.set(name, this.#spawn([program, 'operator'], { POD_NAME: name, NOTIFICATION_HOST, ...env }));
+    this.#operators.set(
+      name,
+      this.#spawn([program, 'operator'], { POD_NAME: name, NOTIFICATION_HOST, ...env }),
+    );
   }
 
   pidOf(operator: string): number {

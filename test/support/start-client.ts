@@ -3,8 +3,9 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import { saying } from './installation.ts';
 
 /**
- * A client in a process of its own: posts its starts all at once, each under an id of its own until it is accepted, and tells its
- * parent the conversation's id. The parent says where the service is, anew whenever that has changed.
+ * A client in a process of its own: posts its starts all at once, each under an id of its own until
+ * it is accepted, and tells its parent the conversation's id. The parent says where the service is,
+ * anew whenever that has changed.
  */
 const [key = '', name = '', count = '0'] = process.argv.slice(2);
 const told = z.object({ url: z.string() });
@@ -15,7 +16,12 @@ let url = '';
 async function post(body: string): Promise<Response | undefined> {
   try {
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
-    const response = await fetch(`${url}/api/v1/app-conversations`, { method: 'POST', headers, body, signal: AbortSignal.timeout(10_000) });
+    const response = await fetch(`${url}/api/v1/app-conversations`, {
+      method: 'POST',
+      headers,
+      body,
+      signal: AbortSignal.timeout(10_000),
+    });
     return response.status >= 500 ? undefined : response;
   } catch {
     return undefined;
@@ -40,5 +46,8 @@ async function start(index: number): Promise<void> {
 process.on('message', (message) => {
   const first = url === '';
   ({ url } = told.parse(message));
-  if (first) void Promise.all(Array.from({ length: Number(count) }, (_, index) => start(index))).then(() => process.disconnect());
+  if (first)
+    void Promise.all(Array.from({ length: Number(count) }, (_, index) => start(index))).then(() =>
+      process.disconnect(),
+    );
 });

@@ -19,7 +19,10 @@ export interface Answered {
   readonly text: string;
 }
 
-/** Clients that go on until they are told to stop, each on a connection of its own that it keeps, and that repeat nothing. */
+/**
+ * Clients that go on until they are told to stop, each on a connection of its own that it keeps,
+ * and that repeat nothing.
+ */
 export class SteadyLoad {
   readonly #port: number;
   readonly #running: Promise<void>[] = [];
@@ -35,7 +38,10 @@ export class SteadyLoad {
     this.#port = port;
   }
 
-  /** Sends the next request as soon as the one before has its answer, `accept` of which says what is wrong with it. */
+  /**
+   * Sends the next request as soon as the one before has its answer, `accept` of which says what is
+   * wrong with it.
+   */
   ask(name: string, next: () => Sent, accept: (answer: Answered) => string | undefined): void {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     this.#agents.push(agent);
@@ -57,7 +63,10 @@ export class SteadyLoad {
         socket.on('error', (cause) => (error = cause));
         // Not by `once`, which an error ends: what counts is the code, which comes behind it.
         const closed = new Promise<number>((resolve) => socket.once('close', resolve));
-        const isOpen = await Promise.race([new Promise((resolve) => socket.once('open', () => resolve(true))), closed.then(() => false)]);
+        const isOpen = await Promise.race([
+          new Promise((resolve) => socket.once('open', () => resolve(true))),
+          closed.then(() => false),
+        ]);
         for (let turn = 0; isOpen === true && !this.#stopped; turn++) {
           const echo = new Promise((resolve) => socket.once('message', () => resolve(true)));
           socket.send(String(turn));
@@ -101,10 +110,19 @@ export class SteadyLoad {
       agent,
       method,
       path,
-      headers: { ...headers, ...(body === '' ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }) },
+      headers: {
+        ...headers,
+        ...(body === ''
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+      },
     });
     request.end(body);
     const [response] = (await once(request, 'response')) as [IncomingMessage];
-    return { status: response.statusCode ?? 0, headers: response.headers, text: await textOf(response) };
+    return {
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      text: await textOf(response),
+    };
   }
 }

@@ -2,8 +2,9 @@ import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
 import { DelayHeap } from '../../packages/kube/src/delay-heap.ts';
 
 /**
- * Time that passes only when a test says so, in an order that is always the same: timers fire by their time, those of one time
- * in the order in which they were set, and between any two everything that is ready to run (promises, however deep) runs out.
+ * Time that passes only when a test says so, in an order that is always the same: timers fire by
+ * their time, those of one time in the order in which they were set, and between any two everything
+ * that is ready to run (promises, however deep) runs out.
  */
 export class VirtualClock implements Clock {
   #monotonic = 0;
@@ -62,7 +63,10 @@ export class VirtualClock implements Clock {
     this.#moveTo(end);
   }
 
-  /** Lets time pass, timer by timer, until the condition holds. Throws when it does not within `limitMs`, or nothing is left to wait for. */
+  /**
+   * Lets time pass, timer by timer, until the condition holds. Throws when it does not within
+   * `limitMs`, or nothing is left to wait for.
+   */
   async runUntil(condition: () => boolean, limitMs = 3_600_000): Promise<void> {
     const end = this.#monotonic + limitMs;
     await this.settle();

@@ -1,7 +1,8 @@
 import { check, wordsOutOfUse } from '../lint/words.ts';
 
 const words = wordsOutOfUse();
-const messagesIn = (text: string, isCode = true): readonly string[] => check(text, words, isCode).map(({ message }) => message);
+const messagesIn = (text: string, isCode = true): readonly string[] =>
+  check(text, words, isCode).map(({ message }) => message);
 
 it('reads the words out of use from the glossary', () => {
   expect(words.get('told')).toContain('notify');
@@ -20,7 +21,12 @@ it.each([
 it.each([
   ['a limit that is called most', 'const mostRetries = 3;', 'begins with max or min'],
   ['a sentence without a subject', '/** What the agent says. */', 'begins with "What"'],
-  ['a second sentence without a subject', '  // The agent answers. It is ready.', 'begins with "It"'],
+  [
+    'a second sentence without a subject',
+    '  // The agent answers. It is ready.',
+    'begins with "It"',
+  ],
+  ['a comment that is too wide', `  // ${'wide '.repeat(20)}`, 'at most 100 characters wide'],
 ])('refuses %s', (_what, text, message) => {
   expect(messagesIn(text)).toEqual([expect.stringContaining(message)]);
 });

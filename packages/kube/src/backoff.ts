@@ -5,12 +5,22 @@ export interface BackoffOptions {
   readonly capMs: number;
   /** Factor between one delay and the next; default 2. */
   readonly factor?: number;
-  /** Maximum share of a delay that is added at random, so that many clients spread their retries; default 0. */
+  /**
+   * Maximum share of a delay that is added at random, so that many clients spread their retries;
+   * default 0.
+   */
   readonly jitter?: number;
 }
 
-/** Returns the delay before attempt `failures + 1`: base · factor^(failures - 1), capped, plus jitter. `failures` counts from 1. */
-export function backoffDelayMs(options: BackoffOptions, failures: number, random: () => number): number {
+/**
+ * Returns the delay before attempt `failures + 1`: base · factor^(failures - 1), capped, plus
+ * jitter. `failures` counts from 1.
+ */
+export function backoffDelayMs(
+  options: BackoffOptions,
+  failures: number,
+  random: () => number,
+): number {
   const { baseMs, capMs, factor = 2, jitter = 0 } = options;
   // The power overflows to Infinity, never to NaN, and `Math.min` replaces Infinity by the cap.
   const delayMs = Math.min(capMs, baseMs * factor ** Math.max(0, failures - 1));

@@ -7,8 +7,9 @@ export interface CallOptions {
   /** Maximum duration of the call with its retries; default 10 s. */
   readonly deadlineMs?: number;
   /**
-   * The client calls `beforeSend` immediately before it hands the request to a connection, in the same turn of the event loop. When
-   * `beforeSend` throws, the client sends nothing, and the call throws that error.
+   * The client calls `beforeSend` immediately before it hands the request to a connection, in the
+   * same turn of the event loop. When `beforeSend` throws, the client sends nothing, and the call
+   * throws that error.
    */
   readonly beforeSend?: () => void;
 }
@@ -23,13 +24,17 @@ export interface ListOptions {
 /** Options for readers that need only the beginning of long texts. */
 export interface ShorteningOptions {
   /**
-   * Maximum bytes of a text in metadata or spec, as JSON. The client removes the end of a longer text before it parses the object, because
-   * parsing that text takes nearly all of the time and memory that a large object costs. Absent: objects arrive whole.
+   * Maximum bytes of a text in metadata or spec, as JSON. The client removes the end of a longer
+   * text before it parses the object, because parsing that text takes nearly all of the time and
+   * memory that a large object costs. Absent: objects arrive whole.
    */
   readonly maxTextBytes?: number;
 }
 
-/** Converts one object. `removedBytes` is the number of bytes that `maxTextBytes` has removed from the object. */
+/**
+ * Converts one object. `removedBytes` is the number of bytes that `maxTextBytes` has removed from
+ * the object.
+ */
 export type Mapping<T, R> = (object: T, removedBytes: number) => R | undefined;
 
 export interface ListResult<T> {
@@ -40,8 +45,9 @@ export interface ListResult<T> {
 
 export interface CreateOptions extends CallOptions {
   /**
-   * The server answers with the metadata alone. The returned object has this metadata and the rest of the object that was sent, without
-   * changes that the server has made to the rest. Large objects otherwise come back whole.
+   * The server answers with the metadata alone. The returned object has this metadata and the rest
+   * of the object that was sent, without changes that the server has made to the rest. Large
+   * objects otherwise come back whole.
    */
   readonly metadataOnly?: boolean;
 }
@@ -72,8 +78,8 @@ export interface WatchOptions extends ListOptions, ShorteningOptions {
 
 export interface StatusOptions extends CallOptions {
   /**
-   * Status that the new status was computed from: the client writes only the fields that differ. A caller passes `from` when its cache
-   * lacks parts of the status.
+   * Status that the new status was computed from: the client writes only the fields that differ. A
+   * caller passes `from` when its cache lacks parts of the status.
    */
   readonly from?: object | undefined;
 }
@@ -84,31 +90,65 @@ export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<ke
 export type Subresource = 'status' | 'scale' | 'binding';
 
 /**
- * Typed calls to an API server. Every method throws `ApiError` for a response other than success, and `TransportError` when no response
- * arrived. The client retries reads, and it retries a write only where a repetition is harmless.
+ * Typed calls to an API server. Every method throws `ApiError` for a response other than success,
+ * and `TransportError` when no response arrived. The client retries reads, and it retries a write
+ * only where a repetition is harmless.
  */
 export interface KubeClient {
-  get<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: CallOptions): Promise<T>;
+  get<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+    options?: CallOptions,
+  ): Promise<T>;
   /** Returns every object of one consistent state. */
-  list<T extends KubeObject>(resource: ResourceDefinition<T>, options?: ListOptions & CallOptions): Promise<ListResult<T>>;
+  list<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    options?: ListOptions & CallOptions,
+  ): Promise<ListResult<T>>;
   /**
-   * Returns the result of `map` for every object, without those for which `map` returns undefined. The client reads page by page and keeps
-   * only one page of objects in memory. When the state of the list has expired, the list starts over: the client calls `map` for every
-   * object again and returns only the last results.
+   * Returns the result of `map` for every object, without those for which `map` returns undefined.
+   * The client reads page by page and keeps only one page of objects in memory. When the state of
+   * the list has expired, the list starts over: the client calls `map` for every object again and
+   * returns only the last results.
    */
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & ShorteningOptions,
   ): Promise<ListResult<R>>;
-  /** Ends when the server ends the stream. Throws `ApiError` for an ERROR event; 410 means that the caller has to list again. */
-  watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
-  create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options?: CreateOptions): Promise<T>;
+  /**
+   * Ends when the server ends the stream. Throws `ApiError` for an ERROR event; 410 means that the
+   * caller has to list again.
+   */
+  watch<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    options: WatchOptions,
+  ): AsyncIterable<WatchEvent<T>>;
+  create<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: NewObject<T>,
+    options?: CreateOptions,
+  ): Promise<T>;
   /** Sends a PUT with the resourceVersion of the object as the precondition. */
-  update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>, options?: CallOptions): Promise<T>;
-  /** Replaces the status and nothing else, so the object may lack parts. The resourceVersion of the object is the precondition. */
-  updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>, options?: StatusOptions): Promise<T>;
-  /** Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` in the patch makes the patch conditional. */
+  update<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: NoInfer<T>,
+    options?: CallOptions,
+  ): Promise<T>;
+  /**
+   * Replaces the status and nothing else, so the object may lack parts. The resourceVersion of the
+   * object is the precondition.
+   */
+  updateStatus<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: StatusUpdate<T>,
+    options?: StatusOptions,
+  ): Promise<T>;
+  /**
+   * Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` in the patch makes the patch
+   * conditional.
+   */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     namespace: string,
@@ -116,7 +156,12 @@ export interface KubeClient {
     patch: object,
     options?: CallOptions & { readonly subresource?: Subresource },
   ): Promise<T>;
-  delete<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: DeleteOptions): Promise<void>;
+  delete<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+    options?: DeleteOptions,
+  ): Promise<void>;
   /** Sends a POST to a subresource, for example a Binding to `pods/x/binding`. */
   createSubresource<T extends KubeObject>(
     resource: ResourceDefinition<T>,

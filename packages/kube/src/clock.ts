@@ -5,15 +5,24 @@ export interface Timer {
 }
 
 /**
- * Source of time for the runtime. Everything that waits takes a Clock, so that the simulation runs hours in milliseconds, and in the same
- * order every time.
+ * Source of time for the runtime. Everything that waits takes a Clock, so that the simulation runs
+ * hours in milliseconds, and in the same order every time.
  */
 export interface Clock {
-  /** Wall clock in milliseconds since 1970. The wall clock may jump, so only people and other machines read this value. */
+  /**
+   * Wall clock in milliseconds since 1970. The wall clock may jump, so only people and other
+   * machines read this value.
+   */
   now(): number;
-  /** Milliseconds since an arbitrary start. The value never decreases; every interval and deadline uses this clock. */
+  /**
+   * Milliseconds since an arbitrary start. The value never decreases; every interval and deadline
+   * uses this clock.
+   */
   monotonic(): number;
-  /** Calls back once, after `delayMs` or later, always in a later turn of the event loop and never inside this call. */
+  /**
+   * Calls back once, after `delayMs` or later, always in a later turn of the event loop and never
+   * inside this call.
+   */
   after(delayMs: number, callback: () => void): Timer;
 }
 
@@ -29,8 +38,14 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `delayMs`. Rejects with the reason of the signal when the signal is aborted first. */
-export function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal?: AbortSignal): Promise<void> {
+/**
+ * Resolves after `delayMs`. Rejects with the reason of the signal when the signal is aborted first.
+ */
+export function sleep(
+  clock: Pick<Clock, 'after'>,
+  delayMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
       reject(signal.reason as Error);
@@ -48,5 +63,8 @@ export function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal?: Abo
   });
 }
 
-/** Returns the current time in RFC 3339, in UTC with milliseconds, as the timestamps of this project's kinds have it. */
+/**
+ * Returns the current time in RFC 3339, in UTC with milliseconds, as the timestamps of this
+ * project's kinds have it.
+ */
 export const isoTime = (clock: Clock): string => new Date(clock.now()).toISOString();

@@ -18,25 +18,29 @@ export interface ControllerOptions {
   /** Name in logs and metrics. */
   readonly name: string;
   /**
-   * Reconciles one object. When `reconcile` throws, the controller calls it again after a growing delay. The signal is aborted when the
-   * controller stops and its grace period is over.
+   * Reconciles one object. When `reconcile` throws, the controller calls it again after a growing
+   * delay. The signal is aborted when the controller stops and its grace period is over.
    */
   readonly reconcile: (request: Request, signal: AbortSignal) => Promise<Result>;
   /**
-   * Refreshes the caches of a request whose reconcile met a conflict, because the cache was behind. The controller then reconciles the
-   * request again at once, unless the previous reconcile met a conflict too. Absent: the controller treats a conflict as any other failure.
+   * Refreshes the caches of a request whose reconcile met a conflict, because the cache was behind.
+   * The controller then reconciles the request again at once, unless the previous reconcile met a
+   * conflict too. Absent: the controller treats a conflict as any other failure.
    */
   readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
   /** Number of reconciles that run at once, each for another request; default 1. */
   readonly workers?: number;
   /**
-   * Returns the share of the workers that a request belongs to, for example the share of its owner. Absent: all requests belong to one
-   * share.
+   * Returns the share of the workers that a request belongs to, for example the share of its owner.
+   * Absent: all requests belong to one share.
    */
   readonly shareOf?: (request: Request) => string;
   /** Maximum workers of one share; default all workers. */
   readonly maxPerShare?: number;
-  /** Delays after failures. By default the delay is 5 ms, doubles with each failure up to 60 s, and grows by up to a tenth at random. */
+  /**
+   * Delays after failures. By default the delay is 5 ms, doubles with each failure up to 60 s, and
+   * grows by up to a tenth at random.
+   */
   readonly backoff?: BackoffOptions;
   readonly clock: Clock;
   readonly random: () => number;
@@ -49,8 +53,8 @@ const defaultBackoff: BackoffOptions = { baseMs: 5, capMs: 60_000, jitter: 0.1 }
 type Outcome = 'success' | 'requeue' | 'conflict' | 'error';
 
 /**
- * Calls `reconcile` for enqueued requests, never twice at once for the same request, and again after a failure. A reconcile that throws
- * does not affect other requests.
+ * Calls `reconcile` for enqueued requests, never twice at once for the same request, and again
+ * after a failure. A reconcile that throws does not affect other requests.
  */
 export class Controller {
   readonly #options: ControllerOptions;
@@ -62,7 +66,15 @@ export class Controller {
   #workers: Promise<void>[] = [];
 
   constructor(options: ControllerOptions) {
-    const { name, clock, random, metrics, shareOf, maxPerShare, backoff = defaultBackoff } = options;
+    const {
+      name,
+      clock,
+      random,
+      metrics,
+      shareOf,
+      maxPerShare,
+      backoff = defaultBackoff,
+    } = options;
     this.#options = options;
     this.#logger = options.logger.child({ controller: name });
     this.#queue = new Workqueue({
@@ -85,13 +97,14 @@ export class Controller {
 
   /** Starts the workers. Requests that were enqueued earlier wait until then. */
   start(): void {
-    if (this.#workers.length > 0) throw new Error(`controller ${this.#options.name} has been started already`);
+    if (this.#workers.length > 0)
+      throw new Error(`controller ${this.#options.name} has been started already`);
     this.#workers = Array.from({ length: this.#options.workers ?? 1 }, () => this.#work());
   }
 
   /**
-   * Starts no further reconcile and drops waiting requests. Resolves when no reconcile runs. After `graceMs` the controller aborts the
-   * signal of the reconciles that still run.
+   * Starts no further reconcile and drops waiting requests. Resolves when no reconcile runs. After
+   * `graceMs` the controller aborts the signal of the reconciles that still run.
    */
   async stop(graceMs = 10_000): Promise<void> {
     const drained = this.#queue.shutDown();
@@ -127,7 +140,8 @@ export class Controller {
       return 'requeue';
     } catch (error) {
       const isFresh = isConflict(error) && (await this.#refreshed(key));
-      // The key is deleted when it is present: another client causes two conflicts in a row, and a delay lets that client finish.
+      // The key is deleted when it is present: another client causes two conflicts in a row, and a
+      // delay lets that client finish.
       if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
       this.#hasConflicted.add(key);
       this.#logger.debug('Reconcile met a conflict and is repeated', { ...requestOf(key), error });
@@ -143,7 +157,10 @@ export class Controller {
       await refresh(requestOf(key), this.#abort.signal);
       return true;
     } catch (error) {
-      this.#logger.debug('The object of a conflict could not be read', { ...requestOf(key), error });
+      this.#logger.debug('The object of a conflict could not be read', {
+        ...requestOf(key),
+        error,
+      });
       return false;
     }
   }
@@ -165,7 +182,10 @@ export class Controller {
   }
 }
 
-function queueMetrics(metrics: KubeMetrics, controller: string): Pick<WorkqueueOptions, 'onDepth' | 'onWaited'> {
+function queueMetrics(
+  metrics: KubeMetrics,
+  controller: string,
+): Pick<WorkqueueOptions, 'onDepth' | 'onWaited'> {
   const depthGauge = metrics.queueDepth.labels({ controller });
   const waitSeconds = metrics.queueWaitSeconds.labels({ controller });
   return {

@@ -22,7 +22,13 @@ export type Node = Core<V1Node>;
 export type Secret = Core<V1Secret>;
 export type ConfigMap = Core<V1ConfigMap>;
 
-export const pods: ResourceDefinition<Pod> = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
+export const pods: ResourceDefinition<Pod> = {
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  namespaced: true,
+};
 
 export const persistentVolumeClaims: ResourceDefinition<PersistentVolumeClaim> = {
   group: '',
@@ -32,7 +38,13 @@ export const persistentVolumeClaims: ResourceDefinition<PersistentVolumeClaim> =
   namespaced: true,
 };
 
-export const kubeEvents: ResourceDefinition<KubeEvent> = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
+export const kubeEvents: ResourceDefinition<KubeEvent> = {
+  group: '',
+  version: 'v1',
+  kind: 'Event',
+  plural: 'events',
+  namespaced: true,
+};
 
 export const leases: ResourceDefinition<Lease> = {
   group: 'coordination.k8s.io',
@@ -50,9 +62,21 @@ export const namespaces: ResourceDefinition<Namespace> = {
   namespaced: false,
 };
 
-export const nodes: ResourceDefinition<Node> = { group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false };
+export const nodes: ResourceDefinition<Node> = {
+  group: '',
+  version: 'v1',
+  kind: 'Node',
+  plural: 'nodes',
+  namespaced: false,
+};
 
-export const secrets: ResourceDefinition<Secret> = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
+export const secrets: ResourceDefinition<Secret> = {
+  group: '',
+  version: 'v1',
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
+};
 
 export const configMaps: ResourceDefinition<ConfigMap> = {
   group: '',

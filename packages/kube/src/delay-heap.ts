@@ -5,7 +5,10 @@ interface Entry<K> {
   order: number;
 }
 
-/** Keys ordered by due time, the earliest first. `add` and `takeDue` take O(log n), and the heap keeps nothing about removed keys. */
+/**
+ * Keys ordered by due time, the earliest first. `add` and `takeDue` take O(log n), and the heap
+ * keeps nothing about removed keys.
+ */
 export class DelayHeap<K> {
   #heap: Entry<K>[] = [];
   readonly #positions = new Map<K, number>();
@@ -99,4 +102,5 @@ export class DelayHeap<K> {
   }
 }
 
-const before = <K>(one: Entry<K>, other: Entry<K>): boolean => one.at < other.at || (one.at === other.at && one.order < other.order);
+const before = <K>(one: Entry<K>, other: Entry<K>): boolean =>
+  one.at < other.at || (one.at === other.at && one.order < other.order);

@@ -9,7 +9,10 @@ export interface StatusBody {
   };
 }
 
-/** A response of the API server other than success. `reason` is the reason of the server: NotFound, Conflict, AlreadyExists, Expired, … */
+/**
+ * A response of the API server other than success. `reason` is the reason of the server: NotFound,
+ * Conflict, AlreadyExists, Expired, …
+ */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -17,20 +20,30 @@ export class ApiError extends Error {
   readonly body: StatusBody;
   readonly retryAfterMs: number | undefined;
 
-  constructor(status: number, body: StatusBody, options?: ErrorOptions & { readonly retryAfterMs?: number | undefined }) {
+  constructor(
+    status: number,
+    body: StatusBody,
+    options?: ErrorOptions & { readonly retryAfterMs?: number | undefined },
+  ) {
     super(body.message ?? `API server answered ${status}`, options);
     this.status = status;
     this.reason = body.reason ?? '';
     this.body = body;
     this.retryAfterMs =
-      options?.retryAfterMs ?? (body.details?.retryAfterSeconds === undefined ? undefined : body.details.retryAfterSeconds * 1000);
+      options?.retryAfterMs ??
+      (body.details?.retryAfterSeconds === undefined
+        ? undefined
+        : body.details.retryAfterSeconds * 1000);
   }
 }
 
 /** No complete response arrived: the connection was refused, reset, timed out or closed early. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
-  /** False: no request reached a connection, so the server has executed nothing. True: the server may have executed the write. */
+  /**
+   * False: no request reached a connection, so the server has executed nothing. True: the server
+   * may have executed the write.
+   */
   readonly sent: boolean;
 
   constructor(message: string, options?: ErrorOptions & { readonly sent?: boolean }) {
@@ -39,7 +52,10 @@ export class TransportError extends Error {
   }
 }
 
-/** The response has more bytes than the call allows. The client does not retry, because the next response would be as large. */
+/**
+ * The response has more bytes than the call allows. The client does not retry, because the next
+ * response would be as large.
+ */
 export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
     super(`the response is larger than ${maxBytes} bytes`);
@@ -54,7 +70,9 @@ export class DeadlineError extends Error {
 const hasReason =
   (status: number, reason: string) =>
   (error: unknown): error is ApiError =>
-    error instanceof ApiError && error.status === status && (error.reason === reason || error.reason === '');
+    error instanceof ApiError &&
+    error.status === status &&
+    (error.reason === reason || error.reason === '');
 
 export const isNotFound = hasReason(404, 'NotFound');
 export const isAlreadyExists = hasReason(409, 'AlreadyExists');
@@ -62,14 +80,19 @@ export const isAlreadyExists = hasReason(409, 'AlreadyExists');
 export const isConflict = hasReason(409, 'Conflict');
 /** The requested version has been compacted, and the caller has to list again. */
 export const isExpired = (error: unknown): error is ApiError =>
-  error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
+  error instanceof ApiError &&
+  (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
 /** The API server rejects the object itself, so a retry would fail too. */
-export const isInvalid = (error: unknown): error is ApiError => error instanceof ApiError && (error.status === 422 || error.status === 400);
-export const isForbidden = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 403;
+export const isInvalid = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.status === 422 || error.status === 400);
+export const isForbidden = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status === 403;
 
 /**
- * Code of an error of the system (ENOENT, ECONNREFUSED, …) or of undici; undefined when the error has none. An AggregateError of several
- * addresses has the code of the first.
+ * Code of an error of the system (ENOENT, ECONNREFUSED, …) or of undici; undefined when the error
+ * has none. An AggregateError of several addresses has the code of the first.
  */
 export const systemCodeOf = (error: unknown): string | undefined =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined;

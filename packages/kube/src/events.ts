@@ -15,8 +15,8 @@ export interface EventDetails {
   /** Text for people, safe for every reader of Events in the namespace. */
   readonly message: string;
   /**
-   * Gives the Event a rate limit apart from the other Events about the object, so that these never crowd it out. Users rely on essential
-   * Events. Default false.
+   * Gives the Event a rate limit apart from the other Events about the object, so that these never
+   * crowd it out. Users rely on essential Events. Default false.
    */
   readonly essential?: boolean;
 }
@@ -28,7 +28,10 @@ export interface EventRecorderOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
-  /** Returns the share of the buffer that an Event about the object uses. Default: all Events share one buffer. */
+  /**
+   * Returns the share of the buffer that an Event about the object uses. Default: all Events share
+   * one buffer.
+   */
   readonly shareOf?: (object: KubeObject) => string;
 }
 
@@ -55,13 +58,17 @@ const maxBufferedPerShare = 250;
 /** Maximum objects, and maximum distinct Events, that the recorder remembers. */
 const maxRemembered = 4096;
 const maxMessageLength = 1024;
-/** Limits of client-go's spam filter: 25 Events about one object at once, and one more every five minutes. */
+/**
+ * Limits of client-go's spam filter: 25 Events about one object at once, and one more every five
+ * minutes.
+ */
 const burst = 25;
 const refillMs = 300_000;
 
 /**
- * Reports through Events what happened to an object. A repeated Event increments the count of the stored Event. No caller waits for the
- * recorder or fails because of it: the recorder drops Events that can't be written or exceed a limit.
+ * Reports through Events what happened to an object. A repeated Event increments the count of the
+ * stored Event. No caller waits for the recorder or fails because of it: the recorder drops Events
+ * that can't be written or exceed a limit.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -86,7 +93,11 @@ export class EventRecorder {
     const { clock, logger, shareOf } = this.#options;
     const { uid, name, namespace } = object.metadata;
     const holder = { owner: shareOf?.(object) ?? '' };
-    if (this.#closed || !this.#buffer.hasRoom(holder) || !this.#takeToken(essential ? `${uid}/essential` : uid)) {
+    if (
+      this.#closed ||
+      !this.#buffer.hasRoom(holder) ||
+      !this.#takeToken(essential ? `${uid}/essential` : uid)
+    ) {
       logger.debug('Event is dropped', { reason, kind: object.kind, namespace, name });
       return;
     }
@@ -124,7 +135,12 @@ export class EventRecorder {
         await this.#write(event);
       } catch (error) {
         const { reason, object } = event;
-        this.#options.logger.debug('Event was not written', { reason, kind: object.kind, name: object.metadata.name, error });
+        this.#options.logger.debug('Event was not written', {
+          reason,
+          kind: object.kind,
+          name: object.metadata.name,
+          error,
+        });
       } finally {
         event.release();
       }
@@ -140,7 +156,13 @@ export class EventRecorder {
     if (before !== undefined) {
       const count = before.count + 1;
       try {
-        await client.mergePatch(kubeEvents, before.namespace, before.name, { count, lastTimestamp: wholeSeconds(event.at) }, { signal });
+        await client.mergePatch(
+          kubeEvents,
+          before.namespace,
+          before.name,
+          { count, lastTimestamp: wholeSeconds(event.at) },
+          { signal },
+        );
         this.#written.set(key, { ...before, count });
         return;
       } catch (error) {
@@ -150,10 +172,16 @@ export class EventRecorder {
     }
     const created = this.#eventFor(event);
     await client.create(kubeEvents, created, { signal });
-    this.#written.set(key, { namespace: created.metadata.namespace, name: created.metadata.name, count: 1 });
+    this.#written.set(key, {
+      namespace: created.metadata.namespace,
+      name: created.metadata.name,
+      count: 1,
+    });
   }
 
-  #eventFor(event: Recorded): NewObject<KubeEvent> & { readonly metadata: { readonly namespace: string; readonly name: string } } {
+  #eventFor(event: Recorded): NewObject<KubeEvent> & {
+    readonly metadata: { readonly namespace: string; readonly name: string };
+  } {
     const { component, random } = this.#options;
     const { apiVersion, kind, metadata } = event.object;
     const at = wholeSeconds(event.at);
@@ -163,7 +191,10 @@ export class EventRecorder {
     return {
       apiVersion: apiVersionOf(kubeEvents),
       kind: kubeEvents.kind,
-      metadata: { namespace: metadata.namespace ?? 'default', name: `${metadata.name.slice(0, 240)}.${suffix}` },
+      metadata: {
+        namespace: metadata.namespace ?? 'default',
+        name: `${metadata.name.slice(0, 240)}.${suffix}`,
+      },
       involvedObject: {
         apiVersion,
         kind,

@@ -14,9 +14,10 @@ interface Share<T> {
 }
 
 /**
- * A queue that serves shares round robin, and the items of one share in the order of their arrival. A share with an available item gets its
- * turn before any other share gets a second turn, so one share delays another by at most one item of each share. Every call takes constant
- * time, and the queue keeps nothing about a share without items.
+ * A queue that serves shares round robin, and the items of one share in the order of their arrival.
+ * A share with an available item gets its turn before any other share gets a second turn, so one
+ * share delays another by at most one item of each share. Every call takes constant time, and the
+ * queue keeps nothing about a share without items.
  */
 export class FairQueue<T> {
   readonly #maxPerShare: number;
@@ -47,7 +48,10 @@ export class FairQueue<T> {
     this.#admit(share);
   }
 
-  /** Removes and returns the next item; undefined when no item waits or may be taken. The item counts against its share until `release`. */
+  /**
+   * Removes and returns the next item; undefined when no item waits or may be taken. The item
+   * counts against its share until `release`.
+   */
   shift(): T | undefined {
     const share = this.#ring.shift();
     if (share === undefined) return undefined;

@@ -1,4 +1,7 @@
-/** A first-in, first-out queue with constant-time operations; `Array.shift` would move every remaining element. */
+/**
+ * A first-in, first-out queue with constant-time operations; `Array.shift` would move every
+ * remaining element.
+ */
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;

@@ -1,7 +1,8 @@
 /**
- * Iterates over the elements of batches in order. Within a batch, `next` returns a resolved promise, whereas an async generator would take
- * several turns of the microtask queue for each element. The iterator supports one reader that awaits each result before the next call, as
- * `for await` does.
+ * Iterates over the elements of batches in order. Within a batch, `next` returns a resolved
+ * promise, whereas an async generator would take several turns of the microtask queue for each
+ * element. The iterator supports one reader that awaits each result before the next call, as `for
+ * await` does.
  */
 export class Flattened<T> implements AsyncIterableIterator<T, undefined> {
   readonly #batches: AsyncGenerator<Iterable<T>, void, undefined>;

@@ -33,18 +33,25 @@ interface ListPage<T> {
 }
 
 /**
- * Maximum bytes of a page of more than one object. The client requests a larger page again with a lower limit, so a list never takes more
- * memory than this page and its copies.
+ * Maximum bytes of a page of more than one object. The client requests a larger page again with a
+ * lower limit, so a list never takes more memory than this page and its copies.
  */
 const maxPageBytes = 16_777_216;
-/** Accept header for metadata alone. A server without support for this form answers with the whole object. */
-const metadataOnlyAccept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
 /**
- * Maximum attempts to list in pages before the client requests the whole list at once, as client-go's pager does; a small list succeeds
- * that way.
+ * Accept header for metadata alone. A server without support for this form answers with the whole
+ * object.
+ */
+const metadataOnlyAccept =
+  'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
+/**
+ * Maximum attempts to list in pages before the client requests the whole list at once, as
+ * client-go's pager does; a small list succeeds that way.
  */
 const maxPagedAttempts = 2;
-/** Maximum bytes of one watch event. The limit of etcd for a request is 1.5 MiB, and an object may be larger in another version. */
+/**
+ * Maximum bytes of one watch event. The limit of etcd for a request is 1.5 MiB, and an object may
+ * be larger in another version.
+ */
 const maxWatchLineBytes = 8_388_608;
 
 export interface HttpKubeClientOptions {
@@ -61,15 +68,29 @@ export class HttpKubeClient implements KubeClient {
     this.#transport = transport;
   }
 
-  async get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: CallOptions = {}): Promise<T> {
+  async get<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    options: CallOptions = {},
+  ): Promise<T> {
     const path = objectPath(resource, namespace, name);
     return withoutManagedFields(
       resource,
-      await this.#transport.call({ verb: 'get', resource: resource.plural, method: 'GET', path, ...sending(options) }),
+      await this.#transport.call({
+        verb: 'get',
+        resource: resource.plural,
+        method: 'GET',
+        path,
+        ...sending(options),
+      }),
     );
   }
 
-  list<T extends KubeObject>(resource: Resource<T>, options: ListOptions & CallOptions = {}): Promise<ListResult<T>> {
+  list<T extends KubeObject>(
+    resource: Resource<T>,
+    options: ListOptions & CallOptions = {},
+  ): Promise<ListResult<T>> {
     return this.listMapped(resource, (object) => object, options);
   }
 
@@ -89,12 +110,22 @@ export class HttpKubeClient implements KubeClient {
     return this.#pages(resource, map, options, 'all at once');
   }
 
-  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterableIterator<WatchEvent<T>> {
+  watch<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncIterableIterator<WatchEvent<T>> {
     return new Flattened(this.#watchBatches(resource, options));
   }
 
-  async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CreateOptions = {}): Promise<T> {
-    const path = withQuery(collectionPath(resource, object.metadata.namespace ?? ''), writing(options));
+  async create<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NewObject<T>,
+    options: CreateOptions = {},
+  ): Promise<T> {
+    const path = withQuery(
+      collectionPath(resource, object.metadata.namespace ?? ''),
+      writing(options),
+    );
     const response = await this.#transport.call({
       verb: 'create',
       resource: resource.plural,
@@ -105,10 +136,16 @@ export class HttpKubeClient implements KubeClient {
       ...sending(options),
     });
     const stored = withoutManagedFields<T>(resource, response);
-    return options.metadataOnly === true ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind } : stored;
+    return options.metadataOnly === true
+      ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind }
+      : stored;
   }
 
-  async update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options: CallOptions = {}): Promise<T> {
+  async update<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NoInfer<T>,
+    options: CallOptions = {},
+  ): Promise<T> {
     const { namespace = '', name } = object.metadata;
     const path = withQuery(objectPath(resource, namespace, name), writing(options));
     const stored = await this.#transport.call({
@@ -123,10 +160,15 @@ export class HttpKubeClient implements KubeClient {
   }
 
   /**
-   * Sends a patch rather than a PUT. A PUT of an object that lacks parts would take the ownership of these parts from their field managers:
-   * for a custom resource, the API server protects only `spec` from this when the status is written.
+   * Sends a patch rather than a PUT. A PUT of an object that lacks parts would take the ownership
+   * of these parts from their field managers: for a custom resource, the API server protects only
+   * `spec` from this when the status is written.
    */
-  async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: StatusOptions = {}): Promise<T> {
+  async updateStatus<T extends KubeObject>(
+    resource: Resource<T>,
+    object: StatusUpdate<T>,
+    options: StatusOptions = {},
+  ): Promise<T> {
     const { namespace = '', name, resourceVersion } = object.metadata;
     const stored = await this.#transport.call({
       verb: 'patch',
@@ -159,7 +201,12 @@ export class HttpKubeClient implements KubeClient {
     return withoutManagedFields(resource, stored);
   }
 
-  async delete<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
+  async delete<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    options: DeleteOptions = {},
+  ): Promise<void> {
     const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
     const preconditions = {
       ...(uid === undefined ? {} : { uid }),
@@ -190,21 +237,44 @@ export class HttpKubeClient implements KubeClient {
     options: CallOptions = {},
   ): Promise<void> {
     const path = withQuery(objectPath(resource, namespace, name, subresource), writing(options));
-    await this.#transport.call({ verb: 'create', resource: resource.plural, method: 'POST', path, body, ...sending(options) });
+    await this.#transport.call({
+      verb: 'create',
+      resource: resource.plural,
+      method: 'POST',
+      path,
+      body,
+      ...sending(options),
+    });
   }
 
-  /** Yields the events that arrived together; the reader parses each event when it takes the event. */
+  /**
+   * Yields the events that arrived together; the reader parses each event when it takes the event.
+   */
   async *#watchBatches<T extends KubeObject>(
     resource: Resource<T>,
     options: WatchOptions,
   ): AsyncGenerator<Iterable<WatchEvent<T>>, void, undefined> {
     const { resourceVersion, timeoutSeconds, signal, maxTextBytes = Infinity } = options;
-    const query = { ...selectors(options), watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
+    const query = {
+      ...selectors(options),
+      watch: true,
+      allowWatchBookmarks: true,
+      resourceVersion,
+      timeoutSeconds,
+    };
     const path = withQuery(collectionPath(resource, options.namespace), query);
-    const stream = await this.#transport.stream({ verb: 'watch', resource: resource.plural, method: 'GET', path, signal });
+    const stream = await this.#transport.stream({
+      verb: 'watch',
+      resource: resource.plural,
+      method: 'GET',
+      path,
+      signal,
+    });
     for await (const lines of wholeLines(stream, maxWatchLineBytes)) {
       const hasLongText = lines.length > maxTextBytes;
-      yield hasLongText ? shortenedEventsOf(resource, lines, maxTextBytes) : eventsOf(resource, lines.toString('utf8'));
+      yield hasLongText
+        ? shortenedEventsOf(resource, lines, maxTextBytes)
+        : eventsOf(resource, lines.toString('utf8'));
     }
   }
 
@@ -227,7 +297,8 @@ export class HttpKubeClient implements KubeClient {
         if (mapped !== undefined) items.push(mapped);
       }
       next = page.metadata.continue;
-      if (next === undefined || next === '') return { items, resourceVersion: page.metadata.resourceVersion };
+      if (next === undefined || next === '')
+        return { items, resourceVersion: page.metadata.resourceVersion };
     }
   }
 
@@ -266,7 +337,8 @@ export class HttpKubeClient implements KubeClient {
     } catch (error) {
       if (limit === undefined) throw error;
       const isTooLarge = error instanceof ResponseTooLargeError;
-      // A response that missed the deadline may be too large for the server, so the next list requests smaller pages.
+      // A response that missed the deadline may be too large for the server, so the next list
+      // requests smaller pages.
       const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
       if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
       throw error;
@@ -284,39 +356,66 @@ export class HttpKubeClient implements KubeClient {
 const statusOf = (object: KubeObject & { readonly status?: unknown }): object =>
   typeof object.status === 'object' && object.status !== null ? object.status : {};
 
-const sending = ({ signal, deadlineMs, beforeSend }: CallOptions) => ({ signal, deadlineMs, beforeSend });
+const sending = ({ signal, deadlineMs, beforeSend }: CallOptions) => ({
+  signal,
+  deadlineMs,
+  beforeSend,
+});
 
 const writing = ({ dryRun }: CallOptions): Query => (dryRun === true ? { dryRun: 'All' } : {});
 
-const selectors = ({ labelSelector, fieldSelector }: ListOptions): Query => ({ labelSelector, fieldSelector });
+const selectors = ({ labelSelector, fieldSelector }: ListOptions): Query => ({
+  labelSelector,
+  fieldSelector,
+});
 
 function withQuery(path: string, query: Query): string {
   const parameters = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) if (value !== undefined) parameters.set(key, String(value));
+  for (const [key, value] of Object.entries(query))
+    if (value !== undefined) parameters.set(key, String(value));
   return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
 }
 
-/** Returns the path of a collection. An empty namespace means all namespaces, or a cluster-scoped kind. */
+/**
+ * Returns the path of a collection. An empty namespace means all namespaces, or a cluster-scoped
+ * kind.
+ */
 function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
-  const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
+  const root =
+    resource.group === ''
+      ? `/api/${resource.version}`
+      : `/apis/${resource.group}/${resource.version}`;
   return resource.namespaced && namespace !== ''
     ? `${root}/namespaces/${segment(namespace)}/${resource.plural}`
     : `${root}/${resource.plural}`;
 }
 
-function objectPath(resource: Resource<KubeObject>, namespace: string, name: string, subresource?: Subresource): string {
-  if (resource.namespaced && namespace === '') throw new RangeError(`${resource.kind} ${name} needs a namespace`);
+function objectPath(
+  resource: Resource<KubeObject>,
+  namespace: string,
+  name: string,
+  subresource?: Subresource,
+): string {
+  if (resource.namespaced && namespace === '')
+    throw new RangeError(`${resource.kind} ${name} needs a namespace`);
   const path = `${collectionPath(resource, namespace)}/${segment(name)}`;
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/** Returns a name as one path segment. An empty name, or a name such as `..`, would address another object or a whole collection. */
+/**
+ * Returns a name as one path segment. An empty name, or a name such as `..`, would address another
+ * object or a whole collection.
+ */
 function segment(name: string): string {
-  if (name === '' || name === '.' || name === '..' || /[/%]/.test(name)) throw new RangeError(`not a name in a path: '${name}'`);
+  if (name === '' || name === '.' || name === '..' || /[/%]/.test(name))
+    throw new RangeError(`not a name in a path: '${name}'`);
   return encodeURIComponent(name);
 }
 
-function* eventsOf<T extends KubeObject>(resource: Resource<T>, text: string): Generator<WatchEvent<T>, void, undefined> {
+function* eventsOf<T extends KubeObject>(
+  resource: Resource<T>,
+  text: string,
+): Generator<WatchEvent<T>, void, undefined> {
   for (const line of linesOf(text)) yield watchEvent(resource, line);
 }
 

@@ -1,4 +1,7 @@
-/** Formats a duration as kubectl shows ages (apimachinery `duration.HumanDuration`): 45s, 3m12s, 15m, 5h30m, 3d4h, 12d, 2y30d. */
+/**
+ * Formats a duration as kubectl shows ages (apimachinery `duration.HumanDuration`): 45s, 3m12s,
+ * 15m, 5h30m, 3d4h, 12d, 2y30d.
+ */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return '<invalid>';

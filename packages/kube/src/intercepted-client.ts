@@ -28,9 +28,16 @@ export interface ClientCall {
 }
 
 /** Makes a call with other options, later, or not at all. */
-export type Interceptor = <R>(call: ClientCall, options: CallOptions, run: (changed?: CallOptions) => Promise<R>) => Promise<R>;
+export type Interceptor = <R>(
+  call: ClientCall,
+  options: CallOptions,
+  run: (changed?: CallOptions) => Promise<R>,
+) => Promise<R>;
 
-/** A client whose calls all go through an interceptor. Watches pass, because they are no single calls. */
+/**
+ * A client whose calls all go through an interceptor. Watches pass, because they are no single
+ * calls.
+ */
 export class InterceptedClient implements KubeClient {
   readonly #client: KubeClient;
   readonly #intercept: Interceptor;
@@ -40,12 +47,24 @@ export class InterceptedClient implements KubeClient {
     this.#intercept = intercept;
   }
 
-  get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options?: CallOptions): Promise<T> {
-    return this.#call('get', resource, { name }, options, (changed) => this.#client.get(resource, namespace, name, changed));
+  get<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    options?: CallOptions,
+  ): Promise<T> {
+    return this.#call('get', resource, { name }, options, (changed) =>
+      this.#client.get(resource, namespace, name, changed),
+    );
   }
 
-  list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions & CallOptions): Promise<ListResult<T>> {
-    return this.#call('list', resource, {}, options, (changed) => this.#client.list(resource, changed));
+  list<T extends KubeObject>(
+    resource: Resource<T>,
+    options?: ListOptions & CallOptions,
+  ): Promise<ListResult<T>> {
+    return this.#call('list', resource, {}, options, (changed) =>
+      this.#client.list(resource, changed),
+    );
   }
 
   listMapped<T extends KubeObject, R>(
@@ -53,25 +72,48 @@ export class InterceptedClient implements KubeClient {
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & ShorteningOptions,
   ): Promise<ListResult<R>> {
-    return this.#call('list', resource, {}, options, (changed) => this.#client.listMapped(resource, map, changed));
+    return this.#call('list', resource, {}, options, (changed) =>
+      this.#client.listMapped(resource, map, changed),
+    );
   }
 
-  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+  watch<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncIterable<WatchEvent<T>> {
     return this.#client.watch(resource, options);
   }
 
-  create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options?: CreateOptions): Promise<T> {
-    return this.#call('create', resource, { object }, options, (changed) => this.#client.create(resource, object, changed));
+  create<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NewObject<T>,
+    options?: CreateOptions,
+  ): Promise<T> {
+    return this.#call('create', resource, { object }, options, (changed) =>
+      this.#client.create(resource, object, changed),
+    );
   }
 
-  update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options?: CallOptions): Promise<T> {
+  update<T extends KubeObject>(
+    resource: Resource<T>,
+    object: NoInfer<T>,
+    options?: CallOptions,
+  ): Promise<T> {
     const { name } = object.metadata;
-    return this.#call('update', resource, { name, object }, options, (changed) => this.#client.update(resource, object, changed));
+    return this.#call('update', resource, { name, object }, options, (changed) =>
+      this.#client.update(resource, object, changed),
+    );
   }
 
-  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options?: StatusOptions): Promise<T> {
+  updateStatus<T extends KubeObject>(
+    resource: Resource<T>,
+    object: StatusUpdate<T>,
+    options?: StatusOptions,
+  ): Promise<T> {
     const { name } = object.metadata;
-    return this.#call('update', resource, { name, object }, options, (changed) => this.#client.updateStatus(resource, object, changed));
+    return this.#call('update', resource, { name, object }, options, (changed) =>
+      this.#client.updateStatus(resource, object, changed),
+    );
   }
 
   mergePatch<T extends KubeObject>(
@@ -86,8 +128,15 @@ export class InterceptedClient implements KubeClient {
     );
   }
 
-  delete<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options?: DeleteOptions): Promise<void> {
-    return this.#call('delete', resource, { name }, options, (changed) => this.#client.delete(resource, namespace, name, changed));
+  delete<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    options?: DeleteOptions,
+  ): Promise<void> {
+    return this.#call('delete', resource, { name }, options, (changed) =>
+      this.#client.delete(resource, namespace, name, changed),
+    );
   }
 
   createSubresource<T extends KubeObject>(
@@ -111,6 +160,8 @@ export class InterceptedClient implements KubeClient {
     run: (options: O | undefined) => Promise<R>,
   ): Promise<R> {
     const call = { verb, plural, name, ...(object === undefined ? {} : { object }) };
-    return this.#intercept(call, options ?? {}, (changed) => run(changed === undefined ? options : ({ ...options, ...changed } as O)));
+    return this.#intercept(call, options ?? {}, (changed) =>
+      run(changed === undefined ? options : ({ ...options, ...changed } as O)),
+    );
   }
 }

@@ -13,7 +13,8 @@ export interface LoadedConnection {
 
 export interface LoadConnectionOptions {
   /**
-   * Path of a kubeconfig. Absent: the first that exists of the files of $KUBECONFIG, ~/.kube/config, and the service account of the pod.
+   * Path of a kubeconfig. Absent: the first that exists of the files of $KUBECONFIG,
+   * ~/.kube/config, and the service account of the pod.
    */
   readonly kubeconfig?: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
@@ -21,22 +22,32 @@ export interface LoadConnectionOptions {
   readonly serviceAccountFolder?: string;
 }
 
-/** No usable connection to an API server exists. The message is one line for a person at a terminal. */
+/**
+ * No usable connection to an API server exists. The message is one line for a person at a terminal.
+ */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 }
 
 /** Finds the API server and its credentials as kubectl does. Throws a KubeconfigError. */
 export async function loadConnection(options: LoadConnectionOptions): Promise<LoadedConnection> {
-  const { environment = process.env, serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
+  const {
+    environment = process.env,
+    serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount',
+  } = options;
   const files = kubeconfigFiles(options.kubeconfig, environment);
   if (files.length > 0) return fromKubeconfig(files);
   const token = join(serviceAccountFolder, 'token');
   if (existsSync(token)) return fromServiceAccount(serviceAccountFolder, environment);
-  throw new KubeconfigError('no cluster found: give a kubeconfig, set KUBECONFIG, or run in a pod with a service account');
+  throw new KubeconfigError(
+    'no cluster found: give a kubeconfig, set KUBECONFIG, or run in a pod with a service account',
+  );
 }
 
-function kubeconfigFiles(explicit: string | undefined, environment: LoadConnectionOptions['environment'] = {}): readonly string[] {
+function kubeconfigFiles(
+  explicit: string | undefined,
+  environment: LoadConnectionOptions['environment'] = {},
+): readonly string[] {
   if (explicit !== undefined) return [explicit];
   // Missing files do not matter when KUBECONFIG lists several, as with kubectl.
   const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
@@ -50,13 +61,20 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
   const where = files.join(delimiter);
   const config = await readKubeconfig(files);
   const cluster = config.getCurrentCluster();
-  if (cluster === null) throw new KubeconfigError(`${where}: the current context '${config.currentContext}' names no cluster`);
-  if (!URL.canParse(cluster.server)) throw new KubeconfigError(`${where}: not a server's URL: '${cluster.server}'`);
+  if (cluster === null)
+    throw new KubeconfigError(
+      `${where}: the current context '${config.currentContext}' names no cluster`,
+    );
+  if (!URL.canParse(cluster.server))
+    throw new KubeconfigError(`${where}: not a server's URL: '${cluster.server}'`);
   const user = config.getCurrentUser();
   // Ignoring these fields would send the credentials through another proxy, or act as another user.
-  if (cluster.proxyUrl !== undefined) throw new KubeconfigError(`${where}: proxy-url is not supported`);
-  if (user?.impersonateUser !== undefined) throw new KubeconfigError(`${where}: impersonation is not supported`);
-  if (user?.username !== undefined) throw new KubeconfigError(`${where}: user name and password are not supported, use a token`);
+  if (cluster.proxyUrl !== undefined)
+    throw new KubeconfigError(`${where}: proxy-url is not supported`);
+  if (user?.impersonateUser !== undefined)
+    throw new KubeconfigError(`${where}: impersonation is not supported`);
+  if (user?.username !== undefined)
+    throw new KubeconfigError(`${where}: user name and password are not supported, use a token`);
   const { ca, cert, key, token } = await credentials(config, where);
   const changing = user?.exec !== undefined || user?.authProvider !== undefined;
   return {
@@ -67,14 +85,17 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
       ...(key === undefined ? {} : { key }),
       ...(cluster.tlsServerName === undefined ? {} : { serverName: cluster.tlsServerName }),
       ...(cluster.skipTLSVerify ? { insecure: true } : {}),
-      ...(token === undefined ? {} : { token: changing ? async () => (await credentials(config, where)).token ?? '' : token }),
+      ...(token === undefined
+        ? {}
+        : { token: changing ? async () => (await credentials(config, where)).token ?? '' : token }),
     },
     namespace: config.getContextObject(config.currentContext)?.namespace ?? 'default',
   };
 }
 
 async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
-  // The import is dynamic because loading the module takes 150 ms, and only a kubeconfig needs the module.
+  // The import is dynamic because loading the module takes 150 ms, and only a kubeconfig needs the
+  // module.
   const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const merged = new KubeConfig();
   for (const [index, file] of files.entries()) {
@@ -82,7 +103,9 @@ async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
     try {
       config.loadFromFile(file);
     } catch (error) {
-      throw new KubeconfigError(`can't read kubeconfig ${file}: ${oneLine(error)}`, { cause: error });
+      throw new KubeconfigError(`can't read kubeconfig ${file}: ${oneLine(error)}`, {
+        cause: error,
+      });
     }
     if (config !== merged) merged.mergeConfig(config, true);
   }
@@ -96,7 +119,10 @@ interface Credentials {
   readonly token?: string;
 }
 
-/** Reads the credentials of the user. A credential plugin runs when its last response is absent or has expired. */
+/**
+ * Reads the credentials of the user. A credential plugin runs when its last response is absent or
+ * has expired.
+ */
 async function credentials(config: KubeConfig, where: string): Promise<Credentials> {
   const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
   try {
@@ -118,26 +144,35 @@ async function credentials(config: KubeConfig, where: string): Promise<Credentia
 const pemText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : Buffer.isBuffer(value) ? value.toString('utf8') : undefined;
 
-async function fromServiceAccount(folder: string, environment: LoadConnectionOptions['environment'] = {}): Promise<LoadedConnection> {
+async function fromServiceAccount(
+  folder: string,
+  environment: LoadConnectionOptions['environment'] = {},
+): Promise<LoadedConnection> {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = environment;
   if (host === undefined || port === undefined) {
-    throw new KubeconfigError('a service account is mounted, but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set');
+    throw new KubeconfigError(
+      'a service account is mounted, but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set',
+    );
   }
-  const read = async (file: string): Promise<string> => (await readFile(join(folder, file), 'utf8')).trim();
+  const read = async (file: string): Promise<string> =>
+    (await readFile(join(folder, file), 'utf8')).trim();
   try {
     return {
       connection: {
         server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
         ca: await read('ca.crt'),
-        // The kubelet replaces the token before the token expires. The file is on tmpfs, so reading the file for every request costs less
-        // than watching the file.
+        // The kubelet replaces the token before the token expires. The file is on tmpfs, so reading
+        // the file for every request costs less than watching the file.
         token: () => read('token'),
       },
       namespace: existsSync(join(folder, 'namespace')) ? await read('namespace') : 'default',
     };
   } catch (error) {
-    throw new KubeconfigError(`can't read the service account: ${oneLine(error)}`, { cause: error });
+    throw new KubeconfigError(`can't read the service account: ${oneLine(error)}`, {
+      cause: error,
+    });
   }
 }
 
-const oneLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim();
+const oneLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim();

@@ -7,28 +7,37 @@ import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { WriteLedger } from './write-ledger.ts';
 
 export interface LeaderElectionOptions {
-  /** Client for the Lease: neither a fenced client nor a client whose connections the work of the leader uses. */
+  /**
+   * Client for the Lease: neither a fenced client nor a client whose connections the work of the
+   * leader uses.
+   */
   readonly client: KubeClient;
   /** Namespace of the Lease. */
   readonly namespace: string;
   readonly name: string;
-  /** Identity of this process, unique over all processes and all time; a host name does not suffice. */
+  /**
+   * Identity of this process, unique over all processes and all time; a host name does not suffice.
+   */
   readonly identity: string;
   /**
-   * Time after the last observed renewal during which other candidates leave the Lease alone; default 15 s. All candidates use the same
-   * value.
+   * Time after the last observed renewal during which other candidates leave the Lease alone;
+   * default 15 s. All candidates use the same value.
    */
   readonly leaseDurationMs?: number;
   /** Maximum time after its last renewal during which a leader leads; default 10 s. */
   readonly renewDeadlineMs?: number;
-  /** Delay between renewals; default 2 s. Candidates poll two to four times as often, so that they soon see a released Lease. */
+  /**
+   * Delay between renewals; default 2 s. Candidates poll two to four times as often, so that they
+   * soon see a released Lease.
+   */
   readonly retryPeriodMs?: number;
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
   /**
-   * Starts the work of the leader. The signal is aborted when leading is over or about to end; the work then has to end, and the promise
-   * resolves when the work has ended. A promise that resolves earlier has no effect, and one that rejects ends leading.
+   * Starts the work of the leader. The signal is aborted when leading is over or about to end; the
+   * work then has to end, and the promise resolves when the work has ended. A promise that resolves
+   * earlier has no effect, and one that rejects ends leading.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
   /** Called when the work of the leader has ended. */
@@ -47,17 +56,24 @@ interface Observed {
 }
 
 const never = Number.NEGATIVE_INFINITY;
-/** Delay before a leader that releases its Lease checks again whether its last writes have completed. */
+/**
+ * Delay before a leader that releases its Lease checks again whether its last writes have
+ * completed.
+ */
 const settlePollMs = 20;
 
 /**
- * Elects one of several processes as leader with a Lease, by the rules of client-go, except that candidates poll more often.
+ * Elects one of several processes as leader with a Lease, by the rules of client-go, except that
+ * candidates poll more often.
  *
  * Exclusion rests on three rules, and no process compares its clock with the clock of another:
- * 1. A leader counts its time from before it sent a renewal, and leads for `renewDeadlineMs` from then.
- * 2. Other candidates count from the time at which they saw the Lease change, which is later, and wait for `leaseDurationMs`.
- * 3. A fenced write is handed to a connection only while rule 1 holds, and the API server executes the write within `writeDeadlineMs`, the
- *    difference of both durations, or never. This is the only assumption.
+ * 1. A leader counts its time from before it sent a renewal, and leads for `renewDeadlineMs` from
+ *    then.
+ * 2. Other candidates count from the time at which they saw the Lease change, which is later, and
+ *    wait for `leaseDurationMs`.
+ * 3. A fenced write is handed to a connection only while rule 1 holds, and the API server executes
+ *    the write within `writeDeadlineMs`, the difference of both durations, or never. This is the
+ *    only assumption.
  */
 export class LeaderElection {
   readonly #options: LeaderElectionOptions;
@@ -72,10 +88,15 @@ export class LeaderElection {
 
   constructor(options: LeaderElectionOptions) {
     const { leaseDurationMs = 15_000, renewDeadlineMs = 10_000, retryPeriodMs = 2000 } = options;
-    if (leaseDurationMs <= renewDeadlineMs) throw new RangeError('leaseDurationMs must be greater than renewDeadlineMs');
-    if (renewDeadlineMs <= retryPeriodMs * 1.2) throw new RangeError('renewDeadlineMs must be greater than 1.2 times retryPeriodMs');
+    if (leaseDurationMs <= renewDeadlineMs)
+      throw new RangeError('leaseDurationMs must be greater than renewDeadlineMs');
+    if (renewDeadlineMs <= retryPeriodMs * 1.2)
+      throw new RangeError('renewDeadlineMs must be greater than 1.2 times retryPeriodMs');
     this.#options = options;
-    this.#logger = options.logger.child({ lease: `${options.namespace}/${options.name}`, identity: options.identity });
+    this.#logger = options.logger.child({
+      lease: `${options.namespace}/${options.name}`,
+      identity: options.identity,
+    });
     this.#leaseDurationMs = leaseDurationMs;
     this.#renewDeadlineMs = renewDeadlineMs;
     this.#retryPeriodMs = retryPeriodMs;
@@ -87,24 +108,33 @@ export class LeaderElection {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
 
-  /** True: no other process leads now, nor within `writeDeadlineMs`. The value holds only in the turn in which the caller reads it. */
+  /**
+   * True: no other process leads now, nor within `writeDeadlineMs`. The value holds only in the
+   * turn in which the caller reads it.
+   */
   get isLeading(): boolean {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }
 
-  /** Throws a NotLeadingError unless this process leads. Every write of a leader passes this check. */
+  /**
+   * Throws a NotLeadingError unless this process leads. Every write of a leader passes this check.
+   */
   assertLeading(): void {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /** Writes of `fenced` clients. The election releases the Lease only when the API server can no longer execute any of these writes. */
+  /**
+   * Writes of `fenced` clients. The election releases the Lease only when the API server can no
+   * longer execute any of these writes.
+   */
   get writes(): WriteLedger {
     return this.#writes;
   }
 
   /**
-   * Waits for the Lease, leads, and resolves when leading is over and the work of the leader has ended: the Lease was lost, the work
-   * failed, or the signal was aborted. An aborted signal releases the Lease at once. The caller may call `run` again afterwards.
+   * Waits for the Lease, leads, and resolves when leading is over and the work of the leader has
+   * ended: the Lease was lost, the work failed, or the signal was aborted. An aborted signal
+   * releases the Lease at once. The caller may call `run` again afterwards.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#running) throw new Error('the election is running already');
@@ -143,9 +173,12 @@ export class LeaderElection {
     const work = this.#work(AbortSignal.any([lost.signal, ended.signal, signal])).then(() => {
       ended.abort(new Error('the work of the leader has ended'));
     });
-    // The leader renews the Lease until its work has ended, because another candidate must not start earlier.
+    // The leader renews the Lease until its work has ended, because another candidate must not
+    // start earlier.
     while (!over()) {
-      await sleep(clock, this.#retryPeriodMs, AbortSignal.any([lost.signal, ended.signal])).catch(() => undefined);
+      await sleep(clock, this.#retryPeriodMs, AbortSignal.any([lost.signal, ended.signal])).catch(
+        () => undefined,
+      );
       if (!over()) await this.#renew(lost);
     }
     await work;
@@ -169,14 +202,17 @@ export class LeaderElection {
       if (!term.aborted) this.#logger.error('The work of the leader failed', { error });
       return;
     }
-    if (!term.aborted) await new Promise((resolve) => term.addEventListener('abort', resolve, { once: true }));
+    if (!term.aborted)
+      await new Promise((resolve) => term.addEventListener('abort', resolve, { once: true }));
   }
 
   async #renew(lost: AbortController): Promise<void> {
     try {
       if (await this.#acquireOrRenew(lost.signal)) return;
       this.#leadingUntil = never;
-      lost.abort(new NotLeadingError(`${this.#options.identity} found another holder in its lease`));
+      lost.abort(
+        new NotLeadingError(`${this.#options.identity} found another holder in its lease`),
+      );
     } catch (error) {
       if (!lost.signal.aborted) this.#logger.warn('Lease could not be renewed', { error });
     }
@@ -186,7 +222,8 @@ export class LeaderElection {
   async #acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     try {
       // A leader knows the Lease that it wrote last and needs no read.
-      if (this.isLeading && this.#observed !== undefined) return await this.#take(this.#observed.lease, signal);
+      if (this.isLeading && this.#observed !== undefined)
+        return await this.#take(this.#observed.lease, signal);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
@@ -215,7 +252,12 @@ export class LeaderElection {
     const sentAt = clock.monotonic();
     const lease = await client.create(
       leases,
-      { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata: { namespace, name }, spec: this.#spec(undefined) },
+      {
+        apiVersion: apiVersionOf(leases),
+        kind: leases.kind,
+        metadata: { namespace, name },
+        spec: this.#spec(undefined),
+      },
       this.#call(signal),
     );
     this.#extendTerm(lease, sentAt);
@@ -224,17 +266,25 @@ export class LeaderElection {
 
   async #take(lease: Lease, signal: AbortSignal): Promise<boolean> {
     const sentAt = this.#options.clock.monotonic();
-    // The version in the Lease is the precondition, so a concurrent write of another candidate makes this update fail.
-    const stored = await this.#options.client.update(leases, { ...lease, spec: this.#spec(lease.spec) }, this.#call(signal));
+    // The version in the Lease is the precondition, so a concurrent write of another candidate
+    // makes this update fail.
+    const stored = await this.#options.client.update(
+      leases,
+      { ...lease, spec: this.#spec(lease.spec) },
+      this.#call(signal),
+    );
     this.#extendTerm(stored, sentAt);
     return true;
   }
 
-  /** Releases the Lease, so that another candidate leads at once, if no write of this process can arrive later. */
+  /**
+   * Releases the Lease, so that another candidate leads at once, if no write of this process can
+   * arrive later.
+   */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock } = this.#options;
-    // Pending writes usually complete at once. For a write of unknown outcome, the leader waits until the write can no longer
-    // be executed or the Lease has expired.
+    // Pending writes usually complete at once. For a write of unknown outcome, the leader waits
+    // until the write can no longer be executed or the Lease has expired.
     while (this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil) {
       await sleep(clock, Math.min(settlePollMs, this.#writes.settledAt - clock.monotonic()));
     }
@@ -242,8 +292,16 @@ export class LeaderElection {
     const { lease } = this.#observed;
     const now = microTime(clock);
     try {
-      const spec = { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, acquireTime: now, renewTime: now };
-      this.#observe(await client.update(leases, { ...lease, spec }, { deadlineMs: this.#renewDeadlineMs / 2 }));
+      const spec = {
+        ...lease.spec,
+        holderIdentity: '',
+        leaseDurationSeconds: 1,
+        acquireTime: now,
+        renewTime: now,
+      };
+      this.#observe(
+        await client.update(leases, { ...lease, spec }, { deadlineMs: this.#renewDeadlineMs / 2 }),
+      );
     } catch (error) {
       this.#logger.debug('Lease could not be released and will expire', { error });
     }
@@ -255,19 +313,21 @@ export class LeaderElection {
   }
 
   /**
-   * Records the Lease with the local time at which its record changed. The times within the record come from another clock and are not
-   * used.
+   * Records the Lease with the local time at which its record changed. The times within the record
+   * come from another clock and are not used.
    */
   #observe(lease: Lease): Observed {
     const record = JSON.stringify(lease.spec);
-    const at = this.#observed?.record === record ? this.#observed.at : this.#options.clock.monotonic();
+    const at =
+      this.#observed?.record === record ? this.#observed.at : this.#options.clock.monotonic();
     return (this.#observed = { lease, record, at });
   }
 
   #isHeldByOther({ lease, at }: Observed): boolean {
     const { holderIdentity = '', leaseDurationSeconds } = lease.spec ?? {};
     if (holderIdentity === '' || holderIdentity === this.#options.identity) return false;
-    const durationMs = leaseDurationSeconds === undefined ? this.#leaseDurationMs : leaseDurationSeconds * 1000;
+    const durationMs =
+      leaseDurationSeconds === undefined ? this.#leaseDurationMs : leaseDurationSeconds * 1000;
     return this.#options.clock.monotonic() < at + durationMs;
   }
 
@@ -303,4 +363,5 @@ export class LeaderElection {
 }
 
 /** Returns a Kubernetes MicroTime, which the API server accepts only with six digits. */
-const microTime = (clock: Clock): string => `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
+const microTime = (clock: Clock): string =>
+  `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;

@@ -3,11 +3,15 @@ import { TransportError } from './errors.ts';
 const newline = 0x0a;
 
 /**
- * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each buffer holds all lines that lie within one
- * chunk, so that the reader decodes them at once, and ends with a newline, except for the bytes after the last newline. Throws a
- * TransportError for a line longer than `maxLineBytes`.
+ * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each
+ * buffer holds all lines that lie within one chunk, so that the reader decodes them at once, and
+ * ends with a newline, except for the bytes after the last newline. Throws a TransportError for a
+ * line longer than `maxLineBytes`.
  */
-export async function* wholeLines(chunks: AsyncIterable<Uint8Array>, maxLineBytes: number): AsyncGenerator<Buffer, void, undefined> {
+export async function* wholeLines(
+  chunks: AsyncIterable<Uint8Array>,
+  maxLineBytes: number,
+): AsyncGenerator<Buffer, void, undefined> {
   let parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of chunks) {
@@ -26,12 +30,16 @@ export async function* wholeLines(chunks: AsyncIterable<Uint8Array>, maxLineByte
     if (end === chunk.byteLength) continue;
     parts.push(chunk.subarray(end));
     bytes += chunk.byteLength - end;
-    if (bytes > maxLineBytes) throw new TransportError(`the server sent a line longer than ${maxLineBytes} bytes`);
+    if (bytes > maxLineBytes)
+      throw new TransportError(`the server sent a line longer than ${maxLineBytes} bytes`);
   }
   if (bytes > 0) yield Buffer.concat(parts);
 }
 
-/** Yields the lines of a text without newlines and without empty lines. The lines are slices: a retained line retains the whole text. */
+/**
+ * Yields the lines of a text without newlines and without empty lines. The lines are slices: a
+ * retained line retains the whole text.
+ */
 export function* linesOf(text: string): Generator<string, void, undefined> {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {

@@ -2,17 +2,20 @@ import { isNewerVersion, type KubeObject } from './object.ts';
 import type { Store } from './store.ts';
 
 /**
- * Maximum entries that each observation checks. A value above one removes entries that the cache has caught up with faster than new entries
- * arrive.
+ * Maximum entries that each observation checks. A value above one removes entries that the cache
+ * has caught up with faster than new entries arrive.
  */
 const maxSweptEntries = 2;
-/** Maximum entries for objects that the cache lacks; such an object may have been deleted and recreated. */
+/**
+ * Maximum entries for objects that the cache lacks; such an object may have been deleted and
+ * recreated.
+ */
 const maxAbsentEntries = 1_000;
 
 /**
- * A cache together with the newer versions that were written or read while the cache is behind, like the MutationCache of client-go,
- * because the API server rejects a write that is based on an older version. Only objects of the cache exist; an object that the cache lacks
- * is gone.
+ * A cache together with the newer versions that were written or read while the cache is behind,
+ * like the MutationCache of client-go, because the API server rejects a write that is based on an
+ * older version. Only objects of the cache exist; an object that the cache lacks is gone.
  */
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
@@ -49,7 +52,10 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Checks the oldest entries, because no caller may ever read an object again after its last write. */
+  /**
+   * Checks the oldest entries, because no caller may ever read an object again after its last
+   * write.
+   */
   #sweep(): void {
     let left = maxSweptEntries;
     for (const [key, object] of this.#ahead) {

@@ -1,10 +1,19 @@
 import type { V1ObjectMeta } from '@kubernetes/client-node';
 
 /** A client-node model as JSON has it: timestamps are strings, and every field is read-only. */
-export type Wire<T> = T extends Date ? string : T extends object ? { readonly [K in keyof T]: Wire<T[K]> } : T;
+export type Wire<T> = T extends Date
+  ? string
+  : T extends object
+    ? { readonly [K in keyof T]: Wire<T[K]> }
+    : T;
 
-/** Metadata of an object that an API server has stored. `NewObject` is the type of an object that is not stored yet. */
-export interface ObjectMeta extends Wire<Omit<V1ObjectMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>> {
+/**
+ * Metadata of an object that an API server has stored. `NewObject` is the type of an object that is
+ * not stored yet.
+ */
+export interface ObjectMeta extends Wire<
+  Omit<V1ObjectMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>
+> {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
@@ -12,7 +21,10 @@ export interface ObjectMeta extends Wire<Omit<V1ObjectMeta, 'name' | 'uid' | 're
   readonly creationTimestamp: string;
 }
 
-/** Metadata that caches hold, with the labels and annotations of this API group alone: see `cachedMetadata`. */
+/**
+ * Metadata that caches hold, with the labels and annotations of this API group alone: see
+ * `cachedMetadata`.
+ */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'
@@ -33,7 +45,10 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/** An object to create: the server fills in the missing fields. Either `name` or `generateName` is required. */
+/**
+ * An object to create: the server fills in the missing fields. Either `name` or `generateName` is
+ * required.
+ */
 export type NewObject<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<ObjectMeta>;
   readonly status?: unknown;
@@ -47,12 +62,16 @@ export interface ResourceDefinition<T extends KubeObject> {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Returns whether an object has the shape of T. Absent: the client trusts the server to send the right shape. */
+  /**
+   * Returns whether an object has the shape of T. Absent: the client trusts the server to send the
+   * right shape.
+   */
   readonly accepts?: (candidate: unknown) => candidate is T;
 }
 
-export const apiVersionOf = (resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'version'>): string =>
-  resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
+export const apiVersionOf = (
+  resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'version'>,
+): string => (resource.group === '' ? resource.version : `${resource.group}/${resource.version}`);
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -63,7 +82,10 @@ export interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-export const ownerReferenceTo = (owner: KubeObject, { controller }: { readonly controller: boolean }): OwnerReference => ({
+export const ownerReferenceTo = (
+  owner: KubeObject,
+  { controller }: { readonly controller: boolean },
+): OwnerReference => ({
   apiVersion: owner.apiVersion,
   kind: owner.kind,
   name: owner.metadata.name,
@@ -74,7 +96,10 @@ export const ownerReferenceTo = (owner: KubeObject, { controller }: { readonly c
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
 
-/** Compares two versions of one object. Versions are decimal numbers without leading zeros and may exceed the precision of a double. */
+/**
+ * Compares two versions of one object. Versions are decimal numbers without leading zeros and may
+ * exceed the precision of a double.
+ */
 export const isNewerVersion = (one: KubeObject, other: KubeObject): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;

@@ -1,4 +1,7 @@
-/** Target size of a page. A few pages in memory at once, as bytes, as text and parsed, do not endanger a process of 512 MiB. */
+/**
+ * Target size of a page. A few pages in memory at once, as bytes, as text and parsed, do not
+ * endanger a process of 512 MiB.
+ */
 const targetPageBytes = 8_388_608;
 const initialLimit = 100;
 const maxLimit = 500;
@@ -21,7 +24,10 @@ export class PageSize {
     this.#limit = Math.max(1, Math.min(fitting, this.#limit * maxGrowthFactor, maxLimit));
   }
 
-  /** Lowers the limit after a page that was too large or took too long. Returns false when the limit is 1 already. */
+  /**
+   * Lowers the limit after a page that was too large or took too long. Returns false when the limit
+   * is 1 already.
+   */
   shrink(): boolean {
     if (this.#limit === 1) return false;
     this.#limit = Math.max(1, Math.floor(this.#limit / shrinkFactor));

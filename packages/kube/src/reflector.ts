@@ -9,9 +9,9 @@ import { IndexedStore, type Indexers, type Store } from './store.ts';
 import { Watchdog } from './watchdog.ts';
 
 /**
- * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls `added` once, `updated` any number of times,
- * and `deleted` once; an object that is recreated under its old name has a new uid. The calls happen in the same turn as the change of the
- * store.
+ * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
+ * `added` once, `updated` any number of times, and `deleted` once; an object that is recreated
+ * under its old name has a new uid. The calls happen in the same turn as the change of the store.
  */
 export interface Handler<T> {
   added?(object: T): void;
@@ -29,8 +29,9 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Shor
   /** Indexers of the store. */
   readonly indexers?: Indexers<T>;
   /**
-   * Maximum time without an event, after which the reflector treats the watch as dead and restarts it; default 150 s. API servers send a
-   * bookmark about every minute, so two bookmarks are missing then.
+   * Maximum time without an event, after which the reflector treats the watch as dead and restarts
+   * it; default 150 s. API servers send a bookmark about every minute, so two bookmarks are missing
+   * then.
    */
   readonly silenceMs?: number;
   readonly clock: Clock;
@@ -40,30 +41,40 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Shor
 }
 
 /**
- * Converts each object of a list or a watch into the object that the store holds, like client-go's SetTransform, and removes parts that
- * take memory and that no reader of the store needs. The reflector calls the transform for accepted objects, once for each version and page
- * by page, so that at most one page of whole objects is in memory. The transform is pure and keeps namespace, name, uid and
- * resourceVersion. With the option `maxTextBytes` the object lacks the ends of long texts, and `removedBytes` is the number of missing
- * bytes.
+ * Converts each object of a list or a watch into the object that the store holds, like client-go's
+ * SetTransform, and removes parts that take memory and that no reader of the store needs. The
+ * reflector calls the transform for accepted objects, once for each version and page by page, so
+ * that at most one page of whole objects is in memory. The transform is pure and keeps namespace,
+ * name, uid and resourceVersion. With the option `maxTextBytes` the object lacks the ends of long
+ * texts, and `removedBytes` is the number of missing bytes.
  */
 type Transform<S, T> = (object: S, removedBytes: number) => T;
 
 export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = CommonOptions<S, T> &
   // Without a transform, the store holds the objects as the server sends them.
-  ([S] extends [T] ? { readonly transform?: Transform<S, T> } : { readonly transform: Transform<S, T> });
+  ([S] extends [T]
+    ? { readonly transform?: Transform<S, T> }
+    : { readonly transform: Transform<S, T> });
 
-/** Back-off of client-go: 800 ms to 30 s, doubled with each failure, and reset after two minutes without a failure. */
+/**
+ * Back-off of client-go: 800 ms to 30 s, doubled with each failure, and reset after two minutes
+ * without a failure.
+ */
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
 
-/** Minimum duration of a healthy watch. A watch that ends earlier without an event is a fault of the server, not the end of its timeout. */
+/**
+ * Minimum duration of a healthy watch. A watch that ends earlier without an event is a fault of the
+ * server, not the end of its timeout.
+ */
 const shortWatchMs = 1000;
 
 type Cause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
 /**
- * Keeps a store equal to the state of the API server with a list and a watch that continues from the list, and retries every failure. The
- * reflector ignores objects with an unknown schema as if they did not exist.
+ * Keeps a store equal to the state of the API server with a list and a watch that continues from
+ * the list, and retries every failure. The reflector ignores objects with an unknown schema as if
+ * they did not exist.
  * @typeParam S Objects as the API server sends them.
  * @typeParam T Objects as the store holds them.
  */
@@ -76,7 +87,8 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   readonly #firstSync = Promise.withResolvers<undefined>();
   /** Version of each rejected object by uid, so that the reflector logs each version once. */
   #refused = new Map<string, string>();
-  // The array is copied on change: a handler that is added during a notification has received the current objects already.
+  // The array is copied on change: a handler that is added during a notification has received the
+  // current objects already.
   #handlers: readonly Handler<T>[] = [];
   #running: Promise<void> | undefined;
   #synced = false;
@@ -99,14 +111,18 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     return this.#store;
   }
 
-  /** True once the store holds a whole list and the handlers have received its objects. The value never returns to false. */
+  /**
+   * True once the store holds a whole list and the handlers have received its objects. The value
+   * never returns to false.
+   */
   get hasSynced(): boolean {
     return this.#synced;
   }
 
   /**
-   * Adds a handler. The handler receives `added` for every present object before this method returns. The reflector logs an error that a
-   * handler throws, and the other handlers are not affected. Returns a function that removes the handler.
+   * Adds a handler. The handler receives `added` for every present object before this method
+   * returns. The reflector logs an error that a handler throws, and the other handlers are not
+   * affected. Returns a function that removes the handler.
    */
   addHandler(handler: Handler<T>): () => void {
     this.#handlers = [...this.#handlers, handler];
@@ -120,7 +136,10 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when the reflector has stopped. The store keeps its content, and handlers receive no further calls. */
+  /**
+   * Resolves when the reflector has stopped. The store keeps its content, and handlers receive no
+   * further calls.
+   */
   async stop(): Promise<void> {
     const reason = new Error(`the reflector of ${this.#options.resource.plural} was stopped`);
     this.#abort.abort(reason);
@@ -128,7 +147,10 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     await this.#running;
   }
 
-  /** Resolves when `hasSynced` is true. Rejects when the reflector is stopped earlier, or with the reason of the signal. */
+  /**
+   * Resolves when `hasSynced` is true. Rejects when the reflector is stopped earlier, or with the
+   * reason of the signal.
+   */
   async synced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) {
       await this.#firstSync.promise;
@@ -172,13 +194,16 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     const { client, resource } = this.#options;
     const refused = new Map<string, string>();
     const take = (object: S, removedBytes: number) =>
-      this.#accepts(object, this.#refused, refused) ? this.#transform(object, removedBytes) : undefined;
+      this.#accepts(object, this.#refused, refused)
+        ? this.#transform(object, removedBytes)
+        : undefined;
     // A list without a version is a consistent read and never older than the known state.
     const list = await client.listMapped(resource, take, { signal, ...this.#selection() });
     this.#refused = refused;
     // The rest runs in one turn, so that no reader sees a part of the list.
     const present = new Set(list.items.map(({ metadata }) => metadata.uid));
-    for (const object of this.#store.list()) if (!present.has(object.metadata.uid)) this.#remove(object);
+    for (const object of this.#store.list())
+      if (!present.has(object.metadata.uid)) this.#remove(object);
     for (const object of list.items) this.#put(object);
     if (!this.#synced) {
       this.#synced = true;
@@ -196,7 +221,10 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     };
   }
 
-  /** Returns the version to continue from when the server ends the stream. Throws a WatchFailure for everything else. */
+  /**
+   * Returns the version to continue from when the server ends the stream. Throws a WatchFailure for
+   * everything else.
+   */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
@@ -217,13 +245,16 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
         resourceVersion = this.#apply(event);
       }
     } catch (error) {
-      if (silence.signal.aborted) throw new WatchFailure('silent', resourceVersion, silence.signal.reason);
+      if (silence.signal.aborted)
+        throw new WatchFailure('silent', resourceVersion, silence.signal.reason);
       throw watchFailure(error, resourceVersion);
     } finally {
       silence.stop();
     }
-    if (silence.signal.aborted) throw new WatchFailure('silent', resourceVersion, silence.signal.reason);
-    if (events === 0 && clock.monotonic() - began < shortWatchMs) throw new WatchFailure('short', resourceVersion, undefined);
+    if (silence.signal.aborted)
+      throw new WatchFailure('silent', resourceVersion, silence.signal.reason);
+    if (events === 0 && clock.monotonic() - began < shortWatchMs)
+      throw new WatchFailure('short', resourceVersion, undefined);
     this.#options.metrics?.watchRestarts.inc({ resource: resource.plural, cause: 'timeout' });
     return resourceVersion;
   }
@@ -274,7 +305,8 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       if (refused.size > 0) refused.delete(uid);
       return true;
     }
-    if (logged.get(uid) !== resourceVersion) this.#logger.warn('Object with an unknown schema is ignored', { namespace, name, uid });
+    if (logged.get(uid) !== resourceVersion)
+      this.#logger.warn('Object with an unknown schema is ignored', { namespace, name, uid });
     refused.set(uid, resourceVersion);
     return false;
   }
@@ -296,11 +328,21 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     metrics?.watchRestarts.inc({ resource: resource.plural, cause });
     if (clock.monotonic() - this.#beganAt >= healthyMs) this.#failures = 0;
     this.#failures++;
-    // An expired version is normal after a long interruption, and a new list resolves it, so the first one needs no delay.
-    const delayMs = cause === 'expired' && this.#failures === 1 ? 0 : backoffDelayMs(backoff, this.#failures, random);
+    // An expired version is normal after a long interruption, and a new list resolves it, so the
+    // first one needs no delay.
+    const delayMs =
+      cause === 'expired' && this.#failures === 1
+        ? 0
+        : backoffDelayMs(backoff, this.#failures, random);
     // Nothing works before the first list, so its failure is logged as a warning.
-    if (!this.#synced) this.#logger.warn('The first list failed and is repeated', { cause, delayMs, error });
-    else this.#logger[cause === 'refused' ? 'warn' : 'debug']('Watch is restarted', { cause, delayMs, error });
+    if (!this.#synced)
+      this.#logger.warn('The first list failed and is repeated', { cause, delayMs, error });
+    else
+      this.#logger[cause === 'refused' ? 'warn' : 'debug']('Watch is restarted', {
+        cause,
+        delayMs,
+        error,
+      });
     try {
       await sleep(clock, delayMs, this.#abort.signal);
     } catch {
@@ -323,10 +365,14 @@ class WatchFailure extends Error {
   }
 }
 
-/** A lost connection or an overloaded server leaves the reached version valid; any other error may not. */
+/**
+ * A lost connection or an overloaded server leaves the reached version valid; any other error may
+ * not.
+ */
 function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
   if (isExpired(error)) return new WatchFailure('expired', undefined, error);
-  if (error instanceof TransportError) return new WatchFailure('connection', resourceVersion, error);
+  if (error instanceof TransportError)
+    return new WatchFailure('connection', resourceVersion, error);
   const isTransient = error instanceof ApiError && (error.status === 429 || error.status >= 500);
   return new WatchFailure('refused', isTransient ? resourceVersion : undefined, error);
 }

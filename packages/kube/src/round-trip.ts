@@ -7,9 +7,14 @@ export interface RoundTripOptions {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The client closes the connection after the response instead of keeping it for the next request. */
+  /**
+   * The client closes the connection after the response instead of keeping it for the next request.
+   */
   readonly closing?: boolean;
-  /** Ends the request at any time; the call then throws a TransportError with the reason of the signal as cause. */
+  /**
+   * Ends the request at any time; the call then throws a TransportError with the reason of the
+   * signal as cause.
+   */
   readonly signal: AbortSignal;
   /** See `CallOptions.beforeSend`. */
   readonly beforeSend?: (() => void) | undefined;
@@ -25,12 +30,13 @@ export interface HttpResponse {
 /** Maximum unread bytes of a body before the client pauses the connection. */
 const highWaterBytes = 1_048_576;
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
 
 /**
- * One request and its response on a pooled connection. A RoundTrip uses undici's `dispatch` rather than `request`, because `request` hides
- * the turn in which a request is written to a socket (a request may queue for a connection for long), and whether a failed request had been
- * written.
+ * One request and its response on a pooled connection. A RoundTrip uses undici's `dispatch` rather
+ * than `request`, because `request` hides the turn in which a request is written to a socket (a
+ * request may queue for a connection for long), and whether a failed request had been written.
  */
 class RoundTrip implements Dispatcher.DispatchHandler {
   readonly #options: RoundTripOptions;
@@ -58,14 +64,26 @@ class RoundTrip implements Dispatcher.DispatchHandler {
     } else {
       signal.addEventListener('abort', this.#onAbort, { once: true });
       // The transport enforces deadlines with its own clock, so the timeouts of undici are off.
-      dispatcher.dispatch({ method, path, headers, body: body ?? null, reset: closing, headersTimeout: 0, bodyTimeout: 0 }, this);
+      dispatcher.dispatch(
+        {
+          method,
+          path,
+          headers,
+          body: body ?? null,
+          reset: closing,
+          headersTimeout: 0,
+          bodyTimeout: 0,
+        },
+        this,
+      );
     }
     return this.#response.promise;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // The caller of a request that failed in the queue has its error already, so the request must not be sent any more.
+    // The caller of a request that failed in the queue has its error already, so the request must
+    // not be sent any more.
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
       return;
@@ -79,7 +97,11 @@ class RoundTrip implements Dispatcher.DispatchHandler {
     this.#sent = true;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: HttpResponse['headers']): void {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: HttpResponse['headers'],
+  ): void {
     if (status < 200) return;
     this.#response.resolve({ status, headers, body: this.#body() });
   }
@@ -117,7 +139,8 @@ class RoundTrip implements Dispatcher.DispatchHandler {
         });
       }
     } finally {
-      if (!this.#ended) this.#fail(this.#transportError('the response was not read to its end', undefined));
+      if (!this.#ended)
+        this.#fail(this.#transportError('the response was not read to its end', undefined));
     }
   }
 
@@ -133,7 +156,10 @@ class RoundTrip implements Dispatcher.DispatchHandler {
 
   #transportError(message: string, cause: unknown): TransportError {
     const { method, path } = this.#options;
-    return new TransportError(`${method} ${path.split('?', 1)[0] ?? path}: ${message}`, { cause, sent: this.#sent });
+    return new TransportError(`${method} ${path.split('?', 1)[0] ?? path}: ${message}`, {
+      cause,
+      sent: this.#sent,
+    });
   }
 
   #stopListening(): void {
@@ -148,7 +174,8 @@ class RoundTrip implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Resolves with the status and headers of the response, whatever the status. Throws a TransportError, or the error that `beforeSend` has
- * thrown.
+ * Resolves with the status and headers of the response, whatever the status. Throws a
+ * TransportError, or the error that `beforeSend` has thrown.
  */
-export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> => new RoundTrip(options).run();
+export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> =>
+  new RoundTrip(options).run();

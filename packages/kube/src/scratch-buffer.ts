@@ -1,4 +1,7 @@
-/** A buffer for reuse. The garbage collector runs for every 64 MiB of new buffers, however short-lived the buffers are. */
+/**
+ * A buffer for reuse. The garbage collector runs for every 64 MiB of new buffers, however
+ * short-lived the buffers are.
+ */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 

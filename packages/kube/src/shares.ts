@@ -18,7 +18,10 @@ export interface SharesOptions {
   readonly perSandbox?: number;
   /** Creates the error for work that gets no units. */
   readonly refuse: (bound: Bound) => Error;
-  /** Limits of `wait`: maximum waiting time and maximum waiters. Absent: `wait` rejects when there is no room. */
+  /**
+   * Limits of `wait`: maximum waiting time and maximum waiters. Absent: `wait` rejects when there
+   * is no room.
+   */
   readonly waiting?: {
     readonly clock: Clock;
     readonly maxMs: number;
@@ -37,9 +40,11 @@ interface Waiter {
 export type Release = () => void;
 
 /**
- * A pool of units that several owners use at once, with a share for each owner and each sandbox: an owner whose work is slow, or whose
- * agent does not answer, fills this share and no more. Waiting work enters round robin by owner, and within one owner in the order of
- * arrival as far as the limit of its sandbox permits. The pool keeps nothing about owners that neither hold units nor wait.
+ * A pool of units that several owners use at once, with a share for each owner and each sandbox: an
+ * owner whose work is slow, or whose agent does not answer, fills this share and no more. Waiting
+ * work enters round robin by owner, and within one owner in the order of arrival as far as the
+ * limit of its sandbox permits. The pool keeps nothing about owners that neither hold units nor
+ * wait.
  */
 export class Shares {
   readonly #options: SharesOptions;
@@ -86,19 +91,23 @@ export class Shares {
   }
 
   /**
-   * Takes this many units as soon as there is room. Rejects with the error of `refuse`, also after `maxMs`, or with the reason of the
-   * signal.
+   * Takes this many units as soon as there is room. Rejects with the error of `refuse`, also after
+   * `maxMs`, or with the reason of the signal.
    */
   async wait(
     holder: Holder,
-    { units = 1, signal }: { readonly units?: number; readonly signal?: AbortSignal | undefined } = {},
+    {
+      units = 1,
+      signal,
+    }: { readonly units?: number; readonly signal?: AbortSignal | undefined } = {},
   ): Promise<Release> {
     const { waiting, refuse } = this.#options;
     signal?.throwIfAborted();
     const bound = this.#boundFor(holder, units) ?? (this.#isReserved ? 'total' : undefined);
     if (bound === undefined) return this.#hold(holder, units);
     const own = this.#waiting.get(holder.owner)?.size ?? 0;
-    if (waiting === undefined || own >= waiting.perOwner || this.#waiters >= waiting.total) throw refuse(bound);
+    if (waiting === undefined || own >= waiting.perOwner || this.#waiters >= waiting.total)
+      throw refuse(bound);
     return new Promise((resolve, reject) => {
       const leave = (error: Error) => {
         end();
@@ -120,7 +129,9 @@ export class Shares {
           resolve(this.#hold(holder, units));
         },
       };
-      const timer = waiting.clock.after(waiting.maxMs, () => leave(refuse(this.#boundFor(holder, units) ?? 'total')));
+      const timer = waiting.clock.after(waiting.maxMs, () =>
+        leave(refuse(this.#boundFor(holder, units) ?? 'total')),
+      );
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#add(waiter);
     });
@@ -128,7 +139,8 @@ export class Shares {
 
   #boundFor({ owner, sandbox }: Holder, units: number): Bound | undefined {
     const { total, perOwner, perSandbox = Infinity } = this.#options;
-    if (sandbox !== undefined && (this.#bySandbox.get(sandbox) ?? 0) + units > perSandbox) return 'sandbox';
+    if (sandbox !== undefined && (this.#bySandbox.get(sandbox) ?? 0) + units > perSandbox)
+      return 'sandbox';
     if (this.of(owner) + units > perOwner) return 'owner';
     return this.#inUse + units > total ? 'total' : undefined;
   }
@@ -155,7 +167,8 @@ export class Shares {
     for (let next = this.#next(); next !== undefined && this.#fits(next); next = this.#next()) {
       const { owner } = next.holder;
       this.#remove(next);
-      // The owner moves to the end, so that each other owner has a turn before the next one of this owner.
+      // The owner moves to the end, so that each other owner has a turn before the next one of this
+      // owner.
       const others = this.#waiting.get(owner);
       if (others !== undefined && this.#waiting.delete(owner)) this.#waiting.set(owner, others);
       next.enter();
@@ -167,7 +180,10 @@ export class Shares {
     return this.#next() !== undefined;
   }
 
-  /** Returns the first waiter that no share excludes. No other waiter overtakes it, so that small work does not starve large work. */
+  /**
+   * Returns the first waiter that no share excludes. No other waiter overtakes it, so that small
+   * work does not starve large work.
+   */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

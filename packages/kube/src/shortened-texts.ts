@@ -1,4 +1,7 @@
-/** Field of a response that holds the objects: `items` of a list, an array, or `object` of a watch event, a single object. */
+/**
+ * Field of a response that holds the objects: `items` of a list, an array, or `object` of a watch
+ * event, a single object.
+ */
 type ObjectsField = 'items' | 'object';
 
 export interface Shortening {
@@ -22,18 +25,25 @@ const letterU = 0x75;
 const braceBit = 0x20;
 const openingBracket = 0x5b;
 const closingBracket = 0x5d;
-const fields: Readonly<Record<ObjectsField, Buffer>> = { items: Buffer.from('items'), object: Buffer.from('object') };
+const fields: Readonly<Record<ObjectsField, Buffer>> = {
+  items: Buffer.from('items'),
+  object: Buffer.from('object'),
+};
 const status = Buffer.from('status');
-/** Maximum bytes of a string that are checked one by one before a native search, whose call costs as much as these checks. */
+/**
+ * Maximum bytes of a string that are checked one by one before a native search, whose call costs as
+ * much as these checks.
+ */
 const shortBytes = 64;
 
 /**
- * Truncates every text of objects that is longer than `maxTextBytes`, in JSON that has not been decoded, because decoding and parsing a
- * text cost ten times as much as finding its end. A text keeps whole characters and whole escape sequences. Keys, the status of an object,
- * and everything outside of objects remain unchanged.
+ * Truncates every text of objects that is longer than `maxTextBytes`, in JSON that has not been
+ * decoded, because decoding and parsing a text cost ten times as much as finding its end. A text
+ * keeps whole characters and whole escape sequences. Keys, the status of an object, and everything
+ * outside of objects remain unchanged.
  *
- * The scan takes time in proportion to the bytes and never throws. For bytes that are not JSON the result is not JSON either, unless
- * truncation has removed the invalid part.
+ * The scan takes time in proportion to the bytes and never throws. For bytes that are not JSON the
+ * result is not JSON either, unless truncation has removed the invalid part.
  */
 export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening): Shortened {
   if (json.length <= maxTextBytes) return { json, removed: [] };
@@ -56,7 +66,13 @@ export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening)
         if (isInField) removed = [];
       } else if (depth === objectDepth && isKey(json, end)) {
         isInStatus = isEqual(json, start, end, status);
-      } else if (end - start > maxTextBytes && isInField && depth >= objectDepth && !isInStatus && !isKey(json, end)) {
+      } else if (
+        end - start > maxTextBytes &&
+        isInField &&
+        depth >= objectDepth &&
+        !isInStatus &&
+        !isKey(json, end)
+      ) {
         const boundary = lastBoundary(json, start, start + maxTextBytes);
         parts.push(json.subarray(copiedTo, boundary));
         copiedTo = end;
@@ -72,7 +88,10 @@ export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening)
       depth--;
     }
   }
-  return { json: parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(copiedTo)]), removed };
+  return {
+    json: parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(copiedTo)]),
+    removed,
+  };
 }
 
 /** Returns the position of the closing quote of a string; -1 when the string does not end. */
@@ -93,7 +112,10 @@ function endOfString(json: Buffer, start: number): number {
   return -1;
 }
 
-/** Returns the last position up to `limit` between two characters of a string and outside of escape sequences. */
+/**
+ * Returns the last position up to `limit` between two characters of a string and outside of escape
+ * sequences.
+ */
 function lastBoundary(json: Buffer, start: number, limit: number): number {
   let boundary = start;
   for (let at = start; at <= limit;) {

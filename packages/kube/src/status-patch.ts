@@ -2,17 +2,23 @@ import { isDeepStrictEqual } from 'node:util';
 
 export type JsonPatch = readonly Operation[];
 type Operation =
-  { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown } | { readonly op: 'remove'; readonly path: string };
+  | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
 
 /**
- * Returns the JSON patch that replaces the status of an object of this version; the API server answers 409 when the stored version differs.
- * @param from Status of the same version in a cache, from which the new status was computed. The patch holds only the differences, so
- * fields of objects at any depth that both statuses lack keep their stored values. Arrays are written whole. Absent: the patch replaces the
- * whole status.
+ * Returns the JSON patch that replaces the status of an object of this version; the API server
+ * answers 409 when the stored version differs.
+ * @param from Status of the same version in a cache, from which the new status was computed. The
+ * patch holds only the differences, so fields of objects at any depth that both statuses lack keep
+ * their stored values. Arrays are written whole. Absent: the patch replaces the whole status.
  */
 export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
   // A JSON patch that replaces the version requires this version to be stored.
-  const version = { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion } as const;
+  const version = {
+    op: 'replace',
+    path: '/metadata/resourceVersion',
+    value: resourceVersion,
+  } as const;
   if (from === undefined) return [version, { op: 'add', path: '/status', value: status }];
   return [version, ...changes('/status', from, status)];
 }
@@ -23,7 +29,11 @@ function changes(path: string, from: object, to: object): readonly Operation[] {
   const after = new Map<string, unknown>(Object.entries(to));
   const names = new Set([...before.keys(), ...after.keys()]);
   return [...names].flatMap((name) =>
-    change(`${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, before.get(name), after.get(name)),
+    change(
+      `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      before.get(name),
+      after.get(name),
+    ),
   );
 }
 
@@ -33,4 +43,5 @@ function change(path: string, from: unknown, to: unknown): readonly Operation[] 
   return isDeepStrictEqual(from, to) ? [] : [{ op: 'add', path, value: to }];
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

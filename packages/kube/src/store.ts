@@ -11,12 +11,17 @@ export interface Store<T extends KubeObject> {
   readonly size: number;
 }
 
-/** Functions that return the values of an object in each index. An indexer is pure: the same object always has the same values. */
+/**
+ * Functions that return the values of an object in each index. An indexer is pure: the same object
+ * always has the same values.
+ */
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
 const nothing: readonly never[] = [];
 
-/** Entry of one object for as long as the object exists; the entry always holds the newest state. */
+/**
+ * Entry of one object for as long as the object exists; the entry always holds the newest state.
+ */
 interface Entry<T> {
   object: T;
   /** Buckets that hold the entry, in the order of the indexers. */
@@ -27,7 +32,10 @@ interface Entry<T> {
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /** Only entry, as long as the bucket has never held two: most values have one object each, and a set takes 200 bytes. */
+  /**
+   * Only entry, as long as the bucket has never held two: most values have one object each, and a
+   * set takes 200 bytes.
+   */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;
@@ -65,7 +73,10 @@ class Bucket<T> {
   }
 
   list(): readonly T[] {
-    this.#snapshot ??= Array.from(this.#entries ?? (this.#only === undefined ? [] : [this.#only]), ({ object }) => object);
+    this.#snapshot ??= Array.from(
+      this.#entries ?? (this.#only === undefined ? [] : [this.#only]),
+      ({ object }) => object,
+    );
     return this.#snapshot;
   }
 }
@@ -78,8 +89,9 @@ interface Index<T> {
 }
 
 /**
- * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a change that leaves the values of an
- * object the same does not touch the indexes. The store builds an array on request, and again only after a change.
+ * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a
+ * change that leaves the values of an object the same does not touch the indexes. The store builds
+ * an array on request, and again only after a change.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #indexes: readonly Index<T>[];
@@ -88,7 +100,11 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #byName = new Map<string, Map<string, Entry<T>>>();
 
   constructor(indexers: Indexers<T> = {}) {
-    this.#indexes = Object.entries(indexers).map(([name, valuesOf]) => ({ name, valuesOf, buckets: new Map<string, Bucket<T>>() }));
+    this.#indexes = Object.entries(indexers).map(([name, valuesOf]) => ({
+      name,
+      valuesOf,
+      buckets: new Map<string, Bucket<T>>(),
+    }));
   }
 
   get size(): number {
@@ -112,7 +128,8 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
   /** Adds an object, or replaces the object of the same name. */
   set(object: T): void {
     const { namespace = '', name, uid } = object.metadata;
-    // All indexers run before any change, so that an indexer that throws leaves no partially indexed object.
+    // All indexers run before any change, so that an indexer that throws leaves no partially
+    // indexed object.
     const values = this.#indexes.map(({ valuesOf }) => valuesOf(object));
     let names = this.#byName.get(namespace);
     let entry = names?.get(name);
@@ -159,10 +176,13 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
   }
 
   #move(entry: Entry<T>, values: readonly (readonly string[])[]): void {
-    const buckets = this.#indexes.flatMap((index, at) => (values[at] ?? nothing).map((value) => bucketOf(index, value)));
+    const buckets = this.#indexes.flatMap((index, at) =>
+      (values[at] ?? nothing).map((value) => bucketOf(index, value)),
+    );
     for (const bucket of buckets) bucket.add(entry);
     this.#leave(entry, buckets);
-    // The copy has capacity for its elements alone, whereas the array of flatMap has capacity for more than ten others.
+    // The copy has capacity for its elements alone, whereas the array of flatMap has capacity for
+    // more than ten others.
     entry.buckets = buckets.slice();
   }
 

@@ -3,13 +3,25 @@ import type { Logger } from './logger.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
 import { sleep, type Clock } from './clock.ts';
-import { ResponseTooLargeError, ApiError, DeadlineError, TransportError, type StatusBody } from './errors.ts';
+import {
+  ResponseTooLargeError,
+  ApiError,
+  DeadlineError,
+  TransportError,
+  type StatusBody,
+} from './errors.ts';
 import { roundTrip, type HttpResponse } from './round-trip.ts';
 
 export interface Connection {
-  /** URL of the server: `https://host:port`, or `http://` for an API server on loopback. A path before `/api` is kept. */
+  /**
+   * URL of the server: `https://host:port`, or `http://` for an API server on loopback. A path
+   * before `/api` is kept.
+   */
   readonly server: string;
-  /** Bearer token. A function is called before every request, so that the client uses a token that was replaced on disk. */
+  /**
+   * Bearer token. A function is called before every request, so that the client uses a token that
+   * was replaced on disk.
+   */
   readonly token?: string | (() => Promise<string>);
   /** Certificates and key in PEM. */
   readonly ca?: string;
@@ -36,11 +48,17 @@ export interface TransportRequest {
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
-  /** Maximum bytes of the response; a larger response fails with a ResponseTooLargeError. Default: the option of the transport. */
+  /**
+   * Maximum bytes of the response; a larger response fails with a ResponseTooLargeError. Default:
+   * the option of the transport.
+   */
   readonly maxResponseBytes?: number | undefined;
   /** Called with the number of bytes of a complete response. */
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /** Joins the chunks of a response into the bytes to decode, which the transport does not use afterwards. Default: concatenation. */
+  /**
+   * Joins the chunks of a response into the bytes to decode, which the transport does not use
+   * afterwards. Default: concatenation.
+   */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
 }
 
@@ -64,15 +82,19 @@ const defaultMaxResponseBytes = 67_108_864;
 const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
-/** Statuses after which the transport retries a read. 429 means that the server has not executed the request, and every verb is retried. */
+/**
+ * Statuses after which the transport retries a read. 429 means that the server has not executed the
+ * request, and every verb is retried.
+ */
 const transientStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
 
 /**
  * HTTP to one API server over persistent connections.
  *
- * A call ends before its deadline. The transport retries a read after a lost connection, 429 and 5xx. The transport retries a write only
- * when the server has certainly not executed it: the server answered 429, or no request was handed to a connection. Every other failure of
- * a write is thrown, because a retry could execute the write twice.
+ * A call ends before its deadline. The transport retries a read after a lost connection, 429 and
+ * 5xx. The transport retries a write only when the server has certainly not executed it: the server
+ * answered 429, or no request was handed to a connection. Every other failure of a write is thrown,
+ * because a retry could execute the write twice.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -100,7 +122,8 @@ export class Transport {
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });
-    // The pool is unlimited: a watch occupies its connection, and a watch that waits for a connection would receive no events.
+    // The pool is unlimited: a watch occupies its connection, and a watch that waits for a
+    // connection would receive no events.
     this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
@@ -109,13 +132,19 @@ export class Transport {
     return this.#repeat(request, async (signal) => {
       const response = await this.#send(this.#calls, request, signal);
       const bytes = await this.#read(response.body, request);
-      if (response.status < 200 || response.status > 299) throw apiError(response, bytes.toString('utf8'));
+      if (response.status < 200 || response.status > 299)
+        throw apiError(response, bytes.toString('utf8'));
       return { status: response.status, result: parseResponse(bytes.toString('utf8')) };
     });
   }
 
-  /** Returns the body of a 2xx response as it arrives, until `request.signal` is aborted. Throws like `call`, during the iteration too. */
-  async stream(request: TransportRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
+  /**
+   * Returns the body of a 2xx response as it arrives, until `request.signal` is aborted. Throws
+   * like `call`, during the iteration too.
+   */
+  async stream(
+    request: TransportRequest & { readonly signal: AbortSignal },
+  ): Promise<AsyncIterable<Uint8Array>> {
     return this.#repeat(request, async (starting) => {
       const reading = new AbortController();
       const stop = () => {
@@ -123,7 +152,11 @@ export class Transport {
       };
       starting.addEventListener('abort', stop, { once: true });
       try {
-        const response = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
+        const response = await this.#send(
+          this.#watches,
+          request,
+          AbortSignal.any([reading.signal, request.signal]),
+        );
         if (response.status < 200 || response.status > 299)
           throw apiError(response, (await this.#read(response.body, request)).toString('utf8'));
         return { status: response.status, result: response.body };
@@ -139,7 +172,11 @@ export class Transport {
     await Promise.all([this.#calls.destroy(reason), this.#watches.destroy(reason)]);
   }
 
-  async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<HttpResponse> {
+  async #send(
+    pool: Dispatcher,
+    request: TransportRequest,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
     const { body, contentType = 'application/json', accept = 'application/json' } = request;
     const token = await this.#token();
     return roundTrip({
@@ -153,7 +190,8 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch closes its connection at its end. A kept connection would remain idle when the next watch has already opened its own.
+      // A watch closes its connection at its end. A kept connection would remain idle when the next
+      // watch has already opened its own.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
@@ -170,7 +208,10 @@ export class Transport {
     }
   }
 
-  async #repeat<T>(request: TransportRequest, attempt: (signal: AbortSignal) => Promise<{ status: number; result: T }>): Promise<T> {
+  async #repeat<T>(
+    request: TransportRequest,
+    attempt: (signal: AbortSignal) => Promise<{ status: number; result: T }>,
+  ): Promise<T> {
     const { clock, logger } = this.#options;
     const deadlineMs = request.deadlineMs ?? this.#options.deadlineMs ?? 10_000;
     const deadlineAt = clock.monotonic() + deadlineMs;
@@ -178,7 +219,10 @@ export class Transport {
     const timer = clock.after(deadlineMs, () => {
       deadline.abort(new DeadlineError(`no response within ${deadlineMs} ms`));
     });
-    const signal = request.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, request.signal]);
+    const signal =
+      request.signal === undefined
+        ? deadline.signal
+        : AbortSignal.any([deadline.signal, request.signal]);
     try {
       for (let failures = 1; ; failures++) {
         const began = clock.monotonic();
@@ -189,9 +233,18 @@ export class Transport {
         } catch (error) {
           this.#measure(request, error instanceof ApiError ? error.status : 0, began);
           if (signal.aborted || failures === maxAttempts || !mayRepeat(request, error)) throw error;
-          const delayMs = Math.max(retryAfterMs(error), backoffDelayMs(backoff, failures, this.#options.random));
+          const delayMs = Math.max(
+            retryAfterMs(error),
+            backoffDelayMs(backoff, failures, this.#options.random),
+          );
           if (clock.monotonic() + delayMs >= deadlineAt) throw error;
-          logger.debug('API call is retried', { verb: request.verb, resource: request.resource, failures, delayMs, error });
+          logger.debug('API call is retried', {
+            verb: request.verb,
+            resource: request.resource,
+            failures,
+            delayMs,
+            error,
+          });
           await pause(clock, delayMs, signal, error);
         }
       }
@@ -208,7 +261,8 @@ export class Transport {
   }
 
   async #read(body: AsyncIterable<Uint8Array>, request: TransportRequest): Promise<Buffer> {
-    const maxResponseBytes = request.maxResponseBytes ?? this.#options.maxResponseBytes ?? defaultMaxResponseBytes;
+    const maxResponseBytes =
+      request.maxResponseBytes ?? this.#options.maxResponseBytes ?? defaultMaxResponseBytes;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of body) {
@@ -224,15 +278,25 @@ export class Transport {
 const isRead = ({ method }: TransportRequest): boolean => method === 'GET';
 
 function mayRepeat(request: TransportRequest, error: unknown): boolean {
-  if (error instanceof ApiError) return error.status === 429 || (isRead(request) && transientStatuses.has(error.status));
+  if (error instanceof ApiError)
+    return error.status === 429 || (isRead(request) && transientStatuses.has(error.status));
   if (error instanceof ResponseTooLargeError) return false;
   return error instanceof TransportError && (isRead(request) || !error.sent);
 }
 
-const retryAfterMs = (error: unknown): number => (error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0);
+const retryAfterMs = (error: unknown): number =>
+  error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
 
-/** Waits before a retry. When the signal ends the delay early, the function throws the failure that caused the delay. */
-async function pause(clock: Clock, delayMs: number, signal: AbortSignal, failure: unknown): Promise<void> {
+/**
+ * Waits before a retry. When the signal ends the delay early, the function throws the failure that
+ * caused the delay.
+ */
+async function pause(
+  clock: Clock,
+  delayMs: number,
+  signal: AbortSignal,
+  failure: unknown,
+): Promise<void> {
   try {
     await sleep(clock, delayMs, signal);
   } catch {
@@ -249,12 +313,13 @@ function parseResponse(text: string): unknown {
 }
 
 /**
- * Creates the error of a response. Proxies and load balancers before an API server answer without a Status; the text then serves as the
- * message.
+ * Creates the error of a response. Proxies and load balancers before an API server answer without a
+ * Status; the text then serves as the message.
  */
 function apiError(response: HttpResponse, text: string): ApiError {
   const retryAfter = response.headers['retry-after'];
-  const seconds = typeof retryAfter === 'string' && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined;
+  const seconds =
+    typeof retryAfter === 'string' && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined;
   return new ApiError(response.status, statusBody(response.status, text), {
     retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
   });
@@ -263,7 +328,8 @@ function apiError(response: HttpResponse, text: string): ApiError {
 function statusBody(status: number, text: string): StatusBody {
   try {
     const body = JSON.parse(text) as unknown;
-    if (typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'Status') return body as StatusBody;
+    if (typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'Status')
+      return body as StatusBody;
   } catch {
     // A text that is not JSON is handled like JSON other than a Status.
   }

@@ -2,14 +2,20 @@ import { randomBytes } from 'node:crypto';
 
 const accepted = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-/** Returns a UUID with or without dashes as 32 lower-case hex digits; undefined for any other text. */
-export const parseUuid = (text: string): string | undefined => (accepted.test(text) ? text.replaceAll('-', '').toLowerCase() : undefined);
+/**
+ * Returns a UUID with or without dashes as 32 lower-case hex digits; undefined for any other text.
+ */
+export const parseUuid = (text: string): string | undefined =>
+  accepted.test(text) ? text.replaceAll('-', '').toLowerCase() : undefined;
 
 /** Returns 32 hex digits in the dashed form that the protocol of the agent prefers. */
 export const dashedUuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
-/** Returns a UUIDv7 (RFC 9562 §5.7), which sorts by time, so that a list shows even conversations of the same second newest first. */
+/**
+ * Returns a UUIDv7 (RFC 9562 §5.7), which sorts by time, so that a list shows even conversations of
+ * the same second newest first.
+ */
 export function newUuid(nowMs: number, random: (bytes: number) => Buffer = randomBytes): string {
   const bytes = Buffer.concat([Buffer.alloc(6), random(10)]);
   bytes.writeUIntBE(nowMs, 0, 6);

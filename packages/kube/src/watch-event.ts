@@ -8,20 +8,30 @@ interface RawEvent {
 }
 
 /**
- * Parses one line of a watch as an event without `managedFields`. `removedBytes` is the number of bytes that were removed from the line.
- * Throws an `ApiError` for an ERROR event, and a `TransportError` for a line that is not an event.
+ * Parses one line of a watch as an event without `managedFields`. `removedBytes` is the number of
+ * bytes that were removed from the line. Throws an `ApiError` for an ERROR event, and a
+ * `TransportError` for a line that is not an event.
  */
-export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>, line: string, removedBytes = 0): WatchEvent<T> {
+export function watchEvent<T extends KubeObject>(
+  resource: ResourceDefinition<T>,
+  line: string,
+  removedBytes = 0,
+): WatchEvent<T> {
   const event = parseLine(line);
   switch (event.type) {
     case 'ADDED':
     case 'MODIFIED':
     case 'DELETED': {
       const object = withoutManagedFields(resource, event.object);
-      return removedBytes === 0 ? { type: event.type, object } : { type: event.type, object, removedBytes };
+      return removedBytes === 0
+        ? { type: event.type, object }
+        : { type: event.type, object, removedBytes };
     }
     case 'BOOKMARK':
-      return { type: 'BOOKMARK', resourceVersion: (event.object as KubeObject).metadata.resourceVersion };
+      return {
+        type: 'BOOKMARK',
+        resourceVersion: (event.object as KubeObject).metadata.resourceVersion,
+      };
     case 'ERROR': {
       const status = event.object as StatusBody;
       throw new ApiError(status.code ?? 500, status);
@@ -32,7 +42,10 @@ export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>
 }
 
 /** Removes `managedFields`, and adds apiVersion and kind, which items of a list lack. */
-export function withoutManagedFields<T extends KubeObject>(resource: ResourceDefinition<T>, item: unknown): T {
+export function withoutManagedFields<T extends KubeObject>(
+  resource: ResourceDefinition<T>,
+  item: unknown,
+): T {
   const object = item as T;
   const { managedFields, ...metadata } = object.metadata;
   if ((object.kind as string | undefined) === undefined)
@@ -49,16 +62,21 @@ function parseLine(line: string): RawEvent {
 }
 
 const opening = '"managedFields":[';
-/** Placeholder for managed fields; no server writes a number there, since all elements of managedFields are objects. */
+/**
+ * Placeholder for managed fields; no server writes a number there, since all elements of
+ * managedFields are objects.
+ */
 const placeholder = 0;
 
 /**
- * Parses a line with a placeholder in the place of everything between the first `"managedFields":[` and the next `]`, which is nearly half
- * of an event and costly to parse. Returns undefined when the replaced part may be another.
+ * Parses a line with a placeholder in the place of everything between the first `"managedFields":[`
+ * and the next `]`, which is nearly half of an event and costly to parse. Returns undefined when
+ * the replaced part may be another.
  *
- * The result is reliable for the following reason. The line is unchanged up to the bracket, so a placeholder in `metadata.managedFields`
- * proves that the bracket belongs to this field. A `]` within a string would leave an odd number of quotes, and a `]` of another bracket
- * would leave an odd number of brackets, so that the line would not be JSON.
+ * The result is reliable for the following reason. The line is unchanged up to the bracket, so a
+ * placeholder in `metadata.managedFields` proves that the bracket belongs to this field. A `]`
+ * within a string would leave an odd number of quotes, and a `]` of another bracket would leave an
+ * odd number of brackets, so that the line would not be JSON.
  */
 function parseAbridged(line: string): RawEvent | undefined {
   const start = line.indexOf(opening) + opening.length;

@@ -1,6 +1,9 @@
 import type { Clock, Timer } from './clock.ts';
 
-/** Aborts its signal when `reset` was not called for `silenceMs`. The watchdog needs one timer, however often `reset` is called. */
+/**
+ * Aborts its signal when `reset` was not called for `silenceMs`. The watchdog needs one timer,
+ * however often `reset` is called.
+ */
 export class Watchdog {
   readonly #clock: Clock;
   readonly #silenceMs: number;

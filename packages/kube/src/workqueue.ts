@@ -5,13 +5,19 @@ import { FairQueue } from './fair-queue.ts';
 import { Fifo } from './fifo.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
-  /** Returns the share of a key. The queue calls `shareOf` each time that the key starts to wait. Absent: all keys belong to one share. */
+  /**
+   * Returns the share of a key. The queue calls `shareOf` each time that the key starts to wait.
+   * Absent: all keys belong to one share.
+   */
   readonly shareOf?: (key: K) => string;
   /** Maximum keys of one share that workers process at once; default unlimited. */
   readonly maxPerShare?: number;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Delays of `addRateLimited`. By default the delay is 5 ms and doubles with each failure up to 60 s. */
+  /**
+   * Delays of `addRateLimited`. By default the delay is 5 ms and doubles with each failure up to 60
+   * s.
+   */
   readonly backoff?: BackoffOptions;
   readonly onDepth?: (depth: number) => void;
   /** Called with the time from when a key was due until a worker received it. */
@@ -30,16 +36,20 @@ interface Item<K> {
 
 /**
  * The queue of a controller, with the semantics of client-go's util/workqueue:
- * - One worker at a time processes a key. A key that is added meanwhile is processed again after `done`.
+ * - One worker at a time processes a key. A key that is added meanwhile is processed again after
+ *   `done`.
  * - A waiting key that is added again is processed once.
- * - Shares take turns round robin, and within a share the order is first come, first served. With one share, the default, this is the order
- *   of client-go.
+ * - Shares take turns round robin, and within a share the order is first come, first served. With
+ *   one share, the default, this is the order of client-go.
  * - A key that is added twice with a delay keeps the earlier time.
  */
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
-  /** One map holds everything about a key, because lookups dominate the cost of a call when there are many keys. */
+  /**
+   * One map holds everything about a key, because lookups dominate the cost of a call when there
+   * are many keys.
+   */
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
@@ -68,7 +78,12 @@ export class Workqueue<K extends string> {
       item.dirtySince ??= this.#options.clock.monotonic();
       return;
     }
-    const added = { key, share: '', dirtySince: this.#options.clock.monotonic(), processing: false };
+    const added = {
+      key,
+      share: '',
+      dirtySince: this.#options.clock.monotonic(),
+      processing: false,
+    };
     this.#items.set(key, added);
     this.#enqueue(added);
   }
@@ -83,12 +98,18 @@ export class Workqueue<K extends string> {
     this.#arm();
   }
 
-  /** Adds the key after a delay that grows with each call until `forget`. A longer `minDelayMs` takes precedence. */
+  /**
+   * Adds the key after a delay that grows with each call until `forget`. A longer `minDelayMs`
+   * takes precedence.
+   */
   addRateLimited(key: K, minDelayMs = 0): void {
     if (this.#shutDown) return;
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
-    this.addAfter(key, Math.max(minDelayMs, backoffDelayMs(this.#backoff, failures, this.#options.random)));
+    this.addAfter(
+      key,
+      Math.max(minDelayMs, backoffDelayMs(this.#backoff, failures, this.#options.random)),
+    );
   }
 
   /** Resets the failures of the key. The position of the key in the queue does not change. */
@@ -102,8 +123,8 @@ export class Workqueue<K extends string> {
   }
 
   /**
-   * Resolves with the next key as soon as there is one; the worker has to call `done` afterwards. Undefined: the queue is shut down, and
-   * the worker ends.
+   * Resolves with the next key as soon as there is one; the worker has to call `done` afterwards.
+   * Undefined: the queue is shut down, and the worker ends.
    */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
@@ -131,7 +152,10 @@ export class Workqueue<K extends string> {
     this.#settleIdle();
   }
 
-  /** Accepts and returns no further keys, and drops the waiting keys. Resolves when `done` was called for every key in process. */
+  /**
+   * Accepts and returns no further keys, and drops the waiting keys. Resolves when `done` was
+   * called for every key in process.
+   */
   shutDown(): Promise<void> {
     this.#queue.clear();
     for (const item of this.#items.values()) {
@@ -142,7 +166,10 @@ export class Workqueue<K extends string> {
     return this.shutDownWithDrain();
   }
 
-  /** Accepts no further keys, and still processes the waiting keys, except for delayed ones. Resolves when every key is done. */
+  /**
+   * Accepts no further keys, and still processes the waiting keys, except for delayed ones.
+   * Resolves when every key is done.
+   */
   shutDownWithDrain(): Promise<void> {
     this.#shutDown = true;
     this.#timer?.timer.cancel();
@@ -163,7 +190,10 @@ export class Workqueue<K extends string> {
     if (item.dirtySince !== undefined) this.#options.onDepth?.(this.#queue.size);
   }
 
-  /** Gives available items to waiting workers, and ends the workers once the queue is shut down and empty. */
+  /**
+   * Gives available items to waiting workers, and ends the workers once the queue is shut down and
+   * empty.
+   */
   #serve(): void {
     while (this.#getters.size > 0) {
       const item = this.#queue.shift();
@@ -172,7 +202,8 @@ export class Workqueue<K extends string> {
       this.#getters.shift()?.(item.key);
     }
     if (!this.#shutDown || this.#queue.size > 0) return;
-    for (let getter = this.#getters.shift(); getter !== undefined; getter = this.#getters.shift()) getter(undefined);
+    for (let getter = this.#getters.shift(); getter !== undefined; getter = this.#getters.shift())
+      getter(undefined);
   }
 
   #handOut(item: Item<K>): void {
@@ -199,7 +230,12 @@ export class Workqueue<K extends string> {
     const timer = clock.after(at - clock.monotonic(), () => {
       this.#timer = undefined;
       const now = clock.monotonic();
-      for (let key = this.#delayed.takeDue(now); key !== undefined; key = this.#delayed.takeDue(now)) this.add(key);
+      for (
+        let key = this.#delayed.takeDue(now);
+        key !== undefined;
+        key = this.#delayed.takeDue(now)
+      )
+        this.add(key);
       this.#arm();
     });
     this.#timer = { at, timer };

@@ -14,8 +14,9 @@ export class WriteLedger {
   }
 
   /**
-   * Records the start of a write. The client calls `sent` each time that it hands the write to a connection, possibly after a wait: the
-   * deadline of the write counts from then. The client calls `ended` once, and says whether the outcome is known.
+   * Records the start of a write. The client calls `sent` each time that it hands the write to a
+   * connection, possibly after a wait: the deadline of the write counts from then. The client calls
+   * `ended` once, and says whether the outcome is known.
    */
   begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
     let until = 0;
@@ -32,8 +33,13 @@ export class WriteLedger {
     return { sent, ended };
   }
 
-  /** Time on the monotonic clock after which the API server executes none of these writes; in the past when no write is in flight. */
+  /**
+   * Time on the monotonic clock after which the API server executes none of these writes; in the
+   * past when no write is in flight.
+   */
   get settledAt(): number {
-    return this.#inFlight > 0 ? Math.max(this.#inFlightUntil, this.#unknownUntil) : this.#unknownUntil;
+    return this.#inFlight > 0
+      ? Math.max(this.#inFlightUntil, this.#unknownUntil)
+      : this.#unknownUntil;
   }
 }

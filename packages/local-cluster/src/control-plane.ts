@@ -38,8 +38,8 @@ export interface ControlPlaneOptions {
 const initialNamespaces = ['default', 'kube-system'];
 
 /**
- * A Kubernetes API server without a transport: requests in, responses and watch streams out. All timers use the given clock, so that a
- * simulation can run the control plane in virtual time.
+ * A Kubernetes API server without a transport: requests in, responses and watch streams out. All
+ * timers use the given clock, so that a simulation can run the control plane in virtual time.
  */
 export class ControlPlane {
   readonly #context: PlaneContext;
@@ -49,7 +49,14 @@ export class ControlPlane {
   #closed = false;
 
   /** @throws StorageError when the file is in use, damaged, or written by a later version */
-  constructor({ storage, clock, random, logger, logCapacity = 10_000, maxWatchBacklog = 10_000 }: ControlPlaneOptions) {
+  constructor({
+    storage,
+    clock,
+    random,
+    logger,
+    logCapacity = 10_000,
+    maxWatchBacklog = 10_000,
+  }: ControlPlaneOptions) {
     const journal = storage === 'memory' ? volatileJournal : new SqliteJournal(storage.file);
     const store = new ObjectStore({ journal, logCapacity });
     const registry = new Registry();
@@ -75,10 +82,14 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Answers a request and never throws: an error becomes a `Status`. Resolves when everything that the response contains is durable. */
+  /**
+   * Answers a request and never throws: an error becomes a `Status`. Resolves when everything that
+   * the response contains is durable.
+   */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
-      if (this.#closed) throw new StatusError(503, 'ServiceUnavailable', 'the control plane is shutting down');
+      if (this.#closed)
+        throw new StatusError(503, 'ServiceUnavailable', 'the control plane is shutting down');
       const response = route(this.#context, this.#openApi, request);
       await this.#context.store.committed();
       return response;
@@ -88,19 +99,33 @@ export class ControlPlane {
         await this.#context.store.committed().catch(() => undefined);
         return errorResponse(error);
       }
-      this.#context.logger.error('A request to the control plane failed', { method: request.method, path: request.path, error });
+      this.#context.logger.error('A request to the control plane failed', {
+        method: request.method,
+        path: request.path,
+        error,
+      });
       if (error instanceof StorageError)
-        return errorResponse(new StatusError(500, 'InternalError', error.message, undefined, { cause: error }));
+        return errorResponse(
+          new StatusError(500, 'InternalError', error.message, undefined, { cause: error }),
+        );
       return errorResponse(internalError(error));
     }
   }
 
-  /** Creates CustomResourceDefinitions or updates them to the given state; a definition without changes is not written. */
-  async applyCrds(manifests: readonly { readonly metadata: { readonly name: string } }[]): Promise<void> {
+  /**
+   * Creates CustomResourceDefinitions or updates them to the given state; a definition without
+   * changes is not written.
+   */
+  async applyCrds(
+    manifests: readonly { readonly metadata: { readonly name: string } }[],
+  ): Promise<void> {
     const { store, writer } = this.#context;
     for (const manifest of manifests) {
       const plain = JSON.parse(JSON.stringify(manifest)) as Json;
-      const definition = decode(plain, definitionResource, { validation: 'Strict', warn: () => undefined });
+      const definition = decode(plain, definitionResource, {
+        validation: 'Strict',
+        warn: () => undefined,
+      });
       const old = store.get(definitionResource.key, '', manifest.metadata.name)?.object;
       if (old === undefined) writer.create(definitionResource, undefined, definition);
       else writer.update(definitionResource, old, withMetaOf(old, definition), 'main');
@@ -118,7 +143,10 @@ export class ControlPlane {
     return this.#context.store.revision;
   }
 
-  /** Drops changes up to a version, like the compaction of etcd: watches and lists from earlier versions get 410. */
+  /**
+   * Drops changes up to a version, like the compaction of etcd: watches and lists from earlier
+   * versions get 410.
+   */
   compactTo(version: number): void {
     this.#context.store.compactTo(version);
   }
@@ -135,14 +163,25 @@ export class ControlPlane {
   }
 }
 
-/** Merges the metadata of a manifest into the stored metadata, so that labels and annotations of other clients remain. */
+/**
+ * Merges the metadata of a manifest into the stored metadata, so that labels and annotations of
+ * other clients remain.
+ */
 function withMetaOf(old: ApiObject, manifest: JsonObject): JsonObject {
   const sent = objectAt(manifest, 'metadata') ?? {};
   const strings = (key: string) =>
-    Object.fromEntries(Object.entries(objectAt(sent, key) ?? {}).map(([name]) => [name, stringAt(objectAt(sent, key), name) ?? '']));
+    Object.fromEntries(
+      Object.entries(objectAt(sent, key) ?? {}).map(([name]) => [
+        name,
+        stringAt(objectAt(sent, key), name) ?? '',
+      ]),
+    );
   const both = (key: 'labels' | 'annotations') => {
     const merged = { ...old.metadata[key], ...strings(key) };
     return Object.keys(merged).length === 0 ? undefined : merged;
   };
-  return { ...manifest, metadata: withMeta(old, { labels: both('labels'), annotations: both('annotations') }).metadata };
+  return {
+    ...manifest,
+    metadata: withMeta(old, { labels: both('labels'), annotations: both('annotations') }).metadata,
+  };
 }

@@ -1,6 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Returns whether the candidate is one of the keys. The comparison takes constant time, so its duration reveals nothing about the keys. */
+/**
+ * Returns whether the candidate is one of the keys. The comparison takes constant time, so its
+ * duration reveals nothing about the keys.
+ */
 export function acceptsKey(keys: readonly string[], candidate: string | undefined): boolean {
   if (candidate === undefined) return false;
   const given = digest(candidate);

@@ -13,7 +13,10 @@ const content = z.union([
   z.object({ type: z.literal('image'), image_urls: z.array(z.string()) }),
 ]);
 
-const message = { role: z._default(z.enum(['user', 'system', 'assistant']), 'user'), content: z._default(z.array(content), []) };
+const message = {
+  role: z._default(z.enum(['user', 'system', 'assistant']), 'user'),
+  content: z._default(z.array(content), []),
+};
 
 const agent = z.object({
   llm: maybe(
@@ -24,7 +27,9 @@ const agent = z.object({
       num_retries: maybe(z.number().check(z.minimum(0), z.maximum(10))),
     }),
   ),
-  agent_context: maybe(z.object({ load_project_skills: maybe(z.boolean()), system_message_suffix: maybe(z.string()) })),
+  agent_context: maybe(
+    z.object({ load_project_skills: maybe(z.boolean()), system_message_suffix: maybe(z.string()) }),
+  ),
 });
 
 const tags = z.record(z.string().check(z.regex(/^[a-z0-9]+$/)), z.string());
@@ -41,12 +46,19 @@ export const createBody = z
     secrets: maybe(z.record(z.string(), z.object({ value: z.string() }))),
     hook_config: maybe(z.record(z.string(), z.unknown())),
   })
-  .check(z.refine((body) => (body.agent_settings ?? body.agent) != null, { error: 'agent_settings or agent is required' }));
+  .check(
+    z.refine((body) => (body.agent_settings ?? body.agent) != null, {
+      error: 'agent_settings or agent is required',
+    }),
+  );
 export type CreateBody = z.output<typeof createBody>;
 
 export const messageBody = z.object({ ...message, run: z._default(z.boolean(), false) });
 
-export const updateBody = z.object({ title: maybe(z.string().check(z.minLength(1), z.maxLength(200))), tags: maybe(tags) });
+export const updateBody = z.object({
+  title: maybe(z.string().check(z.minLength(1), z.maxLength(200))),
+  tags: maybe(tags),
+});
 
 export const commandBody = z.object({
   command: z.string(),
@@ -54,7 +66,8 @@ export const commandBody = z.object({
   timeout: z._default(z.number().check(z.minimum(1), z.maximum(86_400)), 300),
 });
 
-const minimum = (min: number, fallback: number) => z._default(z.number().check(z.minimum(min)), fallback);
+const minimum = (min: number, fallback: number) =>
+  z._default(z.number().check(z.minimum(min)), fallback);
 
 const webhook = z.object({
   base_url: z.string().check(z.regex(/^https?:\/\//)),
@@ -78,7 +91,10 @@ export const initBody = z.strictObject({
   webhooks: maybe(z.array(webhook).check(z.maxLength(8))),
 });
 
-export const skillsBody = z.object({ load_project: z._default(z.boolean(), true), project_dir: maybe(z.string()) });
+export const skillsBody = z.object({
+  load_project: z._default(z.boolean(), true),
+  project_dir: maybe(z.string()),
+});
 
 export const hooksBody = z.object({ project_dir: maybe(z.string()) });
 
@@ -99,10 +115,24 @@ export const eventSearch = z.extend(eventFilter, {
 export type EventSearch = z.output<typeof eventSearch>;
 
 export const conversationFilter = z.object({
-  status: z.optional(z.enum(['idle', 'running', 'paused', 'waiting_for_confirmation', 'finished', 'error', 'stuck', 'deleting'])),
+  status: z.optional(
+    z.enum([
+      'idle',
+      'running',
+      'paused',
+      'waiting_for_confirmation',
+      'finished',
+      'error',
+      'stuck',
+      'deleting',
+    ]),
+  ),
 });
 
-export const conversationSearch = z.extend(conversationFilter, { limit: pageLimit, page_id: z.optional(z.string()) });
+export const conversationSearch = z.extend(conversationFilter, {
+  limit: pageLimit,
+  page_id: z.optional(z.string()),
+});
 
 /** Throws the 422 of the protocol. The error omits the sent values, since they may be secrets. */
 export function parse<T>(type: z.ZodMiniType<T>, value: unknown, place: 'body' | 'query'): T {
@@ -110,6 +140,10 @@ export function parse<T>(type: z.ZodMiniType<T>, value: unknown, place: 'body' |
   if (result.success) return result.data;
   throw new HttpError(
     422,
-    result.error.issues.map(({ code, path, message: msg }) => ({ type: code, loc: [place, ...path.map(String)], msg })),
+    result.error.issues.map(({ code, path, message: msg }) => ({
+      type: code,
+      loc: [place, ...path.map(String)],
+      msg,
+    })),
   );
 }

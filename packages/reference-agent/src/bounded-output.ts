@@ -1,4 +1,7 @@
-/** Keeps the beginning and the end of the output of a command, with the number of bytes that are omitted between them. */
+/**
+ * Keeps the beginning and the end of the output of a command, with the number of bytes that are
+ * omitted between them.
+ */
 export class BoundedOutput {
   readonly #half: number;
   #head = Buffer.alloc(0);

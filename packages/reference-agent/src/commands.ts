@@ -15,12 +15,18 @@ export interface CommandOptions {
   readonly maxOutputBytes: number;
   /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
-  /** Kills the command; `run` then rejects with the reason of the signal as soon as the command has ended. */
+  /**
+   * Kills the command; `run` then rejects with the reason of the signal as soon as the command has
+   * ended.
+   */
   readonly signal?: AbortSignal;
 }
 
 export interface CommandResult {
-  /** Exit code; 128 + n when signal n ended the command, and -1 after a timeout or when the shell could not be started. */
+  /**
+   * Exit code; 128 + n when signal n ended the command, and -1 after a timeout or when the shell
+   * could not be started.
+   */
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -29,10 +35,16 @@ export interface CommandResult {
 
 /** Delay before SIGKILL, after a timeout has sent SIGTERM. */
 const killDelayMs = 1000;
-/** Maximum wait for output after the end of the shell; a descendant in another session may keep the pipe open. */
+/**
+ * Maximum wait for output after the end of the shell; a descendant in another session may keep the
+ * pipe open.
+ */
 const drainMs = 250;
 
-/** Runs shell commands, each in a process group of its own. Background processes of a command end with the command. */
+/**
+ * Runs shell commands, each in a process group of its own. Background processes of a command end
+ * with the command.
+ */
 export class Commands {
   readonly #guard = new ProcessGuard();
   readonly #running = new Set<number>();
@@ -40,7 +52,8 @@ export class Commands {
   async run(options: CommandOptions): Promise<CommandResult> {
     options.signal?.throwIfAborted();
     const folder = await stat(options.cwd).catch(() => undefined);
-    if (folder?.isDirectory() !== true) return notStarted(`working directory ${options.cwd} does not exist`);
+    if (folder?.isDirectory() !== true)
+      return notStarted(`working directory ${options.cwd} does not exist`);
     options.signal?.throwIfAborted();
     const out = new BoundedOutput(options.maxOutputBytes);
     const err = options.merged === true ? out : new BoundedOutput(options.maxOutputBytes);
@@ -83,7 +96,10 @@ export class Commands {
   }
 }
 
-/** Sends SIGTERM after the timeout and SIGKILL soon afterwards. `cancel` returns whether the timeout has passed. */
+/**
+ * Sends SIGTERM after the timeout and SIGKILL soon afterwards. `cancel` returns whether the timeout
+ * has passed.
+ */
 function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
   let passed = false;
   let timer = setTimeout(() => {
@@ -99,14 +115,23 @@ function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
   };
 }
 
-const notStarted = (reason: string): CommandResult => ({ exitCode: -1, stdout: '', stderr: reason, timedOut: false });
+const notStarted = (reason: string): CommandResult => ({
+  exitCode: -1,
+  stdout: '',
+  stderr: reason,
+  timedOut: false,
+});
 
 const startError = (child: ChildProcess): Promise<string> =>
-  new Promise((resolve) => child.once('error', (error) => resolve(`the shell could not be started: ${error.message}`)));
+  new Promise((resolve) =>
+    child.once('error', (error) => resolve(`the shell could not be started: ${error.message}`)),
+  );
 
 const exitOf = (child: ChildProcess): Promise<number> =>
   new Promise((resolve) => {
-    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+    child.once('exit', (code, signal) =>
+      resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])),
+    );
   });
 
 const drained = (child: ChildProcess): Promise<void> =>

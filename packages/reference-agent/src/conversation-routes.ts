@@ -38,7 +38,8 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     if (conversation === undefined) throw new HttpError(404, detail ?? 'Not Found');
     return conversation;
   };
-  const findForEvents = (call: Call) => find(call, `Conversation not found: ${call.params['id'] ?? ''}`);
+  const findForEvents = (call: Call) =>
+    find(call, `Conversation not found: ${call.params['id'] ?? ''}`);
   const query = ({ url }: Call) => Object.fromEntries(url.searchParams);
   const withStatus = (call: Call) => {
     const { status } = parse(conversationFilter, query(call), 'query');
@@ -50,7 +51,10 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   router.on('POST /api/conversations', async (call) => {
     const body = parse(createBody, await call.body(), 'body');
     const { conversations, secretBox, webhooks } = ready();
-    const { conversation, created } = await conversations.create(metaOf(body, secretBox), body.initial_message ?? undefined);
+    const { conversation, created } = await conversations.create(
+      metaOf(body, secretBox),
+      body.initial_message ?? undefined,
+    );
     if (created) webhooks.notify(conversation);
     return { status: created ? 201 : 200, body: infoOf(conversation) };
   });
@@ -67,14 +71,22 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
       found.findIndex(({ meta }) => meta.id === page_id),
       0,
     );
-    return { body: { items: found.slice(start, start + limit).map(infoOf), next_page_id: found[start + limit]?.meta.id ?? null } };
+    return {
+      body: {
+        items: found.slice(start, start + limit).map(infoOf),
+        next_page_id: found[start + limit]?.meta.id ?? null,
+      },
+    };
   });
   router.on('GET /api/conversations/count', (call) => ({ body: withStatus(call).length }));
   router.on('GET /api/conversations/:id', (call) => ({ body: infoOf(find(call)) }));
   router.on('PATCH /api/conversations/:id', async (call) => {
     const { title, tags } = parse(updateBody, await call.body(), 'body');
     const conversation = find(call);
-    await conversation.update({ ...(title == null ? {} : { title }), ...(tags == null ? {} : { tags }) });
+    await conversation.update({
+      ...(title == null ? {} : { title }),
+      ...(tags == null ? {} : { tags }),
+    });
     ready().webhooks.notify(conversation);
     return success;
   });
@@ -92,15 +104,22 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     const conversation = findForEvents(call);
     const full = run && conversation.status !== 'running' && !ready().conversations.hasRoomForRun();
     await conversation.post(message, { run: run && !full });
-    if (full) throw new HttpError(429, 'Message saved, but the conversation run limit is reached. Retry the run later.');
+    if (full)
+      throw new HttpError(
+        429,
+        'Message saved, but the conversation run limit is reached. Retry the run later.',
+      );
     return success;
   });
   router.on('POST /api/conversations/:id/run', async (call) => {
     const conversation = find(call);
     if (!['running', 'finished'].includes(conversation.status)) {
-      ready().conversations.assertRoomForRun('Conversation run limit reached. Retry the request later.');
+      ready().conversations.assertRoomForRun(
+        'Conversation run limit reached. Retry the request later.',
+      );
     }
-    if (!(await conversation.run())) throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
+    if (!(await conversation.run()))
+      throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
     return success;
   });
   router.on('POST /api/conversations/:id/pause', async (call) => {
@@ -134,7 +153,8 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     const { log } = find(call);
     const response = log.entries.findLast(
       ({ kind, source, toolName }) =>
-        (kind === 'MessageEvent' && source === 'agent') || (kind === 'ObservationEvent' && toolName === 'finish'),
+        (kind === 'MessageEvent' && source === 'agent') ||
+        (kind === 'ObservationEvent' && toolName === 'finish'),
     );
     const [event] = response === undefined ? [] : await log.read([response]);
     return { body: { response: finalResponseOf(event) } };
@@ -142,9 +162,18 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
 }
 
 function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
-  const id = body.conversation_id == null ? newUuid(Date.now(), randomBytes) : parseUuid(body.conversation_id);
+  const id =
+    body.conversation_id == null
+      ? newUuid(Date.now(), randomBytes)
+      : parseUuid(body.conversation_id);
   if (id === undefined)
-    throw new HttpError(422, [{ type: 'uuid_parsing', loc: ['body', 'conversation_id'], msg: 'Input should be a valid UUID' }]);
+    throw new HttpError(422, [
+      {
+        type: 'uuid_parsing',
+        loc: ['body', 'conversation_id'],
+        msg: 'Input should be a valid UUID',
+      },
+    ]);
   const { llm, agent_context } = body.agent_settings ?? body.agent ?? {};
   return {
     id,
@@ -164,6 +193,8 @@ function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
             sealedApiKey: llm.api_key == null ? undefined : secretBox.seal(llm.api_key),
             retries: llm.num_retries ?? undefined,
           },
-    sealedSecrets: Object.fromEntries(Object.entries(body.secrets ?? {}).map(([name, { value }]) => [name, secretBox.seal(value)])),
+    sealedSecrets: Object.fromEntries(
+      Object.entries(body.secrets ?? {}).map(([name, { value }]) => [name, secretBox.seal(value)]),
+    ),
   };
 }

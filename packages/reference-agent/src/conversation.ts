@@ -21,8 +21,14 @@ import { PauseRequested, RunFailure, type Program, type Run } from './program.ts
 export interface ConversationHost {
   readonly commands: Commands;
   programFor(meta: Meta): Program;
-  /** Returns the environment of a command, with the secrets that the command names, and the values to mask in its output. */
-  environmentFor(meta: Meta, command: string): { readonly env: Readonly<Record<string, string>>; readonly hidden: readonly string[] };
+  /**
+   * Returns the environment of a command, with the secrets that the command names, and the values
+   * to mask in its output.
+   */
+  environmentFor(
+    meta: Meta,
+    command: string,
+  ): { readonly env: Readonly<Record<string, string>>; readonly hidden: readonly string[] };
   /** Records activity in a conversation. */
   touch(): void;
   onError(message: string, error: unknown): void;
@@ -50,7 +56,10 @@ const restartText =
   'A restart occurred while this tool was in progress. The command may have been executed in part and is not repeated automatically: check its effects before repeating it.';
 const interruptText = 'Tool call interrupted before completion. The conversation was paused.';
 
-/** One conversation and its run. The whole state is derived from the log, so that another process can continue the conversation. */
+/**
+ * One conversation and its run. The whole state is derived from the log, so that another process
+ * can continue the conversation.
+ */
 export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
@@ -68,22 +77,37 @@ export class Conversation {
     this.#host = host;
   }
 
-  /** Creates the conversation together with its first message, whose run starts immediately; the disk holds both or neither. */
-  static async create(folder: string, meta: Meta, message: NewMessage | undefined, host: ConversationHost): Promise<Conversation> {
+  /**
+   * Creates the conversation together with its first message, whose run starts immediately; the
+   * disk holds both or neither.
+   */
+  static async create(
+    folder: string,
+    meta: Meta,
+    message: NewMessage | undefined,
+    host: ConversationHost,
+  ): Promise<Conversation> {
     await mkdir(meta.workingDir, { recursive: true });
     const drafts =
-      message === undefined ? [{ event: statusUpdate('idle') }] : [...messageDrafts(message), { event: statusUpdate('running') }];
+      message === undefined
+        ? [{ event: statusUpdate('idle') }]
+        : [...messageDrafts(message), { event: statusUpdate('running') }];
     await createFolder(folder, { [metaFile]: JSON.stringify(meta), [logFile]: initialLog(drafts) });
     const conversation = await Conversation.#open(folder, host);
     if (message !== undefined) conversation.#start();
     return conversation;
   }
 
-  /** Loads a conversation. When an earlier process was killed during a run, the status becomes `error`, and the open tool call fails. */
+  /**
+   * Loads a conversation. When an earlier process was killed during a run, the status becomes
+   * `error`, and the open tool call fails.
+   */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>
-      conversation.status === 'running' ? [...conversation.#openActionFailed(restartText), { event: statusUpdate('error') }] : [],
+      conversation.status === 'running'
+        ? [...conversation.#openActionFailed(restartText), { event: statusUpdate('error') }]
+        : [],
     );
     return conversation;
   }
@@ -91,7 +115,9 @@ export class Conversation {
   static async #open(folder: string, host: ConversationHost): Promise<Conversation> {
     const meta = metaSchema.parse(JSON.parse(await readFile(join(folder, metaFile), 'utf8')));
     const conversation = new Conversation(folder, meta, host);
-    conversation.#log = await EventLog.open(join(folder, logFile), (event) => conversation.#state.apply(event));
+    conversation.#log = await EventLog.open(join(folder, logFile), (event) =>
+      conversation.#state.apply(event),
+    );
     return conversation;
   }
 
@@ -109,7 +135,8 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    // A stalled run counts as failed, so that a client can start the next run; a restart would yield the same status.
+    // A stalled run counts as failed, so that a client can start the next run; a restart would
+    // yield the same status.
     return this.#stalled ? 'error' : this.#state.status;
   }
 
@@ -140,12 +167,17 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Starts a run. Returns false when a run is in progress already. A finished conversation remains unchanged. */
+  /**
+   * Starts a run. Returns false when a run is in progress already. A finished conversation remains
+   * unchanged.
+   */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
       seen.status = this.status;
-      return ['running', 'finished'].includes(this.status) ? [] : [{ event: statusUpdate('running') }];
+      return ['running', 'finished'].includes(this.status)
+        ? []
+        : [{ event: statusUpdate('running') }];
     });
     if (written.some(startsRun)) this.#start();
     return seen.status !== 'running';
@@ -160,7 +192,9 @@ export class Conversation {
       return;
     }
     await this.log.append(() =>
-      this.status === 'idle' ? [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }] : [],
+      this.status === 'idle'
+        ? [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }]
+        : [],
     );
   }
 
@@ -228,7 +262,9 @@ export class Conversation {
         await program.work(this.#viewFor(run));
         run.abort.signal.throwIfAborted();
         // A message that has arrived in the meantime belongs to this run.
-        end = await this.log.append(() => (this.pendingMessages().length === 0 ? [{ event: statusUpdate('finished') }] : []));
+        end = await this.log.append(() =>
+          this.pendingMessages().length === 0 ? [{ event: statusUpdate('finished') }] : [],
+        );
       }
     } catch (error) {
       await this.log.append(() => this.#endingOf(run, error));
@@ -239,9 +275,14 @@ export class Conversation {
     const { signal } = run.abort;
     if (signal.aborted) {
       const kind = signal.reason === 'interrupt' ? 'InterruptEvent' : 'PauseEvent';
-      return [...this.#openActionFailed(interruptText), { event: { kind, source: 'user' } }, { event: statusUpdate('paused') }];
+      return [
+        ...this.#openActionFailed(interruptText),
+        { event: { kind, source: 'user' } },
+        { event: statusUpdate('paused') },
+      ];
     }
-    if (error instanceof PauseRequested) return [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }];
+    if (error instanceof PauseRequested)
+      return [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }];
     const failure =
       error instanceof RunFailure
         ? error
@@ -251,15 +292,27 @@ export class Conversation {
           });
     if (failure.code === 'InternalError') this.#host.onError('a run failed', error);
     const { code, classification, status } = failure;
-    const event = { kind: 'ConversationErrorEvent', source: 'environment', code, detail: failure.message, classification } as const;
-    return [...this.#openActionFailed(interruptText), ...(status === 'error' ? [{ event }] : []), { event: statusUpdate(status) }];
+    const event = {
+      kind: 'ConversationErrorEvent',
+      source: 'environment',
+      code,
+      detail: failure.message,
+      classification,
+    } as const;
+    return [
+      ...this.#openActionFailed(interruptText),
+      ...(status === 'error' ? [{ event }] : []),
+      { event: statusUpdate(status) },
+    ];
   }
 
   #openActionFailed(error: string): readonly Draft[] {
     const action = this.#state.openAction;
     if (action === undefined) return [];
     const { tool_name, tool_call_id } = action;
-    return [{ event: { kind: 'AgentErrorEvent', source: 'agent', tool_name, tool_call_id, error } }];
+    return [
+      { event: { kind: 'AgentErrorEvent', source: 'agent', tool_name, tool_call_id, error } },
+    ];
   }
 
   #viewFor(run: CurrentRun): Run {
@@ -313,7 +366,9 @@ export class Conversation {
 }
 
 const startsRun = (event: AgentEvent): boolean =>
-  event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status' && event.value === 'running';
+  event.kind === 'ConversationStateUpdateEvent' &&
+  event.key === 'execution_status' &&
+  event.value === 'running';
 
 /** State derived from the events. */
 class DerivedState {
@@ -351,10 +406,22 @@ class DerivedState {
 
 function messageDrafts({ role, content }: NewMessage): Draft[] {
   const id = randomUUID();
-  const event: EventBody = { kind: 'MessageEvent', source: 'user', llm_message: { role, content }, activated_skills: [] };
+  const event: EventBody = {
+    kind: 'MessageEvent',
+    source: 'user',
+    llm_message: { role, content },
+    activated_skills: [],
+  };
   return [
     { id, event },
-    { event: { kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'last_user_message_id', value: id } },
+    {
+      event: {
+        kind: 'ConversationStateUpdateEvent',
+        source: 'environment',
+        key: 'last_user_message_id',
+        value: id,
+      },
+    },
   ];
 }
 
@@ -363,7 +430,9 @@ const maxTitleLength = 50;
 /** Returns the first line of the message that is not markup, truncated to the maximum length. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
-  const text = lines.map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim()).find((line) => line !== '');
+  const text = lines
+    .map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim())
+    .find((line) => line !== '');
   if (text === undefined || text.length <= maxTitleLength) return text;
   const truncated = text.slice(0, maxTitleLength);
   return `${truncated.slice(0, Math.max(truncated.lastIndexOf(' '), maxTitleLength / 2)).trimEnd()}…`;

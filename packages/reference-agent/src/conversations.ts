@@ -50,7 +50,8 @@ export class Conversations {
     const conversations = new Conversations(options);
     await mkdir(options.path, { recursive: true });
     for (const name of await readdir(options.path)) {
-      if (name.startsWith(unfinishedPrefix)) await rm(join(options.path, name), { recursive: true, force: true });
+      if (name.startsWith(unfinishedPrefix))
+        await rm(join(options.path, name), { recursive: true, force: true });
       if (folderName.test(name)) await conversations.#load(name);
     }
     return conversations;
@@ -65,12 +66,24 @@ export class Conversations {
     return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
   }
 
-  /** Creates the conversation of an id. Repeated and concurrent calls with one id create one conversation with one first message. */
-  async create(meta: Meta, message: NewMessage | undefined): Promise<{ readonly conversation: Conversation; readonly created: boolean }> {
+  /**
+   * Creates the conversation of an id. Repeated and concurrent calls with one id create one
+   * conversation with one first message.
+   */
+  async create(
+    meta: Meta,
+    message: NewMessage | undefined,
+  ): Promise<{ readonly conversation: Conversation; readonly created: boolean }> {
     const present = this.#all.get(meta.id) ?? (await this.#creating.get(meta.id));
     if (present !== undefined) return { conversation: present, created: false };
-    if (message !== undefined) this.assertRoomForRun('Conversation run limit reached. Retry the request later.');
-    const creating = Conversation.create(join(this.#options.path, meta.id), meta, message, this.#host);
+    if (message !== undefined)
+      this.assertRoomForRun('Conversation run limit reached. Retry the request later.');
+    const creating = Conversation.create(
+      join(this.#options.path, meta.id),
+      meta,
+      message,
+      this.#host,
+    );
     this.#creating.set(meta.id, creating);
     try {
       const conversation = await creating;
@@ -88,7 +101,10 @@ export class Conversations {
   }
 
   hasRoomForRun(): boolean {
-    return [...this.#all.values()].filter(({ status }) => status === 'running').length < this.#options.maxConcurrentRuns;
+    return (
+      [...this.#all.values()].filter(({ status }) => status === 'running').length <
+      this.#options.maxConcurrentRuns
+    );
   }
 
   assertRoomForRun(detail: string): void {
@@ -97,7 +113,9 @@ export class Conversations {
 
   /** Pauses running conversations and kills their commands. */
   async close(): Promise<void> {
-    await Promise.all([...this.#creating.values()].map((creating) => creating.catch(() => undefined)));
+    await Promise.all(
+      [...this.#creating.values()].map((creating) => creating.catch(() => undefined)),
+    );
     await Promise.all([...this.#all.values()].map((conversation) => conversation.close()));
   }
 
@@ -107,14 +125,16 @@ export class Conversations {
       this.#all.set(name, conversation);
       this.#options.onOpen(conversation);
     } catch (error) {
-      // The conversation remains on the disk for a repair, and the other conversations are not affected.
+      // The conversation remains on the disk for a repair, and the other conversations are not
+      // affected.
       this.#options.onError(`conversation ${name} cannot be read and is ignored`, error);
     }
   }
 
   /**
-   * Returns the settings of the request, completed by those of the environment. The API key of the environment is sent only to the endpoint
-   * of the environment, because a client that creates a conversation must not redirect this key.
+   * Returns the settings of the request, completed by those of the environment. The API key of the
+   * environment is sent only to the endpoint of the environment, because a client that creates a
+   * conversation must not redirect this key.
    */
   #llmOf({ llm }: Meta): LlmSettings | undefined {
     const { env, secretBox } = this.#options;
@@ -124,13 +144,23 @@ export class Conversations {
     const apiKey = ownKey ?? (llm?.baseUrl === undefined ? present('LLM_API_KEY') : undefined);
     const baseUrl = llm?.baseUrl ?? present('LLM_BASE_URL');
     if (model === undefined || (apiKey === undefined && baseUrl === undefined)) return undefined;
-    return { model: model.replace(/^openai\//, ''), baseUrl, apiKey, retries: llm?.retries ?? defaultRetries };
+    return {
+      model: model.replace(/^openai\//, ''),
+      baseUrl,
+      apiKey,
+      retries: llm?.retries ?? defaultRetries,
+    };
   }
 
   #environmentFor(meta: Meta, command: string) {
-    const secrets = Object.entries(meta.sealedSecrets).map(([name, sealed]) => [name, this.#options.secretBox.open(sealed) ?? ''] as const);
+    const secrets = Object.entries(meta.sealedSecrets).map(
+      ([name, sealed]) => [name, this.#options.secretBox.open(sealed) ?? ''] as const,
+    );
     return {
-      env: { ...commandEnvironment(this.#options.env), ...Object.fromEntries(secrets.filter(([name]) => command.includes(name))) },
+      env: {
+        ...commandEnvironment(this.#options.env),
+        ...Object.fromEntries(secrets.filter(([name]) => command.includes(name))),
+      },
       hidden: secrets.map(([, value]) => value).filter((value) => value !== ''),
     };
   }

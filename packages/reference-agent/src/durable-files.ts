@@ -40,12 +40,16 @@ export async function replaceFile(path: string, data: string): Promise<void> {
 }
 
 /** Creates a folder with all its files atomically. Fails when the folder exists. */
-export async function createFolder(path: string, files: Readonly<Record<string, string>>): Promise<void> {
+export async function createFolder(
+  path: string,
+  files: Readonly<Record<string, string>>,
+): Promise<void> {
   const parent = dirname(path);
   const unfinished = join(parent, `${unfinishedPrefix}${randomUUID()}`);
   try {
     await mkdir(unfinished, { mode: 0o700 });
-    for (const [name, data] of Object.entries(files)) await writeSynced(join(unfinished, name), data);
+    for (const [name, data] of Object.entries(files))
+      await writeSynced(join(unfinished, name), data);
     await syncFolder(unfinished);
     await rename(unfinished, path);
   } catch (error) {

@@ -18,7 +18,10 @@ export interface Draft {
   readonly event: EventBody;
   /** Id that the caller has chosen. Absent: a random id. */
   readonly id?: string;
-  /** Position below which all messages of the user are handled. The log stores the position and never sends it. */
+  /**
+   * Position below which all messages of the user are handled. The log stores the position and
+   * never sends it.
+   */
   readonly handledThrough?: number;
 }
 
@@ -36,8 +39,9 @@ export function initialLog(drafts: readonly Draft[]): string {
 }
 
 /**
- * The events of a conversation, and the only record of its state: an append-only file of JSON lines. Each append reaches the disk before
- * any listener receives the events. Opening the log drops a last line that a crash has truncated.
+ * The events of a conversation, and the only record of its state: an append-only file of JSON
+ * lines. Each append reaches the disk before any listener receives the events. Opening the log
+ * drops a last line that a crash has truncated.
  */
 export class EventLog {
   readonly #path: string;
@@ -55,8 +59,8 @@ export class EventLog {
   }
 
   /**
-   * Opens the log. The log calls `apply` for every event, first for those of the file, before it calls listeners and before the next append
-   * decides.
+   * Opens the log. The log calls `apply` for every event, first for those of the file, before it
+   * calls listeners and before the next append decides.
    */
   static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
     const log = new EventLog(path);
@@ -90,8 +94,9 @@ export class EventLog {
   }
 
   /**
-   * Appends all drafts of `decide`, or none. The log calls `decide` when all earlier appends are complete, so `decide` can rely on the
-   * current state. Throws when the file cannot be written; the log then remains unchanged.
+   * Appends all drafts of `decide`, or none. The log calls `decide` when all earlier appends are
+   * complete, so `decide` can rely on the current state. Throws when the file cannot be written;
+   * the log then remains unchanged.
    */
   append(decide: () => readonly Draft[]): Promise<readonly AgentEvent[]> {
     const result = this.#tail.then(() => this.#write(decide()));
@@ -119,7 +124,9 @@ export class EventLog {
     }
   }
 
-  /** Calls the listener with stored events, in order. Returns a function that removes the listener. */
+  /**
+   * Calls the listener with stored events, in order. Returns a function that removes the listener.
+   */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -127,7 +134,10 @@ export class EventLog {
 
   async #write(drafts: readonly Draft[]): Promise<readonly AgentEvent[]> {
     if (drafts.length === 0) return [];
-    const { text, lines, lengths } = render(drafts, { lastMicroseconds: this.#lastMicroseconds, lastId: this.last?.id });
+    const { text, lines, lengths } = render(drafts, {
+      lastMicroseconds: this.#lastMicroseconds,
+      lastId: this.last?.id,
+    });
     const handle = await open(this.#path, 'r+');
     try {
       await handle.write(text, this.#sizeBytes, 'utf8');
@@ -165,14 +175,27 @@ export class EventLog {
   }
 }
 
-/** Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting by time gives the order of the log. */
-function render(drafts: readonly Draft[], after: { readonly lastMicroseconds: number; readonly lastId: string | undefined }) {
+/**
+ * Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting
+ * by time gives the order of the log.
+ */
+function render(
+  drafts: readonly Draft[],
+  after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },
+) {
   let { lastMicroseconds, lastId } = after;
   const lines = drafts.map(({ event, id = randomUUID(), handledThrough }): Line => {
     lastMicroseconds = Math.max(Date.now() * 1000, lastMicroseconds + 1);
-    const head = { id, timestamp: eventTime(lastMicroseconds), ...(lastId === undefined ? {} : { parent_id: lastId }) };
+    const head = {
+      id,
+      timestamp: eventTime(lastMicroseconds),
+      ...(lastId === undefined ? {} : { parent_id: lastId }),
+    };
     lastId = id;
-    return { event: { ...head, ...event }, ...(handledThrough === undefined ? {} : { handledThrough }) };
+    return {
+      event: { ...head, ...event },
+      ...(handledThrough === undefined ? {} : { handledThrough }),
+    };
   });
   const texts = lines.map((line) => `${JSON.stringify(line)}\n`);
   return { lines, text: texts.join(''), lengths: texts.map((text) => Buffer.byteLength(text)) };

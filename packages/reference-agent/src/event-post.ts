@@ -8,7 +8,10 @@ export interface Post {
 export interface EventPostOptions {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /** Number of retries after the first attempt. Events that the receiver has not accepted by then remain for the next flush. */
+  /**
+   * Number of retries after the first attempt. Events that the receiver has not accepted by then
+   * remain for the next flush.
+   */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -21,8 +24,9 @@ export interface EventPostOptions {
 }
 
 /**
- * Queue of events for one receiver, sent in order with one request at a time: when `bufferSize` events wait, or the first event has waited
- * for `flushDelayMs`. Events that the receiver does not accept remain within the limits of the queue, which drops the oldest first.
+ * Queue of events for one receiver, sent in order with one request at a time: when `bufferSize`
+ * events wait, or the first event has waited for `flushDelayMs`. Events that the receiver does not
+ * accept remain within the limits of the queue, which drops the oldest first.
  */
 export class EventPost {
   readonly #options: EventPostOptions;
@@ -91,7 +95,10 @@ export class EventPost {
         this.#trim();
         return;
       }
-      left = Math.max(left - batch.length, this.#queue.length >= this.#options.bufferSize ? this.#queue.length : 0);
+      left = Math.max(
+        left - batch.length,
+        this.#queue.length >= this.#options.bufferSize ? this.#queue.length : 0,
+      );
     } while (left > 0);
   }
 
@@ -126,12 +133,16 @@ export class EventPost {
 
   #trim(): void {
     const { maxQueuedEvents, maxQueuedBytes } = this.#options;
-    while (this.#queue.length > maxQueuedEvents || (this.#bytes > maxQueuedBytes && this.#queue.length > 0))
+    while (
+      this.#queue.length > maxQueuedEvents ||
+      (this.#bytes > maxQueuedBytes && this.#queue.length > 0)
+    )
       this.#bytes -= this.#queue.shift()?.length ?? 0;
   }
 }
 
-const lengthOf = (events: readonly string[]): number => events.reduce((total, { length }) => total + length, 0);
+const lengthOf = (events: readonly string[]): number =>
+  events.reduce((total, { length }) => total + length, 0);
 
 const paused = (delayMs: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

@@ -5,7 +5,10 @@ import type { AgentEvent } from './events.ts';
 
 type Filter = z.output<typeof eventFilter>;
 
-/** Filters events. Times are compared as texts: neither side has a time zone, and a `Z` or its absence sorts alike. */
+/**
+ * Filters events. Times are compared as texts: neither side has a time zone, and a `Z` or its
+ * absence sorts alike.
+ */
 export function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   const kind = filter.kind?.split('.').at(-1);
   const from = filter.timestamp__gte?.replace(/Z$/, '').replace(' ', 'T');
@@ -19,7 +22,10 @@ export function matchingEntries(log: EventLog, filter: Filter): readonly LogEntr
   );
 }
 
-/** Returns a page of events. `page_id` is the first event of the page; an unknown id selects the first page. */
+/**
+ * Returns a page of events. `page_id` is the first event of the page; an unknown id selects the
+ * first page.
+ */
 export async function searchEvents(
   log: EventLog,
   search: EventSearch,

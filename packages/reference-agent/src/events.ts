@@ -1,6 +1,8 @@
 import type { ExecutionStatus } from './execution-status.ts';
 
-export type Content = { readonly type: 'text'; readonly text: string } | { readonly type: 'image'; readonly image_urls: readonly string[] };
+export type Content =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image'; readonly image_urls: readonly string[] };
 
 export interface TerminalAction {
   readonly kind: 'TerminalAction';
@@ -42,7 +44,10 @@ export interface Stats {
       string,
       {
         readonly accumulated_cost: number;
-        readonly accumulated_token_usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+        readonly accumulated_token_usage: {
+          readonly prompt_tokens: number;
+          readonly completion_tokens: number;
+        };
       }
     >
   >;
@@ -51,7 +56,10 @@ export interface Stats {
 export interface MessageEvent {
   readonly kind: 'MessageEvent';
   readonly source: 'user' | 'agent';
-  readonly llm_message: { readonly role: 'user' | 'assistant' | 'system'; readonly content: readonly Content[] };
+  readonly llm_message: {
+    readonly role: 'user' | 'assistant' | 'system';
+    readonly content: readonly Content[];
+  };
   readonly activated_skills: readonly string[];
 }
 
@@ -60,8 +68,14 @@ export interface ActionEvent extends ToolCall {
   readonly source: 'agent';
   readonly thought: readonly Content[];
   /** Null for a call with invalid arguments; an AgentErrorEvent follows. */
-  readonly action: TerminalAction | { readonly kind: 'FinishAction'; readonly message: string } | null;
-  readonly tool_call: { readonly id: string; readonly name: string; readonly arguments: string; readonly origin: 'completion' };
+  readonly action:
+    TerminalAction | { readonly kind: 'FinishAction'; readonly message: string } | null;
+  readonly tool_call: {
+    readonly id: string;
+    readonly name: string;
+    readonly arguments: string;
+    readonly origin: 'completion';
+  };
   readonly llm_response_id: string;
   readonly security_risk: 'UNKNOWN';
   readonly summary?: string;
@@ -72,7 +86,12 @@ export interface ObservationEvent extends ToolCall {
   readonly source: 'environment';
   readonly action_id: string;
   readonly observation:
-    TerminalObservation | { readonly kind: 'FinishObservation'; readonly content: readonly Content[]; readonly is_error: false };
+    | TerminalObservation
+    | {
+        readonly kind: 'FinishObservation';
+        readonly content: readonly Content[];
+        readonly is_error: false;
+      };
 }
 
 export interface AgentErrorEvent extends ToolCall {
@@ -81,7 +100,10 @@ export interface AgentErrorEvent extends ToolCall {
   readonly error: string;
 }
 
-export type StateUpdateEvent = { readonly kind: 'ConversationStateUpdateEvent'; readonly source: 'environment' } & (
+export type StateUpdateEvent = {
+  readonly kind: 'ConversationStateUpdateEvent';
+  readonly source: 'environment';
+} & (
   | { readonly key: 'execution_status'; readonly value: ExecutionStatus }
   | { readonly key: 'last_user_message_id'; readonly value: string }
   | { readonly key: 'stats'; readonly value: Stats }

@@ -1,2 +1,3 @@
 /** Status of the agent's run, as the protocol of the OpenHands agent server names it. */
-export type ExecutionStatus = 'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
+export type ExecutionStatus =
+  'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';

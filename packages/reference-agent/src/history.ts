@@ -3,25 +3,37 @@ import { textOf, type ActionEvent, type AgentEvent } from './events.ts';
 
 type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
 
-/** Maximum characters of tool results that are sent to the model; the oldest results are omitted first. */
+/**
+ * Maximum characters of tool results that are sent to the model; the oldest results are omitted
+ * first.
+ */
 const maxToolCharacters = 400_000;
 
 /**
- * Converts events into the messages of a model. A provider rejects a call without a result, and any message between a call and its result.
- * A message that arrived while a command ran therefore follows the result, and a call without a result is omitted.
+ * Converts events into the messages of a model. A provider rejects a call without a result, and any
+ * message between a call and its result. A message that arrived while a command ran therefore
+ * follows the result, and a call without a result is omitted.
  */
 export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageParam[] {
   const messages: ChatCompletionMessageParam[] = [];
-  let open: { readonly action: ActionEvent; readonly waiting: ChatCompletionMessageParam[] } | undefined;
+  let open:
+    { readonly action: ActionEvent; readonly waiting: ChatCompletionMessageParam[] } | undefined;
   const addResult = (toolCallId: string, content: string) => {
     if (open?.action.tool_call_id !== toolCallId) return;
-    messages.push(callOf(open.action), { role: 'tool', tool_call_id: toolCallId, content }, ...open.waiting);
+    messages.push(
+      callOf(open.action),
+      { role: 'tool', tool_call_id: toolCallId, content },
+      ...open.waiting,
+    );
     open = undefined;
   };
   for (const event of events) {
     if (event.kind === 'MessageEvent') {
       const content = textOf(event.llm_message.content);
-      (open?.waiting ?? messages).push({ role: event.source === 'user' ? 'user' : 'assistant', content });
+      (open?.waiting ?? messages).push({
+        role: event.source === 'user' ? 'user' : 'assistant',
+        content,
+      });
     } else if (event.kind === 'ActionEvent') {
       messages.push(...(open?.waiting ?? []));
       open = { action: event, waiting: [] };
@@ -44,20 +56,26 @@ function callOf(action: ActionEvent): ChatCompletionMessageParam {
   };
 }
 
-function resultOf(observation: Extract<AgentEvent, { kind: 'ObservationEvent' }>['observation']): string {
+function resultOf(
+  observation: Extract<AgentEvent, { kind: 'ObservationEvent' }>['observation'],
+): string {
   const text = textOf(observation.content);
   if (observation.kind === 'FinishObservation') return text;
   return `${text}\n[${observation.timeout ? 'timed out, ' : ''}exit code ${observation.exit_code}]`;
 }
 
-function omitOldResults(messages: readonly ChatCompletionMessageParam[]): ChatCompletionMessageParam[] {
+function omitOldResults(
+  messages: readonly ChatCompletionMessageParam[],
+): ChatCompletionMessageParam[] {
   let room = maxToolCharacters;
   return messages
     .toReversed()
     .map((message) => {
       if (message.role !== 'tool' || typeof message.content !== 'string') return message;
       room -= message.content.length;
-      return room >= 0 ? message : ({ ...message, content: '[old output omitted]' } satisfies ToolMessage);
+      return room >= 0
+        ? message
+        : ({ ...message, content: '[old output omitted]' } satisfies ToolMessage);
     })
     .toReversed();
 }

@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type OpenAI from 'openai';
-import type { ChatCompletion, ChatCompletionMessageToolCall, ChatCompletionTool } from 'openai/resources/chat/completions';
+import type {
+  ChatCompletion,
+  ChatCompletionMessageToolCall,
+  ChatCompletionTool,
+} from 'openai/resources/chat/completions';
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type EventBody, type Stats } from './events.ts';
 import type { Draft } from './event-log.ts';
@@ -40,7 +44,10 @@ const tools: ChatCompletionTool[] = [
         type: 'object',
         properties: {
           command: { type: 'string' },
-          timeout: { type: 'integer', description: `Seconds, ${defaultTimeoutSeconds} by default.` },
+          timeout: {
+            type: 'integer',
+            description: `Seconds, ${defaultTimeoutSeconds} by default.`,
+          },
         },
         required: ['command'],
       },
@@ -51,20 +58,27 @@ const tools: ChatCompletionTool[] = [
     function: {
       name: 'finish',
       description: 'Ends the work on the task.',
-      parameters: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+      parameters: {
+        type: 'object',
+        properties: { message: { type: 'string' } },
+        required: ['message'],
+      },
     },
   },
 ];
 
 const terminalArguments = z.object({
   command: z.string(),
-  timeout: z._default(z.number().check(z.minimum(1), z.maximum(maxTimeoutSeconds)), defaultTimeoutSeconds),
+  timeout: z._default(
+    z.number().check(z.minimum(1), z.maximum(maxTimeoutSeconds)),
+    defaultTimeoutSeconds,
+  ),
 });
 const finishArguments = z.object({ message: z.string() });
 
 /**
- * Works on the task with a model behind an OpenAI-compatible chat completions API, with one tool call at a time, until the model calls
- * finish or answers without a call.
+ * Works on the task with a model behind an OpenAI-compatible chat completions API, with one tool
+ * call at a time, until the model calls finish or answers without a call.
  */
 export class LlmProgram implements Program {
   readonly #settings: LlmSettings;
@@ -75,22 +89,36 @@ export class LlmProgram implements Program {
 
   async work(run: Run): Promise<void> {
     if (run.pendingMessages().length === 0) return;
-    // The import is dynamic because it costs 25 ms and 5 MB, and only agents with a model need the client.
+    // The import is dynamic because it costs 25 ms and 5 MB, and only agents with a model need the
+    // client.
     const { default: Client } = await import('openai');
     const { baseUrl, apiKey, retries } = this.#settings;
-    const client = new Client({ baseURL: baseUrl ?? null, apiKey: apiKey ?? 'none', maxRetries: retries, timeout: requestTimeoutMs });
+    const client = new Client({
+      baseURL: baseUrl ?? null,
+      apiKey: apiKey ?? 'none',
+      maxRetries: retries,
+      timeout: requestTimeoutMs,
+    });
     const commands: string[] = [];
     for (let iteration = 0; iteration < run.maxIterations; iteration += 1) {
       run.checkpoint();
       if (await this.#step(run, client, commands)) return;
-      if (commands.length >= maxRepetitions && new Set(commands.slice(-maxRepetitions)).size === 1) throw stuck();
+      if (commands.length >= maxRepetitions && new Set(commands.slice(-maxRepetitions)).size === 1)
+        throw stuck();
     }
-    throw new RunFailure('MaxIterationsReached', `The agent has reached the limit of ${run.maxIterations} steps without finishing.`, {
-      classification: { kind: 'agent_action', retryable: true, user_action: 'none' },
-    });
+    throw new RunFailure(
+      'MaxIterationsReached',
+      `The agent has reached the limit of ${run.maxIterations} steps without finishing.`,
+      {
+        classification: { kind: 'agent_action', retryable: true, user_action: 'none' },
+      },
+    );
   }
 
-  /** Requests one response of the model and executes its tool call. Returns true when the work is done. */
+  /**
+   * Requests one response of the model and executes its tool call. Returns true when the work is
+   * done.
+   */
   async #step(run: Run, client: OpenAI, commands: string[]): Promise<boolean> {
     const seen = run.log.entries.length;
     const { completion, stats } = await this.#ask(run, client);
@@ -99,17 +127,29 @@ export class LlmProgram implements Program {
     const [call] = message?.tool_calls ?? [];
     if (call === undefined) {
       await run.append(
-        { event: agentMessage(text === '' ? '(The model returned an empty response.)' : text), handledThrough: seen },
+        {
+          event: agentMessage(text === '' ? '(The model returned an empty response.)' : text),
+          handledThrough: seen,
+        },
         stats,
       );
       return true;
     }
-    // Further calls of the same response are neither executed nor recorded; the model repeats a call that it still needs.
-    return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, commands);
+    // Further calls of the same response are neither executed nor recorded; the model repeats a
+    // call that it still needs.
+    return this.#act(
+      run,
+      { call, thought: text, responseId: completion.id, seen, stats },
+      commands,
+    );
   }
 
   async #ask(run: Run, client: OpenAI): Promise<{ completion: ChatCompletion; stats: Draft }> {
-    const messages = historyOf(await run.log.read(run.log.entries.filter(({ kind }) => kind !== 'ConversationStateUpdateEvent')));
+    const messages = historyOf(
+      await run.log.read(
+        run.log.entries.filter(({ kind }) => kind !== 'ConversationStateUpdateEvent'),
+      ),
+    );
     const body = {
       model: this.#settings.model,
       messages: [{ role: 'system' as const, content: await systemPrompt(run) }, ...messages],
@@ -156,14 +196,26 @@ export class LlmProgram implements Program {
       thought: thought === '' ? [] : textContent(thought),
       tool_name: name,
       tool_call_id: call.id,
-      tool_call: { id: call.id, name, arguments: JSON.stringify(given ?? {}), origin: 'completion' },
+      tool_call: {
+        id: call.id,
+        name,
+        arguments: JSON.stringify(given ?? {}),
+        origin: 'completion',
+      },
       llm_response_id: responseId,
       security_risk: 'UNKNOWN',
     } as const;
     if (finish !== undefined) {
-      const observation = { kind: 'FinishObservation', content: textContent(finish.message), is_error: false } as const;
+      const observation = {
+        kind: 'FinishObservation',
+        content: textContent(finish.message),
+        is_error: false,
+      } as const;
       await run.append(
-        { id: actionId, event: { ...base, action: { kind: 'FinishAction', message: finish.message } } },
+        {
+          id: actionId,
+          event: { ...base, action: { kind: 'FinishAction', message: finish.message } },
+        },
         {
           event: {
             kind: 'ObservationEvent',
@@ -183,7 +235,15 @@ export class LlmProgram implements Program {
     const error = `There is no tool ${name} that takes these arguments. Use terminal {command, timeout?} or finish {message}.`;
     await run.append(
       { id: actionId, event: { ...base, action: null } },
-      { event: { kind: 'AgentErrorEvent', source: 'agent', tool_name: name, tool_call_id: call.id, error } },
+      {
+        event: {
+          kind: 'AgentErrorEvent',
+          source: 'agent',
+          tool_name: name,
+          tool_call_id: call.id,
+          error,
+        },
+      },
       stats,
     );
     return false;
@@ -191,16 +251,24 @@ export class LlmProgram implements Program {
 }
 
 const stuck = () =>
-  new RunFailure('Stuck', `The agent has repeated the same command ${maxRepetitions} times in a row.`, {
-    classification: { kind: 'agent_action', retryable: false, user_action: 'none' },
-    status: 'stuck',
-  });
+  new RunFailure(
+    'Stuck',
+    `The agent has repeated the same command ${maxRepetitions} times in a row.`,
+    {
+      classification: { kind: 'agent_action', retryable: false, user_action: 'none' },
+      status: 'stuck',
+    },
+  );
 
 async function systemPrompt(run: Run): Promise<string> {
-  const rules = run.loadProjectSkills ? await readFile(join(run.workingDir, 'AGENTS.md'), 'utf8').catch(() => '') : '';
+  const rules = run.loadProjectSkills
+    ? await readFile(join(run.workingDir, 'AGENTS.md'), 'utf8').catch(() => '')
+    : '';
   return [
     prompt(run.workingDir),
-    ...(rules === '' ? [] : [`The repository's own rules (AGENTS.md):\n${rules.slice(0, maxSkillCharacters)}`]),
+    ...(rules === ''
+      ? []
+      : [`The repository's own rules (AGENTS.md):\n${rules.slice(0, maxSkillCharacters)}`]),
     ...(run.systemMessageSuffix === undefined ? [] : [run.systemMessageSuffix]),
   ].join('\n\n');
 }

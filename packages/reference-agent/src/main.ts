@@ -1,16 +1,27 @@
 import { ReferenceServer } from './server.ts';
 import { loadSettings, SettingsError } from './settings.ts';
 
-/** Maximum duration of a stop. A pod is killed some time after SIGTERM, and state that is not stored by then is lost. */
+/**
+ * Maximum duration of a stop. A pod is killed some time after SIGTERM, and state that is not stored
+ * by then is lost.
+ */
 const stopDeadlineMs = 1800;
 
 const log = (message: string, error?: unknown): void => {
-  const detail = error === undefined ? {} : { error: error instanceof Error ? (error.stack ?? error.message) : error };
-  process.stderr.write(`${JSON.stringify({ timestamp: new Date().toISOString(), message, ...detail })}\n`);
+  const detail =
+    error === undefined
+      ? {}
+      : { error: error instanceof Error ? (error.stack ?? error.message) : error };
+  process.stderr.write(
+    `${JSON.stringify({ timestamp: new Date().toISOString(), message, ...detail })}\n`,
+  );
 };
 
 async function main(): Promise<void> {
-  const server = new ReferenceServer({ settings: loadSettings(process.argv.slice(2), process.env), log });
+  const server = new ReferenceServer({
+    settings: loadSettings(process.argv.slice(2), process.env),
+    log,
+  });
   const stop = (signal: string) => {
     log(`stopping on ${signal}`);
     setTimeout(() => process.exit(1), stopDeadlineMs).unref();

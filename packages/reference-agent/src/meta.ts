@@ -1,6 +1,9 @@
 import * as z from 'zod/mini';
 
-/** Stored settings of a conversation. Sealed texts can only be read with the secret key of the server. */
+/**
+ * Stored settings of a conversation. Sealed texts can only be read with the secret key of the
+ * server.
+ */
 export const metaSchema = z.object({
   /** UUID as 32 hex digits. */
   id: z.string(),

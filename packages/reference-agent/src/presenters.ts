@@ -31,7 +31,12 @@ export function infoOf(conversation: Conversation): object {
     secret_registry: { secret_sources: {} },
     agent: {
       kind: 'Agent',
-      llm: { model: meta.llm?.model ?? null, base_url: meta.llm?.baseUrl ?? null, api_key: null, usage_id: 'default' },
+      llm: {
+        model: meta.llm?.model ?? null,
+        base_url: meta.llm?.baseUrl ?? null,
+        api_key: null,
+        usage_id: 'default',
+      },
       tools: [{ name: 'terminal', params: {} }],
       include_default_tools: ['FinishTool'],
     },

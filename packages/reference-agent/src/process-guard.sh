@@ -1,6 +1,6 @@
 #!/bin/sh
-# Reads process groups that begin (+) and end (-) from its input. When the input ends, because the server has ended, the program kills
-# the groups that are left.
+# Reads process groups that begin (+) and end (-) from its input. When the input ends, because the
+# server has ended, the program kills the groups that are left.
 groups=
 while read -r sign group; do
   case $sign in

@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs';
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads from a pipe, and kills the remaining
- * groups at the end of its input. The shell starts with the first command.
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads
+ * from a pipe, and kills the remaining groups at the end of its input. The shell starts with the
+ * first command.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
@@ -31,8 +32,13 @@ export class ProcessGuard {
   }
 
   #start(): ChildProcess {
-    // The shell has a session of its own, so that a signal to the process group of the server does not end the guard.
-    const shell = spawn('/bin/sh', ['-c', program], { detached: true, stdio: ['pipe', 'ignore', 'ignore'], env: {} });
+    // The shell has a session of its own, so that a signal to the process group of the server does
+    // not end the guard.
+    const shell = spawn('/bin/sh', ['-c', program], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env: {},
+    });
     const forget = () => {
       if (this.#shell === shell) this.#shell = undefined;
     };

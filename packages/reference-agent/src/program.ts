@@ -16,11 +16,19 @@ export interface Run {
   readonly loadProjectSkills: boolean;
   readonly log: EventLog;
   readonly stats: Stats;
-  /** Aborted when the run has to end immediately; the program passes on the reason that the signal throws. */
+  /**
+   * Aborted when the run has to end immediately; the program passes on the reason that the signal
+   * throws.
+   */
   readonly signal: AbortSignal;
-  /** Throws when a client has requested a pause. The program calls `checkpoint` between two steps. */
+  /**
+   * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
+   */
   checkpoint(): void;
-  /** Returns the positions in the log of the messages of the user that are not handled, oldest first. */
+  /**
+   * Returns the positions in the log of the messages of the user that are not handled, oldest
+   * first.
+   */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
@@ -28,15 +36,18 @@ export interface Run {
 }
 
 /**
- * The logic of an agent. A program keeps all state in the log, so that another process can continue the run: the program writes an
- * ActionEvent before an action and an observation afterwards, and never repeats an action of the log.
+ * The logic of an agent. A program keeps all state in the log, so that another process can continue
+ * the run: the program writes an ActionEvent before an action and an observation afterwards, and
+ * never repeats an action of the log.
  */
 export interface Program {
   /** Handles the pending messages. Throws `RunFailure` when this fails. */
   work(run: Run): Promise<void>;
 }
 
-/** Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event. */
+/**
+ * Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event.
+ */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;

@@ -31,8 +31,17 @@ export class Router {
     this.#routes.push({ method, segments: segmentsOf(path), handler });
   }
 
-  /** Finds a route in the order of registration. `other-method` means that the path exists with another method. */
-  find(method: string, path: string): { readonly handler: Handler; readonly params: Record<string, string> } | 'other-method' | undefined {
+  /**
+   * Finds a route in the order of registration. `other-method` means that the path exists with
+   * another method.
+   */
+  find(
+    method: string,
+    path: string,
+  ):
+    | { readonly handler: Handler; readonly params: Record<string, string> }
+    | 'other-method'
+    | undefined {
     const segments = segmentsOf(path);
     let known = false;
     for (const route of this.#routes) {
@@ -45,9 +54,13 @@ export class Router {
   }
 }
 
-const segmentsOf = (path: string): readonly string[] => path.split('/').filter((segment) => segment !== '');
+const segmentsOf = (path: string): readonly string[] =>
+  path.split('/').filter((segment) => segment !== '');
 
-function match(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+function match(
+  pattern: readonly string[],
+  segments: readonly string[],
+): Record<string, string> | undefined {
   if (pattern.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
   for (const [index, part] of pattern.entries()) {

@@ -10,13 +10,18 @@ const blockTimeoutSeconds = 600;
 type Outcomes = Map<number, number | undefined>;
 
 /**
- * Program of an agent without a model: announces this, and runs the shell code blocks of each message in order, each in a shell of its own.
- * The program stops at the first block that fails, because later blocks usually depend on it, and lists the blocks that were not run. An
- * interrupted block is never run again; the blocks after it are run.
+ * Program of an agent without a model: announces this, and runs the shell code blocks of each
+ * message in order, each in a shell of its own. The program stops at the first block that fails,
+ * because later blocks usually depend on it, and lists the blocks that were not run. An interrupted
+ * block is never run again; the blocks after it are run.
  */
 export const scriptProgram: Program = {
   work: async (run) => {
-    for (let [position] = run.pendingMessages(); position !== undefined; [position] = run.pendingMessages()) {
+    for (
+      let [position] = run.pendingMessages();
+      position !== undefined;
+      [position] = run.pendingMessages()
+    ) {
       run.checkpoint();
       await handleMessage(run, position);
     }
@@ -42,7 +47,10 @@ async function handleMessage(run: Run, position: number): Promise<void> {
     }
     if ((outcomes.get(index) ?? 0) !== 0) break;
   }
-  await run.append({ event: agentMessage(summaryOf(blocks, outcomes)), handledThrough: position + 1 });
+  await run.append({
+    event: agentMessage(summaryOf(blocks, outcomes)),
+    handledThrough: position + 1,
+  });
 }
 
 const noModel = 'No model is configured.';
@@ -52,7 +60,11 @@ const callIdOf = (messageId: string, index: number): string => `call-${messageId
 async function runBlock(
   run: Run,
   messageId: string,
-  { index, block, count }: { readonly index: number; readonly block: CodeBlock; readonly count: number },
+  {
+    index,
+    block,
+    count,
+  }: { readonly index: number; readonly block: CodeBlock; readonly count: number },
 ): Promise<number> {
   const call = {
     toolCallId: callIdOf(messageId, index),
@@ -63,8 +75,15 @@ async function runBlock(
   };
   const actionId = randomUUID();
   const plan = `${noModel} I run the ${count === 1 ? 'shell code block' : `${count} shell code blocks`} of the message in ${run.workingDir}.`;
-  await run.append(...(index === 0 ? [{ event: agentMessage(plan) }] : []), { id: actionId, event: terminalAction(call) });
-  const result = await run.execute({ command: block.code, shell: block.shell, timeoutSeconds: blockTimeoutSeconds });
+  await run.append(...(index === 0 ? [{ event: agentMessage(plan) }] : []), {
+    id: actionId,
+    event: terminalAction(call),
+  });
+  const result = await run.execute({
+    command: block.code,
+    shell: block.shell,
+    timeoutSeconds: blockTimeoutSeconds,
+  });
   await run.append({ event: terminalObservation(call, actionId, run.workingDir, result) });
   return result.exitCode;
 }
@@ -73,10 +92,14 @@ async function runBlock(
 async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
   const prefix = callIdOf(messageId, 0).slice(0, -1);
   const outcomes: Outcomes = new Map();
-  for (const event of await run.log.read(run.log.entries.filter(({ toolCallId }) => toolCallId?.startsWith(prefix)))) {
+  for (const event of await run.log.read(
+    run.log.entries.filter(({ toolCallId }) => toolCallId?.startsWith(prefix)),
+  )) {
     const index = 'tool_call_id' in event ? Number(event.tool_call_id.slice(prefix.length)) : NaN;
     const exitCode =
-      event.kind === 'ObservationEvent' && event.observation.kind === 'TerminalObservation' ? event.observation.exit_code : undefined;
+      event.kind === 'ObservationEvent' && event.observation.kind === 'TerminalObservation'
+        ? event.observation.exit_code
+        : undefined;
     outcomes.set(index, exitCode);
   }
   return outcomes;
@@ -86,7 +109,11 @@ function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
   const lines = blocks.map(({ code }, index) => {
     const firstLine = code.trim().split('\n', 1)[0] ?? '';
     const exitCode = outcomes.get(index);
-    const outcome = !outcomes.has(index) ? 'not run' : exitCode === undefined ? 'interrupted' : `exit code ${exitCode}`;
+    const outcome = !outcomes.has(index)
+      ? 'not run'
+      : exitCode === undefined
+        ? 'interrupted'
+        : `exit code ${exitCode}`;
     return `${index + 1}. \`${firstLine.slice(0, 80)}\`: ${outcome}`;
   });
   const failed = [...outcomes].find(([, exitCode]) => (exitCode ?? 0) !== 0);

@@ -14,7 +14,12 @@ export class SecretBox {
   seal(text: string): string {
     const iv = randomBytes(ivBytes);
     const cipher = createCipheriv('aes-256-gcm', this.#key, iv);
-    return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64');
+    return Buffer.concat([
+      iv,
+      cipher.update(text, 'utf8'),
+      cipher.final(),
+      cipher.getAuthTag(),
+    ]).toString('base64');
   }
 
   /** Decrypts a text; undefined when the text was sealed with another key. */
@@ -23,7 +28,10 @@ export class SecretBox {
     try {
       const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, ivBytes));
       decipher.setAuthTag(bytes.subarray(-tagBytes));
-      return Buffer.concat([decipher.update(bytes.subarray(ivBytes, -tagBytes)), decipher.final()]).toString('utf8');
+      return Buffer.concat([
+        decipher.update(bytes.subarray(ivBytes, -tagBytes)),
+        decipher.final(),
+      ]).toString('utf8');
     } catch {
       return undefined;
     }

@@ -60,32 +60,51 @@ export class ReferenceServer {
   #ready: ReadyState | undefined;
   #initialising: Promise<void> | undefined;
 
-  constructor({ settings, log }: { readonly settings: Settings; readonly log: (message: string, error?: unknown) => void }) {
+  constructor({
+    settings,
+    log,
+  }: {
+    readonly settings: Settings;
+    readonly log: (message: string, error?: unknown) => void;
+  }) {
     this.#settings = settings;
     this.#log = log;
     // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
-    this.#server = process.getBuiltinModule('node:http').createServer((request, response) => void this.#serve(request, response));
+    this.#server = process
+      .getBuiltinModule('node:http')
+      .createServer((request, response) => void this.#serve(request, response));
     this.#sockets = new Sockets({
       accepts: (key) => this.#accepts(key),
       find: (id) => this.#ready?.conversations.get(id),
       log,
     });
-    this.#server.on('upgrade', (request, socket, head) => void this.#sockets.upgrade(request, socket, head));
+    this.#server.on(
+      'upgrade',
+      (request, socket, head) => void this.#sockets.upgrade(request, socket, head),
+    );
     this.#addRoutes();
   }
 
   /** Resolves when the server accepts connections. */
   async start(): Promise<AddressInfo> {
-    const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } = this.#settings;
+    const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } =
+      this.#settings;
     if (!deferredInit) {
-      await this.#makeReady({ sessionKeys, secretKey: secretKey ?? sessionKeys[0] ?? '', conversationsPath, env, webhooks: [] });
+      await this.#makeReady({
+        sessionKeys,
+        secretKey: secretKey ?? sessionKeys[0] ?? '',
+        conversationsPath,
+        env,
+        webhooks: [],
+      });
     }
     await new Promise<void>((listening, failed) => {
       this.#server.once('error', failed);
       this.#server.listen(port, host, listening);
     });
     const address = this.#server.address();
-    if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+    if (address === null || typeof address === 'string')
+      throw new Error('the server listens on no port');
     return address;
   }
 
@@ -108,21 +127,39 @@ export class ReferenceServer {
     on('GET /server_info', () => ({ body: this.#serverInfo() }));
     on('GET /', () => ({ body: this.#serverInfo() }));
     if (this.#settings.deferredInit) {
-      on('GET /api/init', () => ({ body: { state: this.#ready === undefined ? 'dormant' : 'ready', error: null } }));
-      on('POST /api/init', async (call) => this.#initialise(call.request.headers['x-init-api-key'], await call.body()));
+      on('GET /api/init', () => ({
+        body: { state: this.#ready === undefined ? 'dormant' : 'ready', error: null },
+      }));
+      on('POST /api/init', async (call) =>
+        this.#initialise(call.request.headers['x-init-api-key'], await call.body()),
+      );
     }
-    on('POST /api/bash/execute_bash_command', async (call) => this.#executeCommand(await call.body()));
-    on('POST /api/file/upload', async ({ request, url }) => ({ body: await upload(request, url.searchParams.get('path') ?? '') }));
+    on('POST /api/bash/execute_bash_command', async (call) =>
+      this.#executeCommand(await call.body()),
+    );
+    on('POST /api/file/upload', async ({ request, url }) => ({
+      body: await upload(request, url.searchParams.get('path') ?? ''),
+    }));
     on('GET /api/tools', () => ({ body: ['terminal', 'finish'] }));
     on('POST /api/skills', async (call) => {
       const { load_project, project_dir } = parse(skillsBody, await call.body(), 'body');
       const skills = load_project && project_dir != null ? await projectSkills(project_dir) : [];
-      const sources = { sandbox: 0, registered_marketplaces: 0, sdk_base: 0, org: 0, project: skills.length };
+      const sources = {
+        sandbox: 0,
+        registered_marketplaces: 0,
+        sdk_base: 0,
+        org: 0,
+        project: skills.length,
+      };
       return { body: { skills, sources } };
     });
     on('POST /api/hooks', async (call) => {
       const { project_dir } = parse(hooksBody, await call.body(), 'body');
-      return { body: { hook_config: project_dir == null ? null : ((await projectHooks(project_dir)) ?? null) } };
+      return {
+        body: {
+          hook_config: project_dir == null ? null : ((await projectHooks(project_dir)) ?? null),
+        },
+      };
     });
     conversationRoutes(this.#router, () => this.#assertReady());
   }
@@ -141,7 +178,8 @@ export class ReferenceServer {
     // `/api/init` has a key of its own, and exists only with deferred init.
     if (path.startsWith('/api/') && path !== '/api/init') {
       this.#assertReady();
-      if (!this.#accepts(request.headers['x-session-api-key'])) throw new HttpError(401, 'Unauthorized');
+      if (!this.#accepts(request.headers['x-session-api-key']))
+        throw new HttpError(401, 'Unauthorized');
     }
     const found = this.#router.find(request.method ?? '', path);
     if (found === undefined) throw new HttpError(404, 'Not Found');
@@ -150,12 +188,20 @@ export class ReferenceServer {
   }
 
   #errorResponse(error: unknown): RouteResponse {
-    if (error instanceof HttpError && error.status < 500) return { status: error.status, body: { detail: error.detail } };
+    if (error instanceof HttpError && error.status < 500)
+      return { status: error.status, body: { detail: error.detail } };
     const status = error instanceof HttpError ? error.status : 500;
     if (!(error instanceof HttpError)) this.#log('a request failed', error);
     const reason = error instanceof Error ? error.message : String(error);
     const exception = error instanceof HttpError ? `${status}: ${reason}` : reason;
-    return { status, body: { detail: 'Internal Server Error', exception, error_id: randomUUID().replaceAll('-', '') } };
+    return {
+      status,
+      body: {
+        detail: 'Internal Server Error',
+        exception,
+        error_id: randomUUID().replaceAll('-', ''),
+      },
+    };
   }
 
   #assertReady(): ReadyState {
@@ -166,11 +212,15 @@ export class ReferenceServer {
   }
 
   #accepts(key: string | string[] | undefined): boolean {
-    return this.#ready !== undefined && acceptsKey(this.#ready.sessionKeys, Array.isArray(key) ? key[0] : key);
+    return (
+      this.#ready !== undefined &&
+      acceptsKey(this.#ready.sessionKeys, Array.isArray(key) ? key[0] : key)
+    );
   }
 
   async #initialise(key: string | string[] | undefined, body: unknown): Promise<RouteResponse> {
-    if (!acceptsKey([this.#settings.secretKey ?? ''], Array.isArray(key) ? key[0] : key)) throw new HttpError(401, 'Unauthorized');
+    if (!acceptsKey([this.#settings.secretKey ?? ''], Array.isArray(key) ? key[0] : key))
+      throw new HttpError(401, 'Unauthorized');
     const init = parse(initBody, body, 'body');
     await this.#initialising?.catch(() => undefined);
     if (this.#ready !== undefined) throw new HttpError(400, 'server already in state: ready');
@@ -185,7 +235,13 @@ export class ReferenceServer {
     return { body: { state: 'ready', error: null } };
   }
 
-  async #makeReady({ sessionKeys, secretKey, conversationsPath, env, webhooks: settings }: Keys): Promise<void> {
+  async #makeReady({
+    sessionKeys,
+    secretKey,
+    conversationsPath,
+    env,
+    webhooks: settings,
+  }: Keys): Promise<void> {
     const secretBox = new SecretBox(secretKey);
     const webhooks = new Webhooks({ settings, sessionKey: sessionKeys[0], log: this.#log });
     const conversations = await Conversations.open({
@@ -214,8 +270,14 @@ export class ReferenceServer {
       maxOutputBytes: maxCommandOutputBytes,
     });
     const id = () => randomUUID().replaceAll('-', '');
-    const output = { exit_code: exitCode, stdout: stdout === '' ? null : stdout, stderr: stderr === '' ? null : stderr };
-    return { body: { id: id(), command_id: id(), timestamp, order: 0, ...output, kind: 'BashOutput' } };
+    const output = {
+      exit_code: exitCode,
+      stdout: stdout === '' ? null : stdout,
+      stderr: stderr === '' ? null : stderr,
+    };
+    return {
+      body: { id: id(), command_id: id(), timestamp, order: 0, ...output, kind: 'BashOutput' },
+    };
   }
 
   #serverInfo(): object {
@@ -248,8 +310,13 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
 function send(response: ServerResponse, { status = 200, body }: RouteResponse): void {
   if (response.destroyed) return;
   const text = JSON.stringify(body);
-  // The connection is closed, because the parser would read the rest of an unread body as the next request.
+  // The connection is closed, because the parser would read the rest of an unread body as the next
+  // request.
   const closing = !response.req.complete ? { connection: 'close' } : {};
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...closing });
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+    ...closing,
+  });
   response.end(text);
 }

@@ -20,18 +20,28 @@ export class SettingsError extends Error {
 }
 
 export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): Settings {
-  const { values } = parseArgs({ args: [...args], options: { host: { type: 'string' }, port: { type: 'string' } } });
+  const { values } = parseArgs({
+    args: [...args],
+    options: { host: { type: 'string' }, port: { type: 'string' } },
+  });
   const deferredInit = booleanOf('OH_DEFERRED_INIT', env['OH_DEFERRED_INIT']);
   const sessionKeys = Object.entries(env)
     .filter(
-      ([name, value]) => (/^OH_SESSION_API_KEYS_\d+$/.test(name) || name === 'SESSION_API_KEY') && value !== undefined && value !== '',
+      ([name, value]) =>
+        (/^OH_SESSION_API_KEYS_\d+$/.test(name) || name === 'SESSION_API_KEY') &&
+        value !== undefined &&
+        value !== '',
     )
     .map(([, value]) => value ?? '');
   if (deferredInit && (env['OH_SECRET_KEY'] ?? '') === '') {
-    throw new SettingsError('OH_SECRET_KEY is required with OH_DEFERRED_INIT, as the key for POST /api/init');
+    throw new SettingsError(
+      'OH_SECRET_KEY is required with OH_DEFERRED_INIT, as the key for POST /api/init',
+    );
   }
   if (!deferredInit && sessionKeys.length === 0) {
-    throw new SettingsError('no session key: set OH_SESSION_API_KEYS_0, or OH_DEFERRED_INIT=true and OH_SECRET_KEY');
+    throw new SettingsError(
+      'no session key: set OH_SESSION_API_KEYS_0, or OH_DEFERRED_INIT=true and OH_SECRET_KEY',
+    );
   }
   return {
     host: values.host ?? env['HOST'] ?? '127.0.0.1',
@@ -40,14 +50,23 @@ export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
     sessionKeys,
     secretKey: env['OH_SECRET_KEY'] === '' ? undefined : env['OH_SECRET_KEY'],
     conversationsPath: env['OH_CONVERSATIONS_PATH'] ?? 'workspace/conversations',
-    maxConcurrentRuns: wholeNumber('OH_MAX_CONCURRENT_RUNS', env['OH_MAX_CONCURRENT_RUNS'] ?? '10', 1, 1000),
-    env: Object.fromEntries(Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined)),
+    maxConcurrentRuns: wholeNumber(
+      'OH_MAX_CONCURRENT_RUNS',
+      env['OH_MAX_CONCURRENT_RUNS'] ?? '10',
+      1,
+      1000,
+    ),
+    env: Object.fromEntries(
+      Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    ),
   };
 }
 
 /** Returns the environment of commands, without the settings and keys of the server. */
 export function commandEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
-  const kept = Object.entries(env).filter(([name]) => !/^OH_/.test(name) && name !== 'LLM_API_KEY' && !/SESSION_(API_)?KEY/.test(name));
+  const kept = Object.entries(env).filter(
+    ([name]) => !/^OH_/.test(name) && name !== 'LLM_API_KEY' && !/SESSION_(API_)?KEY/.test(name),
+  );
   return { ...Object.fromEntries(kept), AI_AGENT: 'reference-agent' };
 }
 

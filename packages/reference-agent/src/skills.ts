@@ -31,7 +31,9 @@ export async function projectSkills(projectDir: string): Promise<readonly Skill[
 
 /** Returns the hooks of the repository unchanged; undefined when the file is absent or invalid. */
 export async function projectHooks(projectDir: string): Promise<object | undefined> {
-  const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(() => undefined);
+  const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(
+    () => undefined,
+  );
   if (text === undefined) return undefined;
   try {
     const hooks: unknown = JSON.parse(text);

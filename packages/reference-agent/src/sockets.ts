@@ -21,13 +21,19 @@ const unknownConversation = 4004;
 const firstFrameTimeoutMs = 10_000;
 const pingIntervalMs = 20_000;
 const maxFrameBytes = 1024 * 1024;
-/** Maximum unsent bytes of a connection. The connection of a slower client is closed; the client can request the missed events. */
+/**
+ * Maximum unsent bytes of a connection. The connection of a slower client is closed; the client can
+ * request the missed events.
+ */
 const maxBufferedBytes = 16 * 1024 * 1024;
 const replayPage = 100;
 
 const authFrame = z.object({ type: z.literal('auth'), session_api_key: z.string() });
 
-/** WebSocket at `/sockets/events/{id}`: sends the events of a conversation as they happen, and receives messages. */
+/**
+ * WebSocket at `/sockets/events/{id}`: sends the events of a conversation as they happen, and
+ * receives messages.
+ */
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #open = new Set<WebSocket>();
@@ -47,15 +53,21 @@ export class Sockets {
       return;
     }
     const header = request.headers['x-session-api-key'];
-    const key = url.searchParams.get('session_api_key') ?? (Array.isArray(header) ? header[0] : header);
+    const key =
+      url.searchParams.get('session_api_key') ?? (Array.isArray(header) ? header[0] : header);
     if (key !== undefined && !this.#options.accepts(key)) {
       reject(socket, '403 Forbidden');
       return;
     }
     try {
-      // The import is dynamic, because an agent without WebSocket clients does not need the library.
+      // The import is dynamic, because an agent without WebSocket clients does not need the
+      // library.
       const { WebSocketServer: Server } = await import('ws');
-      this.#server ??= new Server({ noServer: true, maxPayload: maxFrameBytes, perMessageDeflate: false });
+      this.#server ??= new Server({
+        noServer: true,
+        maxPayload: maxFrameBytes,
+        perMessageDeflate: false,
+      });
       this.#server.handleUpgrade(request, socket, head, (connection) =>
         this.#accept(connection, { id, url, authorised: key !== undefined }),
       );
@@ -69,7 +81,14 @@ export class Sockets {
     for (const connection of this.#open) connection.close(1001);
   }
 
-  #accept(connection: WebSocket, { id, url, authorised }: { readonly id: string; readonly url: URL; readonly authorised: boolean }): void {
+  #accept(
+    connection: WebSocket,
+    {
+      id,
+      url,
+      authorised,
+    }: { readonly id: string; readonly url: URL; readonly authorised: boolean },
+  ): void {
     this.#open.add(connection);
     const ping = setInterval(() => connection.ping(), pingIntervalMs);
     connection.on('close', () => {
@@ -79,7 +98,8 @@ export class Sockets {
     connection.on('error', (error) => this.#options.log('a WebSocket failed', error));
     const begin = () => {
       const conversation = this.#options.find(parseUuid(id) ?? '');
-      if (conversation === undefined) connection.close(unknownConversation, 'Conversation not found');
+      if (conversation === undefined)
+        connection.close(unknownConversation, 'Conversation not found');
       else this.#serve(connection, conversation, url.searchParams);
     };
     if (authorised) begin();
@@ -87,7 +107,10 @@ export class Sockets {
   }
 
   #awaitKey(connection: WebSocket, begin: () => void): void {
-    const timer = setTimeout(() => connection.close(unauthorized, 'Unauthorized'), firstFrameTimeoutMs);
+    const timer = setTimeout(
+      () => connection.close(unauthorized, 'Unauthorized'),
+      firstFrameTimeoutMs,
+    );
     connection.once('close', () => clearTimeout(timer));
     connection.once('message', (data) => {
       clearTimeout(timer);
@@ -98,7 +121,8 @@ export class Sockets {
   }
 
   #serve(connection: WebSocket, conversation: Conversation, query: URLSearchParams): void {
-    // Events that are stored during the replay wait, so that the client receives each event once and in order.
+    // Events that are stored during the replay wait, so that the client receives each event once
+    // and in order.
     let waiting: AgentEvent[] | undefined = [];
     const deliver = (events: readonly AgentEvent[]) => {
       for (const event of events) send(connection, event);
@@ -113,7 +137,9 @@ export class Sockets {
       const message = messageBody.safeParse(parseFrame(data)).data;
       if (message === undefined) return;
       const { run: _run, ...rest } = message;
-      conversation.post(rest, { run: true }).catch((error: unknown) => this.#options.log('a message could not be stored', error));
+      conversation
+        .post(rest, { run: true })
+        .catch((error: unknown) => this.#options.log('a message could not be stored', error));
     });
     replay(connection, conversation, query)
       .then(() => {
@@ -129,16 +155,24 @@ export class Sockets {
 }
 
 const endsRun = (event: AgentEvent): boolean =>
-  event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status' && event.value !== 'running';
+  event.kind === 'ConversationStateUpdateEvent' &&
+  event.key === 'execution_status' &&
+  event.value !== 'running';
 
 /** Sends the events that are stored when the replay starts. */
-async function replay(connection: WebSocket, { log }: Conversation, query: URLSearchParams): Promise<void> {
+async function replay(
+  connection: WebSocket,
+  { log }: Conversation,
+  query: URLSearchParams,
+): Promise<void> {
   const mode = query.get('resend_mode');
   const after = (query.get('after_timestamp') ?? '').replace(/Z$/, '').replace(' ', 'T');
   if (mode !== 'all' && mode !== 'since') return;
-  const entries = mode === 'all' ? [...log.entries] : log.entries.filter(({ timestamp }) => timestamp >= after);
+  const entries =
+    mode === 'all' ? [...log.entries] : log.entries.filter(({ timestamp }) => timestamp >= after);
   for (let start = 0; start < entries.length; start += replayPage) {
-    for (const event of await log.read(entries.slice(start, start + replayPage))) send(connection, event);
+    for (const event of await log.read(entries.slice(start, start + replayPage)))
+      send(connection, event);
   }
 }
 

@@ -9,14 +9,31 @@ export interface TerminalCall {
   readonly timeoutSeconds: number;
 }
 
-export const terminalAction = ({ toolCallId, responseId, thought, command, timeoutSeconds }: TerminalCall): EventBody => ({
+export const terminalAction = ({
+  toolCallId,
+  responseId,
+  thought,
+  command,
+  timeoutSeconds,
+}: TerminalCall): EventBody => ({
   kind: 'ActionEvent',
   source: 'agent',
   thought: thought === '' ? [] : textContent(thought),
-  action: { kind: 'TerminalAction', command, is_input: false, timeout: timeoutSeconds, reset: false },
+  action: {
+    kind: 'TerminalAction',
+    command,
+    is_input: false,
+    timeout: timeoutSeconds,
+    reset: false,
+  },
   tool_name: 'terminal',
   tool_call_id: toolCallId,
-  tool_call: { id: toolCallId, name: 'terminal', arguments: JSON.stringify({ command, timeout: timeoutSeconds }), origin: 'completion' },
+  tool_call: {
+    id: toolCallId,
+    name: 'terminal',
+    arguments: JSON.stringify({ command, timeout: timeoutSeconds }),
+    origin: 'completion',
+  },
   llm_response_id: responseId,
   security_risk: 'UNKNOWN',
   summary: command.trim().split('\n', 1)[0]?.slice(0, 100) ?? '',

@@ -20,11 +20,17 @@ const responseTimeoutMs = 30_000;
 /** Maximum duration of the last flush when the server stops; unsent events are then dropped. */
 const maxLastFlushMs = 1_000;
 
-/** Notifies receivers of changes of conversations, as the server of the protocol does. No caller waits for a receiver. */
+/**
+ * Notifies receivers of changes of conversations, as the server of the protocol does. No caller
+ * waits for a receiver.
+ */
 export class Webhooks {
   readonly #settings: readonly WebhookSettings[];
   readonly #sessionKey: string | undefined;
-  readonly #posts = new Map<Conversation, { readonly posts: readonly EventPost[]; readonly unsubscribe: () => void }>();
+  readonly #posts = new Map<
+    Conversation,
+    { readonly posts: readonly EventPost[]; readonly unsubscribe: () => void }
+  >();
   readonly #closing = new AbortController();
   readonly #log: (message: string, error?: unknown) => void;
 
@@ -41,7 +47,12 @@ export class Webhooks {
   /** Sends the full state of a conversation and then its events. */
   follow(conversation: Conversation): void {
     const posts = this.#settings.map(
-      (settings) => new EventPost({ ...settings, post: this.#poster(settings, `events/${conversation.meta.id}`), log: this.#log }),
+      (settings) =>
+        new EventPost({
+          ...settings,
+          post: this.#poster(settings, `events/${conversation.meta.id}`),
+          log: this.#log,
+        }),
     );
     if (posts.length === 0) return;
     const add = (event: object) => {
@@ -53,12 +64,21 @@ export class Webhooks {
     this.#posts.set(conversation, { posts, unsubscribe });
   }
 
-  /** Notifies the receivers that a request has created, changed, stopped or deleted the conversation. */
+  /**
+   * Notifies the receivers that a request has created, changed, stopped or deleted the
+   * conversation.
+   */
   notify(conversation: Conversation, changes: object = {}): void {
     if (this.#settings.length === 0) return;
     const body = JSON.stringify({ ...infoOf(conversation), ...changes });
     for (const settings of this.#settings) {
-      const post = new EventPost({ ...settings, bufferSize: 1, post: this.#poster(settings, 'conversations'), log: this.#log, bare: true });
+      const post = new EventPost({
+        ...settings,
+        bufferSize: 1,
+        post: this.#poster(settings, 'conversations'),
+        log: this.#log,
+        bare: true,
+      });
       post.add(body);
       // A failed notification is not kept, since the next one has the newer state.
       post.end();
@@ -91,12 +111,17 @@ export class Webhooks {
       ...(this.#sessionKey === undefined ? {} : { 'x-session-api-key': this.#sessionKey }),
     };
     // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
-    const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http');
+    const { request } = process.getBuiltinModule(
+      url.protocol === 'https:' ? 'node:https' : 'node:http',
+    );
     return {
       closing: this.#closing.signal,
       send: (body) =>
         new Promise((resolve, reject) => {
-          const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(responseTimeoutMs)]);
+          const signal = AbortSignal.any([
+            this.#closing.signal,
+            AbortSignal.timeout(responseTimeoutMs),
+          ]);
           const outgoing = request(url, {
             method: 'POST',
             headers: { ...sent, 'content-length': Buffer.byteLength(body) },

@@ -19,11 +19,14 @@ export interface ChildResult {
 }
 
 /**
- * Runs a program to its end, in a process group of its own. The whole group is killed when the signal is aborted or this process exits:
- * nothing that the installer starts has anything to put in order. Rejects at once with the signal's reason, or when the program can't be
- * started.
+ * Runs a program to its end, in a process group of its own. The whole group is killed when the
+ * signal is aborted or this process exits: nothing that the installer starts has anything to put in
+ * order. Rejects at once with the signal's reason, or when the program can't be started.
  */
-export async function runChild(command: readonly string[], { env, signal, onLine }: ChildOptions): Promise<ChildResult> {
+export async function runChild(
+  command: readonly string[],
+  { env, signal, onLine }: ChildOptions,
+): Promise<ChildResult> {
   signal.throwIfAborted();
   const [program = '', ...args] = command;
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });

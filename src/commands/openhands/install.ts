@@ -1,5 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { accessSync, constants, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CommandError } from '../command-error.ts';
@@ -11,8 +19,12 @@ import { filesOnPath, findPython, NoPythonError } from './python.ts';
 
 /** All three: of a package that is only needed by another one the installer takes any version. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
-/** Slow, but a missing module shows here and not in the first conversation. The imports also leave the modules compiled. */
-const check = 'import openhands.agent_server.api, openhands.tools.terminal, openhands.tools.file_editor, openhands.tools.task_tracker';
+/**
+ * Slow, but a missing module shows here and not in the first conversation. The imports also leave
+ * the modules compiled.
+ */
+const check =
+  'import openhands.agent_server.api, openhands.tools.terminal, openhands.tools.file_editor, openhands.tools.task_tracker';
 /** Version of the Python that uv gets where this machine has none. */
 const pythonOfUv = '3.13';
 
@@ -50,7 +62,8 @@ const lockFile = 'lock';
 /** The version that a constraints file pins. */
 export function pinnedVersion(constraints: string): string {
   const version = /^openhands-agent-server==(\S+)$/m.exec(constraints)?.[1];
-  if (version === undefined) throw new CommandError('the constraints file does not pin openhands-agent-server');
+  if (version === undefined)
+    throw new CommandError('the constraints file does not pin openhands-agent-server');
   return version;
 }
 
@@ -62,7 +75,11 @@ type Wanted = Omit<InstallRecord, 'environment'>;
 function installed(home: string, wanted: Wanted): string | undefined {
   try {
     const record = recordSchema.parse(JSON.parse(readFileSync(join(home, recordFile), 'utf8')));
-    if (record.digest !== wanted.digest || !wanted.extras.every((extra) => record.extras.includes(extra))) return undefined;
+    if (
+      record.digest !== wanted.digest ||
+      !wanted.extras.every((extra) => record.extras.includes(extra))
+    )
+      return undefined;
     if (wanted.python !== undefined && wanted.python !== record.python) return undefined;
     const python = pythonIn(join(home, record.environment));
     accessSync(python, constants.X_OK);
@@ -73,15 +90,20 @@ function installed(home: string, wanted: Wanted): string | undefined {
 }
 
 /**
- * Installs the OpenHands agent-server in a virtual environment of its own and returns its Python; an installation that is there takes no
- * time. Each attempt has a folder of its own and counts once it is recorded; the next attempt removes those that did not get so far.
- * Throws `CommandError` with the commands to try by hand, or the signal's reason, at once.
+ * Installs the OpenHands agent-server in a virtual environment of its own and returns its Python;
+ * an installation that is there takes no time. Each attempt has a folder of its own and counts once
+ * it is recorded; the next attempt removes those that did not get so far. Throws `CommandError`
+ * with the commands to try by hand, or the signal's reason, at once.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
   const { folder, constraints: file, environment, extras = [], signal } = options;
   const text = readFileSync(file, 'utf8');
   const version = pinnedVersion(text);
-  const wanted = { digest: createHash('sha256').update(text).digest('hex'), python: options.python, extras: [...extras] };
+  const wanted = {
+    digest: createHash('sha256').update(text).digest('hex'),
+    python: options.python,
+    extras: [...extras],
+  };
   const home = join(folder, `openhands-${version}`);
   const known = installed(home, wanted);
   if (known !== undefined) return known;
@@ -96,7 +118,11 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
       const begun = performance.now();
       progress.step(`installing the OpenHands agent-server ${version} in ${home}, once`);
       const temporary = join(home, 'tmp');
-      const child = { env: { ...childEnvironment(environment), TMPDIR: temporary }, signal, onLine: progress.detail };
+      const child = {
+        env: { ...childEnvironment(environment), TMPDIR: temporary },
+        signal,
+        onLine: progress.detail,
+      };
       await removeAttempts(home, child);
       mkdirSync(temporary);
       const name = randomBytes(4).toString('hex');
@@ -116,7 +142,9 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
     const code = systemCodeOf(error);
     if (code === undefined || signal.aborted) throw error;
     const cause = code === 'ENOSPC' ? 'the disk is full' : code;
-    throw new CommandError(`the OpenHands agent can't be installed in ${home}: ${cause}`, { cause: error });
+    throw new CommandError(`the OpenHands agent can't be installed in ${home}: ${cause}`, {
+      cause: error,
+    });
   } finally {
     progress.close();
   }
@@ -124,7 +152,9 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
 
 /** A process of its own removes the files, since that takes seconds and can be interrupted. */
 async function removeAttempts(home: string, child: ChildOptions): Promise<void> {
-  const paths = readdirSync(home).flatMap((name) => (name.startsWith(lockFile) ? [] : [join(home, name)]));
+  const paths = readdirSync(home).flatMap((name) =>
+    name.startsWith(lockFile) ? [] : [join(home, name)],
+  );
   if (paths.length > 0) await runChild(['/bin/rm', '-rf', '--', ...paths], child);
 }
 
@@ -136,7 +166,8 @@ async function install(
 ): Promise<void> {
   const [uv] = filesOnPath('uv', environment);
   const base = await findPython({ environment, wanted, signal }).catch((error: unknown) => {
-    if (uv !== undefined && wanted === undefined && error instanceof NoPythonError) return pythonOfUv;
+    if (uv !== undefined && wanted === undefined && error instanceof NoPythonError)
+      return pythonOfUv;
     throw error;
   });
   const pinned = ['-c', constraints, ...packages, ...extras];
@@ -144,7 +175,17 @@ async function install(
     uv === undefined
       ? [
           [base, '-m', 'venv', place],
-          [pythonIn(place), '-m', 'pip', 'install', '--no-input', '--disable-pip-version-check', '--progress-bar', 'off', ...pinned],
+          [
+            pythonIn(place),
+            '-m',
+            'pip',
+            'install',
+            '--no-input',
+            '--disable-pip-version-check',
+            '--progress-bar',
+            'off',
+            ...pinned,
+          ],
           [pythonIn(place), '-c', check],
         ]
       : [
@@ -160,15 +201,31 @@ async function install(
     // A folder of the person who tries the commands, since that of a failed attempt is removed.
     const byHand = commands('openhands-try').map((each) => `  ${each.map(quoted).join(' ')}`);
     const what = `the OpenHands agent can't be installed: exit code ${String(code)} of ${quoted(command[0] ?? '')}, after:`;
-    throw new CommandError([what, ...tail.map((line) => `  ${line.slice(0, shownCharacters)}`), 'Try by hand:', ...byHand].join('\n'));
+    throw new CommandError(
+      [
+        what,
+        ...tail.map((line) => `  ${line.slice(0, shownCharacters)}`),
+        'Try by hand:',
+        ...byHand,
+      ].join('\n'),
+    );
   }
 }
 
-/** Environment of the build scripts of packages: without keys, and without Python settings of the user. */
+/**
+ * Environment of the build scripts of packages: without keys, and without Python settings of the
+ * user.
+ */
 function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(environment).filter(([name]) => !/^(LLM_|PYTHON)/.test(name));
-  // With its own price list, litellm does without a thread that asks for another; on a busy machine that one and the import stop each other.
-  return { ...Object.fromEntries(kept), PYTHONUNBUFFERED: '1', LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
+  // With its own price list, litellm does without a thread that asks for another; on a busy machine
+  // that one and the import stop each other.
+  return {
+    ...Object.fromEntries(kept),
+    PYTHONUNBUFFERED: '1',
+    LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+  };
 }
 
-const quoted = (text: string): string => (/^[A-Za-z0-9_./=:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+const quoted = (text: string): string =>
+  /^[A-Za-z0-9_./=:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;

@@ -25,8 +25,9 @@ function take(file: string): DatabaseSync | undefined {
 }
 
 /**
- * Does the work while no other process does what is locked by this file. The lock is the system's own: it ends with the process,
- * however that ends. Rejects with the signal's reason when it is aborted while it waits.
+ * Does the work while no other process does what is locked by this file. The lock is the system's
+ * own: it ends with the process, however that ends. Rejects with the signal's reason when it is
+ * aborted while it waits.
  */
 export async function whileLocked<T>(
   file: string,

@@ -5,13 +5,22 @@ import type { DataFolder } from '../data-folder.ts';
 /** Image name of the OpenHands agent-server on the local cluster. */
 export const openHandsImage = 'conversation-operator/openhands-agent';
 
-/** The program listens on its pod's address, as in any container. Arguments of the pod's spec come last and override these. */
+/**
+ * The program listens on its pod's address, as in any container. Arguments of the pod's spec come
+ * last and override these.
+ */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
-/** A socket's path has 107 bytes at most, of which tmux and the agent need these: /tmux-4294967295/openhands-<32 hex digits>. */
+/**
+ * A socket's path has 107 bytes at most, of which tmux and the agent need these:
+ * /tmux-4294967295/openhands-<32 hex digits>.
+ */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Folder of the sockets of all processes, whose names differ. A process whose path would be too long creates a folder in /tmp. */
+/**
+ * Folder of the sockets of all processes, whose names differ. A process whose path would be too
+ * long creates a folder in /tmp.
+ */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

@@ -23,17 +23,29 @@ export interface PythonSearch {
   readonly signal: AbortSignal;
 }
 
-const answerSchema = z.object({ version: z.tuple([z.int(), z.int(), z.int()]), missing: z.array(z.string()) });
+const answerSchema = z.object({
+  version: z.tuple([z.int(), z.int(), z.int()]),
+  missing: z.array(z.string()),
+});
 
-/** Debian has Pythons without some of these; a virtual environment needs the first two, the agent the others. */
+/**
+ * Debian has Pythons without some of these; a virtual environment needs the first two, the agent
+ * the others.
+ */
 const question = `
 import importlib.util, json, sys
 needed = ("venv", "ensurepip", "ssl", "_ssl", "sqlite3", "_sqlite3", "_ctypes")
 print(json.dumps({"version": list(sys.version_info[:3]), "missing": [m for m in needed if importlib.util.find_spec(m) is None]}))
 `;
 
-/** The program itself is asked: a shim of that name may run another version, or none. Undefined: the candidate will do. */
-async function problemOf(path: string, { environment, signal }: PythonSearch): Promise<string | undefined> {
+/**
+ * The program itself is asked: a shim of that name may run another version, or none. Undefined: the
+ * candidate will do.
+ */
+async function problemOf(
+  path: string,
+  { environment, signal }: PythonSearch,
+): Promise<string | undefined> {
   const timeout = AbortSignal.timeout(probeMs);
   try {
     const child = { env: environment, signal: AbortSignal.any([signal, timeout]) };
@@ -42,7 +54,9 @@ async function problemOf(path: string, { environment, signal }: PythonSearch): P
     const { version, missing } = answerSchema.parse(JSON.parse(stdout));
     const [major, minor] = version;
     if (major < 3 || (major === 3 && minor < minMinor)) return version.join('.');
-    return missing.length === 0 ? undefined : `${version.join('.')}, but without ${missing.join(', ')}`;
+    return missing.length === 0
+      ? undefined
+      : `${version.join('.')}, but without ${missing.join(', ')}`;
   } catch (error) {
     signal.throwIfAborted();
     if (timeout.aborted) return 'does not run (no answer)';
@@ -51,7 +65,8 @@ async function problemOf(path: string, { environment, signal }: PythonSearch): P
   }
 }
 
-const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+const isFile = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 /** Files of this name in the folders of the PATH. */
 export const filesOnPath = (name: string, environment: NodeJS.ProcessEnv): readonly string[] =>
@@ -60,7 +75,10 @@ export const filesOnPath = (name: string, environment: NodeJS.ProcessEnv): reado
     .flatMap((folder) => (folder === '' ? [] : [join(folder, name)]))
     .filter(isFile);
 
-/** Pythons that pyenv has installed, the latest first: its names on the PATH run the version that is chosen at the moment. */
+/**
+ * Pythons that pyenv has installed, the latest first: its names on the PATH run the version that is
+ * chosen at the moment.
+ */
 function pythonsOfPyenv({ PYENV_ROOT, HOME = '' }: NodeJS.ProcessEnv): readonly string[] {
   const folder = join(PYENV_ROOT ?? join(HOME, '.pyenv'), 'versions');
   try {
@@ -75,20 +93,31 @@ function pythonsOfPyenv({ PYENV_ROOT, HOME = '' }: NodeJS.ProcessEnv): readonly 
 
 /** Candidates, the one that a person would get by its name first. */
 function pythonPlaces({ environment, wanted }: PythonSearch): readonly string[] {
-  if (wanted !== undefined) return wanted.includes('/') ? [wanted].filter(isFile) : filesOnPath(wanted, environment);
-  const named = ['python3', 'python3.13', 'python3.12', 'python3.14'].flatMap((name) => filesOnPath(name, environment));
+  if (wanted !== undefined)
+    return wanted.includes('/') ? [wanted].filter(isFile) : filesOnPath(wanted, environment);
+  const named = ['python3', 'python3.13', 'python3.12', 'python3.14'].flatMap((name) =>
+    filesOnPath(name, environment),
+  );
   return [...new Set([...named, ...pythonsOfPyenv(environment).filter(isFile)])];
 }
 
-/** No Python of this machine will do; the message names those that there are, and what is needed. */
+/**
+ * No Python of this machine will do; the message names those that there are, and what is needed.
+ */
 export class NoPythonError extends CommandError {
   constructor(seen: readonly Unsuitable[], wanted: string | undefined) {
     const needed = `Python 3.${minMinor} or later`;
     const found = seen.map(({ path, problem }) => `  ${path}: ${problem}`);
     const lines =
       wanted === undefined
-        ? [`the OpenHands agent needs ${needed}${found.length === 0 ? '; there is no Python here' : '. There is:'}`, ...found]
-        : [`PYTHON: ${wanted} will not do, ${needed} is needed${found.length === 0 ? '; there is no such file' : ':'}`, ...found];
+        ? [
+            `the OpenHands agent needs ${needed}${found.length === 0 ? '; there is no Python here' : '. There is:'}`,
+            ...found,
+          ]
+        : [
+            `PYTHON: ${wanted} will not do, ${needed} is needed${found.length === 0 ? '; there is no such file' : ':'}`,
+            ...found,
+          ];
     const advice = seen.some(({ problem }) => problem.includes('without'))
       ? 'On Debian and Ubuntu: apt install python3-venv. Else set PYTHON to another one, or install uv, which gets one.'
       : 'Install uv, which gets one, or pyenv install 3.13, or your system’s package, or set PYTHON to one.';

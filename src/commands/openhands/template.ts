@@ -7,14 +7,25 @@ import { openHandsImage } from './program.ts';
 
 export const openHandsTemplateName = 'openhands';
 
-/** A plain name at an address of one's own is taken for one of an OpenAI-compatible service, as LiteLLM writes it. */
+/**
+ * A plain name at an address of one's own is taken for one of an OpenAI-compatible service, as
+ * LiteLLM writes it.
+ */
 export function liteLlmModel<T extends LocalModel>(model: T): T {
   const { LLM_MODEL: name, LLM_BASE_URL: baseUrl } = model;
-  return name === undefined || baseUrl === undefined || name.includes('/') ? model : { ...model, LLM_MODEL: `openai/${name}` };
+  return name === undefined || baseUrl === undefined || name.includes('/')
+    ? model
+    : { ...model, LLM_MODEL: `openai/${name}` };
 }
 
-/** Initial template for the OpenHands agent-server on this machine. Later starts keep the changes of users, except the model of the environment. */
-export const openHandsTemplate = (namespace: string, version: string): NewObject<SandboxTemplate> => ({
+/**
+ * Initial template for the OpenHands agent-server on this machine. Later starts keep the changes of
+ * users, except the model of the environment.
+ */
+export const openHandsTemplate = (
+  namespace: string,
+  version: string,
+): NewObject<SandboxTemplate> => ({
   apiVersion,
   kind: sandboxTemplates.kind,
   metadata: { name: openHandsTemplateName, namespace },
@@ -35,7 +46,11 @@ export const openHandsTemplate = (namespace: string, version: string): NewObject
       },
     },
     // By itself it takes those for a browser too, and there is none for it.
-    agent: { kind: 'openhands', workingDir: '/workspace', tools: ['terminal', 'file_editor', 'task_tracker'] },
+    agent: {
+      kind: 'openhands',
+      workingDir: '/workspace',
+      tools: ['terminal', 'file_editor', 'task_tracker'],
+    },
     storage: { size: '10Gi', retain: false },
     idleTimeout: defaultIdleTimeout,
     startDeadline: '3m',

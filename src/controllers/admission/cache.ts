@@ -37,15 +37,18 @@ export interface AdmissionCacheOptions {
   readonly enqueue: (request: Request) => void;
   /** Requests a call of `read`. */
   readonly enqueueRead: (request: Request) => void;
-  /** Requests a new status of a quota; `isSmall`: only the size of stored conversations has changed. */
+  /**
+   * Requests a new status of a quota; `isSmall`: only the size of stored conversations has changed.
+   */
   readonly enqueueQuota: (request: Request, isSmall?: boolean) => void;
 }
 
 const seedRetryMs = 1_000;
 
 /**
- * The state on which admission decides, like the cache of kube-scheduler: watches, live reads and own writes update it, and no decision
- * waits for a read. An assumed write, and a pod that may still exist, count as a taken slot until a read shows the truth.
+ * The state on which admission decides, like the cache of kube-scheduler: watches, live reads and
+ * own writes update it, and no decision waits for a read. An assumed write, and a pod that may
+ * still exist, count as a taken slot until a read shows the truth.
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;
@@ -98,14 +101,21 @@ export class AdmissionCache {
   }
 
   /**
-   * Lists the objects of the API server, because the watches may lack what the leader before has admitted last. Called once, when no other
-   * operator leads any more, before the first decision.
+   * Lists the objects of the API server, because the watches may lack what the leader before has
+   * admitted last. Called once, when no other operator leads any more, before the first decision.
    */
   async seed(signal?: AbortSignal): Promise<void> {
     const { client, stores, namespace, logger, clock } = this.#options;
     for (;;) {
       try {
-        await seed({ client, stores, namespace, signal, index: this.#index, onSeen: (object) => this.#reads.watch(object) });
+        await seed({
+          client,
+          stores,
+          namespace,
+          signal,
+          index: this.#index,
+          onSeen: (object) => this.#reads.watch(object),
+        });
         for (const name of this.#index.namespaces) this.rulesChanged(name);
         return;
       } catch (error) {
@@ -130,7 +140,10 @@ export class AdmissionCache {
   /** The conversation that a sandbox was created for no longer needs one. */
   #observeMakersOf({ metadata: { namespace, ownerReferences = [] } }: Sandbox): void {
     for (const { kind, name, uid } of ownerReferences) {
-      const maker = kind === conversationKind.kind ? this.#options.stores.conversations.get(namespace, name) : undefined;
+      const maker =
+        kind === conversationKind.kind
+          ? this.#options.stores.conversations.get(namespace, name)
+          : undefined;
       if (maker?.metadata.uid === uid) this.limits.observe(maker);
     }
   }
@@ -149,17 +162,26 @@ export class AdmissionCache {
   #reclassifySandboxesOf(conversation: CachedConversation): void {
     const { metadata, spec, status } = conversation;
     const { namespace } = metadata;
-    // A sandbox names a conversation that joins it before the conversation stores that, and a start may fail in between.
-    const names = new Set([ownSandboxName(conversationIdOf(conversation)), spec.sandboxName, status?.sandboxName]);
+    // A sandbox names a conversation that joins it before the conversation stores that, and a start
+    // may fail in between.
+    const names = new Set([
+      ownSandboxName(conversationIdOf(conversation)),
+      spec.sandboxName,
+      status?.sandboxName,
+    ]);
     for (const name of names) {
-      const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
+      const sandbox =
+        name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
       if (sandbox !== undefined) this.#index.reclassify(sandbox.metadata.uid);
     }
     this.#enqueue(namespace);
   }
 
   observeTemplate({ metadata: { namespace, name } }: SandboxTemplate): void {
-    for (const sandbox of this.#options.stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
+    for (const sandbox of this.#options.stores.sandboxes.byIndex(
+      byTemplate,
+      `${namespace}/${name}`,
+    ))
       this.#index.reclassify(sandbox.metadata.uid);
     this.#enqueue(namespace);
   }
@@ -182,12 +204,17 @@ export class AdmissionCache {
   /** Reads an object that `enqueueRead` has named. */
   async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const [kind = '', key = ''] = name.split('/');
-    const result = kind === 'pod' ? await this.#orphaned.read(namespace, key, signal) : await this.#reads.read(key, signal);
+    const result =
+      kind === 'pod'
+        ? await this.#orphaned.read(namespace, key, signal)
+        : await this.#reads.read(key, signal);
     this.#enqueue(namespace);
     return result;
   }
 
-  /** Takes over the answer to a write, unless a watch has shown the deletion of the sandbox before. */
+  /**
+   * Takes over the answer to a write, unless a watch has shown the deletion of the sandbox before.
+   */
   confirm(answer: Sandbox): void {
     if (this.#index.sandbox(answer.metadata.uid) !== undefined) this.#index.observe(answer);
   }
@@ -197,8 +224,14 @@ export class AdmissionCache {
     return this.#reads.refresh(sandbox, signal);
   }
 
-  /** Assumes that a write of unknown outcome has taken a slot, until a read after `until` (by the monotonic clock) shows the truth. */
-  assume(sandbox: Sandbox, outcome: Pick<Slot, 'state' | 'taken'> & { readonly until: number }): void {
+  /**
+   * Assumes that a write of unknown outcome has taken a slot, until a read after `until` (by the
+   * monotonic clock) shows the truth.
+   */
+  assume(
+    sandbox: Sandbox,
+    outcome: Pick<Slot, 'state' | 'taken'> & { readonly until: number },
+  ): void {
     this.#index.assume(sandbox, outcome);
     this.#enqueueReadOf(sandbox);
   }
@@ -208,13 +241,15 @@ export class AdmissionCache {
   }
 
   rulesChanged(namespace: string): void {
-    for (const { metadata } of this.#index.quotas(namespace)) this.#options.enqueueQuota({ namespace, name: metadata.name });
+    for (const { metadata } of this.#index.quotas(namespace))
+      this.#options.enqueueQuota({ namespace, name: metadata.name });
     this.#enqueue(namespace);
   }
 
   #slotChanged(namespace: string, before: Slot | undefined, after: Slot | undefined): void {
     countSlot(this.#options.metrics, before, after);
-    if (before !== undefined && after === undefined) this.#times.forget(before.sandbox.metadata.uid);
+    if (before !== undefined && after === undefined)
+      this.#times.forget(before.sandbox.metadata.uid);
     const owner = after?.owner ?? before?.owner;
     if (owner !== undefined) this.#enqueueQuotasOf(namespace, owner);
   }
@@ -224,7 +259,8 @@ export class AdmissionCache {
     for (const rule of [ownerRule(rules, owner), rules.namespace]) {
       if (rule === undefined) continue;
       // A quota that conflicts with the rule counts the same sandboxes.
-      for (const name of rules.conflicts.get(rule.quotaName) ?? [rule.quotaName]) this.#options.enqueueQuota({ namespace, name }, isSmall);
+      for (const name of rules.conflicts.get(rule.quotaName) ?? [rule.quotaName])
+        this.#options.enqueueQuota({ namespace, name }, isSmall);
     }
   }
 

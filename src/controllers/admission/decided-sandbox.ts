@@ -21,10 +21,13 @@ import type { Slot } from '../../quota/slot.ts';
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function subjectOf({ metadata }: Sandbox): string {
   const conversation = metadata.ownerReferences?.find(({ kind }) => kind === conversationKind.kind);
-  return conversation === undefined ? `sandbox ${metadata.name}` : `conversation ${conversation.name}`;
+  return conversation === undefined
+    ? `sandbox ${metadata.name}`
+    : `conversation ${conversation.name}`;
 }
 
-const scopeOf = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
+const scopeOf = ({ scope }: QuotaRule): string =>
+  scope === 'Owner' ? 'per owner' : 'in this namespace';
 
 /** The message for the owner of a victim. The message names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
@@ -33,7 +36,8 @@ function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefine
     const comeback = comesBack ? '; it comes back when there is room' : '';
     return `Paused because more than ${rule.limit} ${scopeOf(rule)} were active${comeback}.`;
   }
-  if (preemptor.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
+  if (preemptor.owner !== slot.owner)
+    return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
   const same = rule.scope === 'Owner' ? 'of the same owner' : 'in the same namespace';
   return `Paused to make room for ${subjectOf(preemptor.sandbox)} ${same}; limit ${rule.limit}.`;
 }
@@ -44,7 +48,8 @@ function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slo
   const unanswered = 'without an answer of its agent';
   if (reason === SandboxReason.idle)
     return `Paused after ${limit} ${state === 'starting' ? unanswered : 'without work'}, the idleTimeout of its template.`;
-  // A sandbox whose agent was lost has run until then; a resumed sandbox whose agent never answered has not.
+  // A sandbox whose agent was lost has run until then; a resumed sandbox whose agent never answered
+  // has not.
   const wasActive = state !== 'starting' || sandbox.status?.activeSinceTime !== undefined;
   return `Paused after ${limit} ${wasActive ? 'of running' : unanswered}, the maxActiveTime of its template.`;
 }
@@ -60,7 +65,9 @@ interface AdmittedStatus {
   readonly reason: string;
   readonly message: string;
   readonly waitingSince?: string;
-  /** Whether the decision pauses the sandbox: requests to resume from before do not count any more. */
+  /**
+   * Whether the decision pauses the sandbox: requests to resume from before do not count any more.
+   */
   readonly paused?: boolean;
   /** Whether the sandbox never runs. */
   readonly failed?: boolean;
@@ -78,8 +85,15 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
-      const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${scopeOf(rule)}.`;
-      return { admitted: true, reason: SandboxReason.admitted, message: decision.resumed ? `There is room again. ${slots}` : slots };
+      const slots =
+        rule === undefined
+          ? 'No quota limits it.'
+          : `One of ${rule.limit} that may be active ${scopeOf(rule)}.`;
+      return {
+        admitted: true,
+        reason: SandboxReason.admitted,
+        message: decision.resumed ? `There is room again. ${slots}` : slots,
+      };
     }
     case 'evict':
       return {
@@ -96,11 +110,16 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         paused: true,
       };
     case 'reject': {
-      // A sandbox that the quota had paused before keeps that reason, because it is still to come back.
-      const before = findCondition(slot.sandbox.status?.conditions, SandboxCondition.admitted)?.reason;
+      // A sandbox that the quota had paused before keeps that reason, because it is still to come
+      // back.
+      const before = findCondition(
+        slot.sandbox.status?.conditions,
+        SandboxCondition.admitted,
+      )?.reason;
       return {
         admitted: false,
-        reason: before !== undefined && isPausingReason(before) ? before : SandboxReason.quotaExceeded,
+        reason:
+          before !== undefined && isPausingReason(before) ? before : SandboxReason.quotaExceeded,
         message: `The limit of ${decision.rule.limit} ${scopeOf(decision.rule)} is reached (${decision.current} active).`,
         paused: true,
       };
@@ -122,7 +141,10 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
   }
 }
 
-/** The record of automatic resumes that a decision leaves: none once a person has asked for the sandbox, or paused it. */
+/**
+ * The record of automatic resumes that a decision leaves: none once a person has asked for the
+ * sandbox, or paused it.
+ */
 function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
   const before = decision.slot.sandbox.status?.automaticResumes;
   switch (decision.kind) {
@@ -141,10 +163,26 @@ function automaticResumesAfter(decision: Decision, now: string): AutomaticResume
 }
 
 /** The sandbox as a decision leaves it. */
-export function decidedSandbox(decision: Decision, rule: QuotaRule | undefined, now: string): Sandbox {
+export function decidedSandbox(
+  decision: Decision,
+  rule: QuotaRule | undefined,
+  now: string,
+): Sandbox {
   const { sandbox } = decision.slot;
-  const { admitted, reason, message, waitingSince, paused = false, failed = false } = admittedStatusOf(decision, rule);
-  const { waitingSinceTime: _since, automaticResumes: _resumes, observedResumeRequest, ...old } = sandbox.status ?? {};
+  const {
+    admitted,
+    reason,
+    message,
+    waitingSince,
+    paused = false,
+    failed = false,
+  } = admittedStatusOf(decision, rule);
+  const {
+    waitingSinceTime: _since,
+    automaticResumes: _resumes,
+    observedResumeRequest,
+    ...old
+  } = sandbox.status ?? {};
   const automaticResumes = automaticResumesAfter(decision, now);
   const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
   const updates = [
@@ -161,7 +199,10 @@ export function decidedSandbox(decision: Decision, rule: QuotaRule | undefined, 
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/** The state that a sandbox counts with until the outcome of the write is known: the largest use that the write allows. */
+/**
+ * The state that a sandbox counts with until the outcome of the write is known: the largest use
+ * that the write allows.
+ */
 export function assumedSlot({ kind, slot }: Decision): Pick<Assumed, 'state' | 'taken'> {
   switch (kind) {
     case 'admit':

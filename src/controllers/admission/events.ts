@@ -13,14 +13,25 @@ export interface DecisionEvent {
 
 const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-/** The Events of a decision; an eviction has one for the victim and one for the preemptor. `message` is that of the condition Admitted. */
+/**
+ * The Events of a decision; an eviction has one for the victim and one for the preemptor. `message`
+ * is that of the condition Admitted.
+ */
 export function eventsOf(decision: Decision, message: string): readonly DecisionEvent[] {
   const { slot: about } = decision;
   switch (decision.kind) {
     case 'release':
       return [];
     case 'admit':
-      return decision.resumed ? [{ about, reason: 'ResumedByQuota', message: 'Comes back by itself: there is room again.' }] : [];
+      return decision.resumed
+        ? [
+            {
+              about,
+              reason: 'ResumedByQuota',
+              message: 'Comes back by itself: there is room again.',
+            },
+          ]
+        : [];
     case 'wait':
       return [{ about, reason: waitingReasonOf(about), message }];
     case 'reject':
@@ -33,8 +44,18 @@ export function eventsOf(decision: Decision, message: string): readonly Decision
       const { preemptor, rule } = decision;
       const eviction = { about, reason: 'PausedByQuota', message };
       if (preemptor === undefined) return [eviction];
-      const paused = preemptor.owner === about.owner ? capitalised(subjectOf(about.sandbox)) : 'A conversation of another owner';
-      return [eviction, { about: preemptor, reason: 'RoomMade', message: `${paused} is paused to make room; limit ${rule.limit}.` }];
+      const paused =
+        preemptor.owner === about.owner
+          ? capitalised(subjectOf(about.sandbox))
+          : 'A conversation of another owner';
+      return [
+        eviction,
+        {
+          about: preemptor,
+          reason: 'RoomMade',
+          message: `${paused} is paused to make room; limit ${rule.limit}.`,
+        },
+      ];
     }
   }
 }

@@ -23,8 +23,8 @@ export interface LiveReadsOptions {
 const rereadDelayMs = 500;
 
 /**
- * LiveReads asks the API server for what no watch reports: the outcome of a write that had no answer, and whether an object still exists
- * that the caches have never shown.
+ * LiveReads asks the API server for what no watch reports: the outcome of a write that had no
+ * answer, and whether an object still exists that the caches have never shown.
  */
 export class LiveReads {
   readonly #options: LiveReadsOptions;
@@ -41,7 +41,8 @@ export class LiveReads {
     const { uid } = object.metadata;
     const isWatched = this.#unseen.has(uid);
     this.#unseen.set(uid, object);
-    // A watched object is read again after its delay; another request would be served at once, without an end.
+    // A watched object is read again after its delay; another request would be served at once,
+    // without an end.
     if (!isWatched) this.#options.onUnseen(object);
   }
 
@@ -69,23 +70,31 @@ export class LiveReads {
     const assumed = index.assumed(uid);
     const sandbox = assumed?.sandbox ?? (this.#unseen.has(uid) ? object : undefined);
     if (sandbox === undefined) return undefined;
-    // The deadline is compared before the read: a write may be executed between the answer and the deadline.
+    // The deadline is compared before the read: a write may be executed between the answer and the
+    // deadline.
     const over = assumed !== undefined && clock.monotonic() >= assumed.until;
     await this.refresh(sandbox, signal);
     const known = index.sandbox(uid);
     if (known === undefined) this.#unseen.delete(uid);
     else if (over && !isNewerVersion(known, sandbox)) index.forgetAssumed(sandbox);
-    return this.#unseen.has(uid) || index.assumed(uid) !== undefined ? { requeueAfterMs: rereadDelayMs } : undefined;
+    return this.#unseen.has(uid) || index.assumed(uid) !== undefined
+      ? { requeueAfterMs: rereadDelayMs }
+      : undefined;
   }
 
-  /** A cache that has never shown a quota may never report its deletion, so the API server is asked until the cache shows the quota. */
+  /**
+   * A cache that has never shown a quota may never report its deletion, so the API server is asked
+   * until the cache shows the quota.
+   */
   async #readQuota(quota: ConversationQuota, signal: AbortSignal): Promise<Result> {
     const { namespace, name, uid } = quota.metadata;
     if (!this.#unseen.has(uid)) return undefined;
-    const stored = await this.#options.client.get(conversationQuotas, namespace, name, { signal }).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+    const stored = await this.#options.client
+      .get(conversationQuotas, namespace, name, { signal })
+      .catch((error: unknown) => {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      });
     if (stored?.metadata.uid === uid) return { requeueAfterMs: rereadDelayMs };
     this.#unseen.delete(uid);
     this.#options.onQuotaDeleted(quota);
@@ -95,8 +104,12 @@ export class LiveReads {
   #isCached(object: Sandbox | ConversationQuota): boolean {
     const { stores } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    return (isSandbox(object) ? stores.sandboxes : stores.quotas).get(namespace, name)?.metadata.uid === uid;
+    return (
+      (isSandbox(object) ? stores.sandboxes : stores.quotas).get(namespace, name)?.metadata.uid ===
+      uid
+    );
   }
 }
 
-const isSandbox = (object: Sandbox | ConversationQuota): object is Sandbox => object.kind === sandboxes.kind;
+const isSandbox = (object: Sandbox | ConversationQuota): object is Sandbox =>
+  object.kind === sandboxes.kind;

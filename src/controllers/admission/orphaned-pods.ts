@@ -17,7 +17,10 @@ export interface OrphanedPodsOptions {
 
 /** Minimum time between two reads of a pod. */
 const minIntervalMs = 500;
-/** Maximum time between them. The cache shows the deletion of a pod; reads are for a watch that has fallen silent. */
+/**
+ * Maximum time between them. The cache shows the deletion of a pod; reads are for a watch that has
+ * fallen silent.
+ */
 const maxIntervalMs = 30_000;
 
 interface LastRead {
@@ -26,11 +29,12 @@ interface LastRead {
   readonly intervalMs: number;
 }
 
-const ownerOf = (pod: Pick<Pod, 'metadata'> | undefined): readonly string[] => pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
+const ownerOf = (pod: Pick<Pod, 'metadata'> | undefined): readonly string[] =>
+  pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
 
 /**
- * The slots of deleted sandboxes whose pods may still run. Each slot is given back once a read of the API server shows that the pod is
- * gone. The cache of pods says when a read is due.
+ * The slots of deleted sandboxes whose pods may still run. Each slot is given back once a read of
+ * the API server shows that the pod is gone. The cache of pods says when a read is due.
  */
 export class OrphanedPods {
   readonly #options: OrphanedPodsOptions;
@@ -64,7 +68,9 @@ export class OrphanedPods {
     const settled = slots.filter(({ sandboxUid }) => podCreations.unsettledMs(sandboxUid) === 0);
     if (settled.length === 0) return { requeueAfterMs: minIntervalMs };
     const isKnownToRun = last === undefined && this.#isCached(namespace, podName, slots);
-    const intervalMs = isKnownToRun ? maxIntervalMs : Math.min(maxIntervalMs, 2 * (last?.intervalMs ?? minIntervalMs / 2));
+    const intervalMs = isKnownToRun
+      ? maxIntervalMs
+      : Math.min(maxIntervalMs, 2 * (last?.intervalMs ?? minIntervalMs / 2));
     this.#reads.set(key, { at: now, intervalMs });
     if (!isKnownToRun) await this.#read(namespace, podName, settled, signal);
     return { requeueAfterMs: intervalMs };
@@ -75,7 +81,12 @@ export class OrphanedPods {
     return slots.some(({ sandboxUid }) => owners.includes(sandboxUid));
   }
 
-  async #read(namespace: string, podName: string, slots: readonly OrphanedSlot[], signal: AbortSignal): Promise<void> {
+  async #read(
+    namespace: string,
+    podName: string,
+    slots: readonly OrphanedSlot[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const { client, index } = this.#options;
     let pod: Pod | undefined;
     try {

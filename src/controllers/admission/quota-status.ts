@@ -5,7 +5,12 @@ import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
-import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import {
+  QuotaCondition,
+  conversationQuotas,
+  maxFullOwners,
+  type ConversationQuota,
+} from '../../resources/conversation-quota.ts';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 import type { OwnerGroup } from '../../quota/owner-groups.ts';
 import type { StoredLimits } from './stored-limits.ts';
@@ -22,7 +27,9 @@ export interface QuotaStatusOptions {
 const maxNames = 10;
 
 const listed = (names: readonly string[]): string =>
-  names.length <= maxNames ? names.join(', ') : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
+  names.length <= maxNames
+    ? names.join(', ')
+    : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
 
 /** The owners with the least room, found in one pass over all of them. */
 function fullest(owners: readonly OwnerGroup[]): readonly OwnerGroup[] {
@@ -39,10 +46,13 @@ function fullest(owners: readonly OwnerGroup[]): readonly OwnerGroup[] {
 }
 
 const byCrowd = (one: OwnerGroup, other: OwnerGroup): number =>
-  other.waiting.size - one.waiting.size || other.taken - one.taken || (one.owner < other.owner ? -1 : 1);
+  other.waiting.size - one.waiting.size ||
+  other.taken - one.taken ||
+  (one.owner < other.owner ? -1 : 1);
 
 const countsOf = (groups: readonly LimitGroup[]) => {
-  const sum = (of: (group: LimitGroup) => number) => groups.reduce((total, group) => total + of(group), 0);
+  const sum = (of: (group: LimitGroup) => number) =>
+    groups.reduce((total, group) => total + of(group), 0);
   return {
     active: sum(({ taken }) => taken),
     waiting: sum(({ waiting }) => waiting.size),
@@ -55,16 +65,28 @@ function nextToPause(domain: AdmissionQueue, group: LimitGroup): { readonly next
   return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
 }
 
-/** Counts the sandboxes of the owners that a quota is for, whether or not a stricter quota decides. */
-function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: AdmissionQueue): ConversationQuota['status'] {
-  if (scope === 'Namespace') return { ...countsOf([domain.all]), ...nextToPause(domain, domain.all) };
+/**
+ * Counts the sandboxes of the owners that a quota is for, whether or not a stricter quota decides.
+ */
+function usageOf(
+  { spec: { scope, owner } }: ConversationQuota,
+  domain: AdmissionQueue,
+): ConversationQuota['status'] {
+  if (scope === 'Namespace')
+    return { ...countsOf([domain.all]), ...nextToPause(domain, domain.all) };
   if (owner !== undefined) {
     const group = domain.group(owner);
-    return group === undefined ? countsOf([]) : { ...countsOf([group]), ...nextToPause(domain, group) };
+    return group === undefined
+      ? countsOf([])
+      : { ...countsOf([group]), ...nextToPause(domain, group) };
   }
   const groups = [...domain.groups()].filter((group) => !domain.rules.owners.has(group.owner));
   const [only] = groups;
-  const full = fullest(groups).map((group) => ({ owner: group.owner, ...countsOf([group]), ...nextToPause(domain, group) }));
+  const full = fullest(groups).map((group) => ({
+    owner: group.owner,
+    ...countsOf([group]),
+    ...nextToPause(domain, group),
+  }));
   return {
     ...countsOf(groups),
     // Several owners have no common next sandbox.
@@ -76,18 +98,32 @@ function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: Admissio
 function conditionsOf(quota: ConversationQuota, { rules }: AdmissionQueue, now: string) {
   const conditions = quota.status?.conditions;
   const names = rules.conflicts.get(quota.metadata.name);
-  if (names === undefined && findCondition(conditions, QuotaCondition.conflicting) === undefined) return conditions;
+  if (names === undefined && findCondition(conditions, QuotaCondition.conflicting) === undefined)
+    return conditions;
   const { scope, owner } = quota.spec;
-  const rule = scope === 'Namespace' ? rules.namespace : owner === undefined ? rules.everyOwner : rules.owners.get(owner);
+  const rule =
+    scope === 'Namespace'
+      ? rules.namespace
+      : owner === undefined
+        ? rules.everyOwner
+        : rules.owners.get(owner);
   const message = `The quotas ${listed(names ?? [])} are for the same; ${rule?.quotaName ?? ''}, the strictest, decides.`;
   const update =
     names === undefined
-      ? conditionUpdate(QuotaCondition.conflicting, false, 'Alone', 'No other quota is for the same.')
+      ? conditionUpdate(
+          QuotaCondition.conflicting,
+          false,
+          'Alone',
+          'No other quota is for the same.',
+        )
       : conditionUpdate(QuotaCondition.conflicting, true, 'SameScope', message);
   return setConditions(conditions, [update], quota.metadata.generation, now);
 }
 
-/** Writes the status of a quota: its counts, the sandbox that the next start would pause, and the quotas that it conflicts with. */
+/**
+ * Writes the status of a quota: its counts, the sandbox that the next start would pause, and the
+ * quotas that it conflicts with.
+ */
 export class QuotaStatusReconciler {
   readonly #options: QuotaStatusOptions;
 

@@ -21,13 +21,16 @@ export interface AdmissionReconcilerOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Maximum time between the sending of a write and its execution, in milliseconds. Default 10,000. */
+  /**
+   * Maximum time between the sending of a write and its execution, in milliseconds. Default 10,000.
+   */
   readonly settleMs?: number;
 }
 
 /**
- * The only writer of the condition Admitted, which says which sandboxes have a slot. One worker handles one namespace at a time, so that no
- * two decisions are made at once. Nothing is planned in memory alone: after a crash the next leader decides anew.
+ * The only writer of the condition Admitted, which says which sandboxes have a slot. One worker
+ * handles one namespace at a time, so that no two decisions are made at once. Nothing is planned in
+ * memory alone: after a crash the next leader decides anew.
  */
 export class AdmissionReconciler {
   readonly #options: AdmissionReconcilerOptions;
@@ -59,7 +62,11 @@ export class AdmissionReconciler {
   async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { client, cache, clock, logger } = this.#options;
     const { sandbox, owner } = decision.slot;
-    const decided = decidedSandbox(decision, ownerRule(cache.queue(namespace).rules, owner), isoTime(clock));
+    const decided = decidedSandbox(
+      decision,
+      ownerRule(cache.queue(namespace).rules, owner),
+      isoTime(clock),
+    );
     const sentAt = clock.monotonic();
     try {
       cache.confirm(await client.updateStatus(sandboxes, decided, { signal }));
@@ -68,7 +75,12 @@ export class AdmissionReconciler {
       if (!outcomeUnknown(error)) {
         if (!(error instanceof ApiError) || error.status === 429) throw error;
         // A refused write must not delay the decisions on other sandboxes.
-        logger.error('A decision was refused', { namespace, sandbox: sandbox.metadata.name, kind: decision.kind, error });
+        logger.error('A decision was refused', {
+          namespace,
+          sandbox: sandbox.metadata.name,
+          kind: decision.kind,
+          error,
+        });
       }
       cache.assume(sandbox, { ...assumedSlot(decision), until: sentAt + this.#settleMs });
       return;
@@ -79,19 +91,27 @@ export class AdmissionReconciler {
   #report(decision: Decision, decided: Sandbox): void {
     const { cache, events, logger, metrics, clock } = this.#options;
     const { slot, kind } = decision;
-    const message = findCondition(decided.status?.conditions, SandboxCondition.admitted)?.message ?? '';
+    const message =
+      findCondition(decided.status?.conditions, SandboxCondition.admitted)?.message ?? '';
     logger.debug('Admission decided', { sandbox: slot.name, kind, message });
-    if (kind === 'admit' && !decision.resumed) metrics.admissionWaitSeconds.observe(Math.max(0, clock.now() - slot.requestedAt) / 1000);
+    if (kind === 'admit' && !decision.resumed)
+      metrics.admissionWaitSeconds.observe(Math.max(0, clock.now() - slot.requestedAt) / 1000);
     if (kind === 'expire') metrics.quotaPauses.inc({ reason: decision.reason });
     if (kind === 'evict') {
       const { preemptor, rule } = decision;
       metrics.quotaPauses.inc({ reason: preemptor === undefined ? 'LimitLowered' : 'Newcomer' });
-      logger.info('sandbox paused by quota', { sandbox: slot.name, for: preemptor?.name, limit: rule.limit });
+      logger.info('sandbox paused by quota', {
+        sandbox: slot.name,
+        for: preemptor?.name,
+        limit: rule.limit,
+      });
     }
     for (const { about, reason, message: text } of eventsOf(decision, message)) {
-      // The conversations of a sandbox get its Events; a sandbox without conversations gets them itself.
+      // The conversations of a sandbox get its Events; a sandbox without conversations gets them
+      // itself.
       const inIt = cache.conversationsOf(about.sandbox);
-      for (const object of inIt.length > 0 ? inIt : [about.sandbox]) events.record(object, { type: 'Normal', reason, message: text });
+      for (const object of inIt.length > 0 ? inIt : [about.sandbox])
+        events.record(object, { type: 'Normal', reason, message: text });
     }
   }
 }

@@ -14,10 +14,16 @@ export interface SandboxClassifierOptions {
   readonly times: SteadyTimes;
 }
 
-/** Maximum deleted conversations that are remembered. Garbage collection removes their sandboxes in seconds. */
+/**
+ * Maximum deleted conversations that are remembered. Garbage collection removes their sandboxes in
+ * seconds.
+ */
 const maxRemembered = 20_000;
 
-/** The conversation that a sandbox was made for. Undefined: no cache shows it, and its deletion was not seen either. */
+/**
+ * The conversation that a sandbox was made for. Undefined: no cache shows it, and its deletion was
+ * not seen either.
+ */
 type Maker = CachedConversation | 'deleted' | undefined;
 
 /** Puts together what the caches know of a sandbox, for what it is to its quotas. */
@@ -30,7 +36,10 @@ export class SandboxClassifier {
     this.#options = options;
   }
 
-  /** Records a conversation that the cache has shown as deleted: a sandbox that was made for it has no start any more. */
+  /**
+   * Records a conversation that the cache has shown as deleted: a sandbox that was made for it has
+   * no start any more.
+   */
   forgetConversation({ metadata: { uid } }: CachedConversation): void {
     this.#deleted.set(uid, true);
   }
@@ -53,16 +62,24 @@ export class SandboxClassifier {
     );
   }
 
-  /** The conversations of its owner in a sandbox, and those that the sandbox was made for, which may not have its name yet. */
+  /**
+   * The conversations of its owner in a sandbox, and those that the sandbox was made for, which may
+   * not have its name yet.
+   */
   conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
     return this.#conversationsOf(sandbox, this.#makersOf(sandbox.metadata));
   }
 
-  #conversationsOf({ metadata, spec }: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
+  #conversationsOf(
+    { metadata, spec }: Sandbox,
+    makers: readonly Maker[],
+  ): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
     const { namespace, name } = metadata;
     const found = new Map(
-      conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
+      conversations
+        .byIndex(bySandbox, `${namespace}/${name}`)
+        .map((conversation) => [conversation.metadata.uid, conversation]),
     );
     for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
     return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
@@ -78,4 +95,5 @@ export class SandboxClassifier {
   }
 }
 
-const isGone = (maker: Maker): boolean => maker === 'deleted' || (maker !== undefined && maker.metadata.deletionTimestamp !== undefined);
+const isGone = (maker: Maker): boolean =>
+  maker === 'deleted' || (maker !== undefined && maker.metadata.deletionTimestamp !== undefined);

@@ -3,7 +3,13 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Store } from '@conversation-operator/kube/store';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { pods, type Pod } from '@conversation-operator/kube/core';
-import { managedBy, ownerAnnotation, sandboxes, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  managedBy,
+  ownerAnnotation,
+  sandboxes,
+  slotTaken,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import type { SlotIndex } from './slot-index.ts';
 
 export interface SeedOptions {
@@ -18,15 +24,33 @@ export interface SeedOptions {
 }
 
 /** Fills the index with the present state of the API server; the caches may be behind it. */
-export async function seed({ client, stores, index, namespace, signal, onSeen }: SeedOptions): Promise<void> {
-  const scope = { ...(namespace === undefined ? {} : { namespace }), ...(signal === undefined ? {} : { signal }) };
+export async function seed({
+  client,
+  stores,
+  index,
+  namespace,
+  signal,
+  onSeen,
+}: SeedOptions): Promise<void> {
+  const scope = {
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(signal === undefined ? {} : { signal }),
+  };
   const quotas = await client.list(conversationQuotas, scope);
-  const present = await client.listMapped(sandboxes, (sandbox) => cachedOr(stores.sandboxes, sandbox), scope);
+  const present = await client.listMapped(
+    sandboxes,
+    (sandbox) => cachedOr(stores.sandboxes, sandbox),
+    scope,
+  );
   const labelSelector = Object.entries(managedBy)
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
-  // The pods are listed after the sandboxes: a pod without a listed sandbox has lost it, because no operator creates pods now.
-  const left = await client.listMapped(pods, ({ metadata }) => ({ metadata }), { ...scope, labelSelector });
+  // The pods are listed after the sandboxes: a pod without a listed sandbox has lost it, because no
+  // operator creates pods now.
+  const left = await client.listMapped(pods, ({ metadata }) => ({ metadata }), {
+    ...scope,
+    labelSelector,
+  });
   for (const quota of quotas.items) {
     if (conversationQuotas.accepts?.(quota) === false) continue;
     index.observeQuota(quota);
@@ -39,12 +63,17 @@ export async function seed({ client, stores, index, namespace, signal, onSeen }:
   for (const pod of left.items) seedPod(index, pod);
 }
 
-/** The cache's copy of the same version, so that memory holds one object per sandbox. Undefined for an unknown schema. */
+/**
+ * The cache's copy of the same version, so that memory holds one object per sandbox. Undefined for
+ * an unknown schema.
+ */
 function cachedOr(store: Store<Sandbox>, sandbox: Sandbox): Sandbox | undefined {
   if (sandboxes.accepts?.(sandbox) === false) return undefined;
   const { namespace, name, uid, resourceVersion } = sandbox.metadata;
   const cached = store.get(namespace, name);
-  return cached?.metadata.uid === uid && cached.metadata.resourceVersion === resourceVersion ? cached : sandbox;
+  return cached?.metadata.uid === uid && cached.metadata.resourceVersion === resourceVersion
+    ? cached
+    : sandbox;
 }
 
 function seedPod(index: SlotIndex, pod: Pick<Pod, 'metadata'>): void {

@@ -35,7 +35,10 @@ export interface SlotIndexOptions {
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number;
   readonly classify: (sandbox: Sandbox) => Slot;
-  /** Called after every change of a slot; undefined is a slot that does not exist. An orphaned slot has the state freeing. */
+  /**
+   * Called after every change of a slot; undefined is a slot that does not exist. An orphaned slot
+   * has the state freeing.
+   */
   readonly onChange: (namespace: string, before: Slot | undefined, after: Slot | undefined) => void;
   /** Called for a pod that has to be read from the API server. */
   readonly onOrphaned: (slot: OrphanedSlot) => void;
@@ -43,7 +46,8 @@ export interface SlotIndexOptions {
 
 const isSameSlot = (one: Slot, other: Slot): boolean =>
   (Object.keys(one) as (keyof Slot)[]).every(
-    (key) => one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
+    (key) =>
+      one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
   );
 
 /** An assumed or orphaned slot needs no decision. */
@@ -52,8 +56,9 @@ const undecidable = { releasable: false, expiry: undefined, undecided: false } a
 const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;
 
 /**
- * The newest known version of every sandbox and quota, from watches, from reads, and from the operator's own writes. A write counts from
- * its answer on, before a watch shows it, like a pod that kube-scheduler assumes.
+ * The newest known version of every sandbox and quota, from watches, from reads, and from the
+ * operator's own writes. A write counts from its answer on, before a watch shows it, like a pod
+ * that kube-scheduler assumes.
  */
 export class SlotIndex {
   readonly #options: SlotIndexOptions;
@@ -100,13 +105,20 @@ export class SlotIndex {
     return this.#namespace(namespace).orphaned.get(podName) ?? [];
   }
 
-  /** Takes over a version of a sandbox. Older versions change nothing; a newer one shows the outcome of every earlier write. */
+  /**
+   * Takes over a version of a sandbox. Older versions change nothing; a newer one shows the outcome
+   * of every earlier write.
+   */
   observe(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
       // The object of the cache replaces the one of an answer, so that memory holds one of them.
-      if (this.#assumed.has(uid) || known.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
+      if (
+        this.#assumed.has(uid) ||
+        known.metadata.resourceVersion !== sandbox.metadata.resourceVersion
+      )
+        return;
       if (known === sandbox) return;
     }
     this.#sandboxes.set(uid, sandbox);
@@ -122,11 +134,16 @@ export class SlotIndex {
     const slot = this.#options.classify(sandbox);
     this.#put(
       sandbox.metadata.namespace,
-      assumed === undefined ? slot : { ...slot, state: assumed.state, taken: assumed.taken || slot.taken, ...undecidable },
+      assumed === undefined
+        ? slot
+        : { ...slot, state: assumed.state, taken: assumed.taken || slot.taken, ...undecidable },
     );
   }
 
-  /** Assumes an outcome of a write of this version, unless a watch has shown a newer version meanwhile. */
+  /**
+   * Assumes an outcome of a write of this version, unless a watch has shown a newer version
+   * meanwhile.
+   */
   assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
     const { uid } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
@@ -144,11 +161,14 @@ export class SlotIndex {
     this.reclassify(uid);
   }
 
-  /** Removes a deleted sandbox. Its slot stays taken until a read has shown that its pod is gone. */
+  /**
+   * Removes a deleted sandbox. Its slot stays taken until a read has shown that its pod is gone.
+   */
   forget(deleted: Sandbox): void {
     const { uid, name, namespace } = deleted.metadata;
     const known = this.#sandboxes.get(uid) ?? deleted;
-    const isTaken = slotTaken(known) || slotTaken(deleted) || this.#assumed.get(uid)?.taken === true;
+    const isTaken =
+      slotTaken(known) || slotTaken(deleted) || this.#assumed.get(uid)?.taken === true;
     this.#sandboxes.delete(uid);
     this.#assumed.delete(uid);
     // Before the slot is removed: in between, the slot must not seem free.
@@ -161,7 +181,14 @@ export class SlotIndex {
     this.#namespace(namespace).orphaned.set(podName, [...this.#othersThan(orphaned), orphaned]);
     this.#options.onOrphaned(orphaned);
     const slot = this.#options.classify(sandbox);
-    this.#put(namespace, { ...slot, uid: orphanedUid(sandboxUid), state: 'freeing', taken: true, stored: false, ...undecidable });
+    this.#put(namespace, {
+      ...slot,
+      uid: orphanedUid(sandboxUid),
+      state: 'freeing',
+      taken: true,
+      stored: false,
+      ...undecidable,
+    });
   }
 
   removeOrphaned(orphaned: OrphanedSlot): void {
@@ -173,7 +200,9 @@ export class SlotIndex {
   }
 
   #othersThan({ namespace, podName, sandboxUid }: OrphanedSlot): readonly OrphanedSlot[] {
-    return this.orphanedSlots(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
+    return this.orphanedSlots(namespace, podName).filter(
+      (other) => other.sandboxUid !== sandboxUid,
+    );
   }
 
   /** Returns whether the rules may have changed. */

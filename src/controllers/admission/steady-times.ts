@@ -1,13 +1,16 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 
 /**
- * The wall clock without its jumps. A stored time is translated when this process first sees it, by what the wall clock had jumped
- * until then, and keeps that translation: so a jump ripens and expires nothing, whether the time was stored before it or after. A
- * time in the future, of a clock that is ahead, counts as the time when it was first seen.
+ * The wall clock without its jumps. A stored time is translated when this process first sees it, by
+ * what the wall clock had jumped until then, and keeps that translation: so a jump ripens and
+ * expires nothing, whether the time was stored before it or after. A time in the future, of a clock
+ * that is ahead, counts as the time when it was first seen.
  */
 export class SteadyTimes {
   readonly #clock: Clock;
-  /** Difference between the wall clock and the monotonic clock at the construction of this object. */
+  /**
+   * Difference between the wall clock and the monotonic clock at the construction of this object.
+   */
   readonly #offsetMs: number;
   /** Translations of stored times, by the key of their object. */
   readonly #translations = new Map<string, ReadonlyMap<number, number>>();
@@ -21,7 +24,10 @@ export class SteadyTimes {
     return this.#clock.monotonic() + this.#offsetMs;
   }
 
-  /** Calls `work` with the translator for the stored times of one object. A translation that this call does not use is forgotten. */
+  /**
+   * Calls `work` with the translator for the stored times of one object. A translation that this
+   * call does not use is forgotten.
+   */
   translate<T>(key: string, work: (steady: (ms: number) => number) => T): T {
     const before = this.#translations.get(key);
     const now = this.now();

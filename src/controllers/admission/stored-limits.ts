@@ -12,8 +12,15 @@ import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 export interface StoredLimitsOptions {
   readonly stores: Pick<Stores, 'sandboxes'>;
   readonly queue: (namespace: string) => AdmissionQueue;
-  /** Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation has changed. */
-  readonly onChange: (namespace: string, owner: string, change: { readonly isSmall: boolean }) => void;
+  /**
+   * Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation
+   * has changed.
+   */
+  readonly onChange: (
+    namespace: string,
+    owner: string,
+    change: { readonly isSmall: boolean },
+  ) => void;
 }
 
 /** The reason why a start is refused. */
@@ -22,14 +29,18 @@ export interface LimitRefusal {
   readonly message: string;
 }
 
-type Counts = Pick<NonNullable<ConversationQuota['status']>, 'conversations' | 'storedBytes' | 'sandboxes'>;
+type Counts = Pick<
+  NonNullable<ConversationQuota['status']>,
+  'conversations' | 'storedBytes' | 'sandboxes'
+>;
 
 /** An amount for each field that a quota limits. */
 type Totals = Readonly<Record<CapField, number>>;
 
 /**
- * StoredLimits applies the limits of quotas on stored objects to conversations that the gateway has not checked: the conversations that
- * were created last are refused, as far as they are over a limit.
+ * StoredLimits applies the limits of quotas on stored objects to conversations that the gateway has
+ * not checked: the conversations that were created last are refused, as far as they are over a
+ * limit.
  */
 export class StoredLimits {
   readonly #options: StoredLimitsOptions;
@@ -56,13 +67,18 @@ export class StoredLimits {
     this.#changed(conversation, before);
   }
 
-  /** The reason why the start of a conversation is refused, or undefined. The answer stays the same until it is stored. */
+  /**
+   * The reason why the start of a conversation is refused, or undefined. The answer stays the same
+   * until it is stored.
+   */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
     const domain = this.#options.queue(namespace);
     const usage = this.#usage(namespace);
     const before = usage.owner(conversation.spec.owner);
-    const verdict = usage.verdictOn(uid, (candidate, owner, all) => judge(candidate, domain, { owner, all }));
+    const verdict = usage.verdictOn(uid, (candidate, owner, all) =>
+      judge(candidate, domain, { owner, all }),
+    );
     this.#changed(conversation, before);
     return verdict;
   }
@@ -78,10 +94,17 @@ export class StoredLimits {
       if (scope === 'Namespace') return [usage.namespace];
       return [...usage.owners()].flatMap(([name, one]) => (isMine(name, field) ? [one] : []));
     };
-    const groups = scope === 'Namespace' ? [domain.all] : [...domain.groups()].filter((group) => isMine(group.owner, 'maxSandboxes'));
+    const groups =
+      scope === 'Namespace'
+        ? [domain.all]
+        : [...domain.groups()].filter((group) => isMine(group.owner, 'maxSandboxes'));
     return {
-      ...(maxConversations === undefined ? {} : { conversations: sum(usages('maxConversations'), (one) => one.conversations) }),
-      ...(maxStoredBytes === undefined ? {} : { storedBytes: sum(usages('maxStoredBytes'), (one) => one.bytes) }),
+      ...(maxConversations === undefined
+        ? {}
+        : { conversations: sum(usages('maxConversations'), (one) => one.conversations) }),
+      ...(maxStoredBytes === undefined
+        ? {}
+        : { storedBytes: sum(usages('maxStoredBytes'), (one) => one.bytes) }),
       ...(maxSandboxes === undefined ? {} : { sandboxes: sum(groups, ({ stored }) => stored) }),
     };
   }
@@ -90,11 +113,21 @@ export class StoredLimits {
     const { metadata, spec } = conversation;
     const { namespace, uid, name, creationTimestamp } = metadata;
     const start = startStatusOf(conversation);
-    const named = this.#options.stores.sandboxes.get(namespace, ownSandboxName(conversationIdOf(conversation)));
+    const named = this.#options.stores.sandboxes.get(
+      namespace,
+      ownSandboxName(conversationIdOf(conversation)),
+    );
     const hasOwn = named !== undefined && isOwnedBy(named, conversation);
     return {
-      ...{ uid, name, owner: spec.owner, createdAt: Date.parse(creationTimestamp), bytes: conversation.storedBytes },
-      // A conversation that has its sandbox was accepted before, by the operator that created the sandbox.
+      ...{
+        uid,
+        name,
+        owner: spec.owner,
+        createdAt: Date.parse(creationTimestamp),
+        bytes: conversation.storedBytes,
+      },
+      // A conversation that has its sandbox was accepted before, by the operator that created the
+      // sandbox.
       isNew: start === 'WORKING' && !hasOwn,
       needsSandbox: spec.sandboxName === undefined && !isStartOver(start) && !hasOwn,
     };
@@ -104,9 +137,13 @@ export class StoredLimits {
     const now = this.#usage(namespace).owner(owner);
     const { caps } = this.#options.queue(namespace);
     const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
-    if (now.conversations !== before.conversations && (isLimited('maxConversations') || isLimited('maxStoredBytes')))
+    if (
+      now.conversations !== before.conversations &&
+      (isLimited('maxConversations') || isLimited('maxStoredBytes'))
+    )
       this.#options.onChange(namespace, owner, { isSmall: false });
-    else if (now.bytes !== before.bytes && isLimited('maxStoredBytes')) this.#options.onChange(namespace, owner, { isSmall: true });
+    else if (now.bytes !== before.bytes && isLimited('maxStoredBytes'))
+      this.#options.onChange(namespace, owner, { isSmall: true });
   }
 
   #usage(namespace: string): StoredUsage<LimitRefusal> {
@@ -116,7 +153,8 @@ export class StoredLimits {
   }
 }
 
-const sum = <T>(all: readonly T[], of: (one: T) => number): number => all.reduce((total, one) => total + of(one), 0);
+const sum = <T>(all: readonly T[], of: (one: T) => number): number =>
+  all.reduce((total, one) => total + of(one), 0);
 
 const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: number): Totals => ({
   maxConversations: conversations,
@@ -132,11 +170,16 @@ function judge(
 ): LimitRefusal | undefined {
   const own = totalsOf(usage.owner, domain.group(owner)?.stored ?? 0);
   const all = totalsOf(usage.all, domain.all.stored);
-  const more: Totals = { maxConversations: 1, maxStoredBytes: bytes, maxSandboxes: needsSandbox ? 1 : 0 };
+  const more: Totals = {
+    maxConversations: 1,
+    maxStoredBytes: bytes,
+    maxSandboxes: needsSandbox ? 1 : 0,
+  };
   for (const field of capFields) {
     for (const cap of more[field] === 0 ? [] : capsOf(domain.caps, owner, field)) {
       const current = (cap.scope === 'Owner' ? own : all)[field];
-      if (current + more[field] > cap.limit) return { code: CapExceeded[field], message: capExceededMessage(field, cap, current) };
+      if (current + more[field] > cap.limit)
+        return { code: CapExceeded[field], message: capExceededMessage(field, cap, current) };
     }
   }
   return undefined;

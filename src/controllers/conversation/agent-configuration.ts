@@ -12,7 +12,10 @@ import { StartErrorCode, StartFailure } from './start/start-failure.ts';
 const maxDetailLength = 2048;
 
 /** Settings of the agent for a conversation. They contain a secret: the API key of the model. */
-export type AgentConfiguration = Pick<NewAgentConversation, 'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'>;
+export type AgentConfiguration = Pick<
+  NewAgentConversation,
+  'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'
+>;
 
 /** Part of a conversation that decides the settings of the agent. */
 type Configured = { readonly metadata: Pick<CachedConversation['metadata'], 'namespace'> } & {
@@ -25,8 +28,9 @@ export interface AgentConfigurationsOptions {
 }
 
 /**
- * Settings of agents: those that the conversation chooses, else those of its template. Only the template names the address of the model
- * and the key, because another address would receive the key of the platform.
+ * Settings of agents: those that the conversation chooses, else those of its template. Only the
+ * template names the address of the model and the key, because another address would receive the
+ * key of the platform.
  */
 export class AgentConfigurations {
   readonly #options: AgentConfigurationsOptions;
@@ -35,7 +39,10 @@ export class AgentConfigurations {
     this.#options = options;
   }
 
-  /** Throws `StartFailure` for a model that the template does not allow, and when a credential that the template names is missing. */
+  /**
+   * Throws `StartFailure` for a model that the template does not allow, and when a credential that
+   * the template names is missing.
+   */
   async of(conversation: Configured): Promise<AgentConfiguration> {
     const { spec } = conversation;
     const chosen = spec.agent ?? {};
@@ -61,8 +68,13 @@ export class AgentConfigurations {
     };
   }
 
-  /** Returns the model with its current key; undefined without a key, and for a model that the template no longer allows. */
-  async llmWithKey(conversation: Configured): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
+  /**
+   * Returns the model with its current key; undefined without a key, and for a model that the
+   * template no longer allows.
+   */
+  async llmWithKey(
+    conversation: Configured,
+  ): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
     const given = this.#given(conversation);
     const chosen = conversation.spec.agent?.model;
     if (chosen !== undefined && !isModelAllowed(chosen, given)) return undefined;
@@ -71,21 +83,38 @@ export class AgentConfigurations {
     return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
   }
 
-  /** Removes the key from a text of the agent, because hosts of models repeat the key that they reject. */
+  /**
+   * Removes the key from a text of the agent, because hosts of models repeat the key that they
+   * reject.
+   */
   async shown(text: string, conversation: Configured): Promise<string> {
     const key = await this.#key(conversation);
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxDetailLength);
   }
 
   #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {
-    return this.#options.stores.templates.get(metadata.namespace, spec.templateName)?.spec.agent ?? {};
+    return (
+      this.#options.stores.templates.get(metadata.namespace, spec.templateName)?.spec.agent ?? {}
+    );
   }
 
   async #key(conversation: Configured): Promise<string | undefined> {
     const { credential } = this.#given(conversation);
-    return credential === undefined ? undefined : this.#options.credentials.of(conversation.spec.owner, credential);
+    return credential === undefined
+      ? undefined
+      : this.#options.credentials.of(conversation.spec.owner, credential);
   }
 }
 
-const llmOf = (model: string | undefined, baseUrl: string | undefined, apiKey: string | undefined): AgentLlm | undefined =>
-  model === undefined ? undefined : { model, ...(baseUrl === undefined ? {} : { baseUrl }), ...(apiKey === undefined ? {} : { apiKey }) };
+const llmOf = (
+  model: string | undefined,
+  baseUrl: string | undefined,
+  apiKey: string | undefined,
+): AgentLlm | undefined =>
+  model === undefined
+    ? undefined
+    : {
+        model,
+        ...(baseUrl === undefined ? {} : { baseUrl }),
+        ...(apiKey === undefined ? {} : { apiKey }),
+      };

@@ -6,7 +6,10 @@ import { AgentError } from '../../agent/errors.ts';
 import { isoTime } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
@@ -18,7 +21,11 @@ import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
 import { StuckDetection } from './execution/stuck-detection.ts';
 import { Delivery } from './messages/delivery.ts';
 import { requestPendingRun } from './messages/run-request.ts';
-import { ConversationPoller, type ConversationPollerOptions, type Poll } from './polling/conversation-poller.ts';
+import {
+  ConversationPoller,
+  type ConversationPollerOptions,
+  type Poll,
+} from './polling/conversation-poller.ts';
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
 import { conversationKey } from './conversation-key.ts';
 import { Scope, type SaveStatus } from './scope.ts';
@@ -47,7 +54,10 @@ interface PolledConversation extends PolledRun {
   readonly state: AgentConversation;
 }
 
-/** Takes conversations through their start, and then keeps their status up to date with sandbox and agent. */
+/**
+ * Takes conversations through their start, and then keeps their status up to date with sandbox and
+ * agent.
+ */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #newest: NewestStore<CachedConversation>;
@@ -71,11 +81,17 @@ export class ConversationReconciler {
     this.#poller = new ConversationPoller(options);
     this.#stuck = new StuckDetection(options);
     this.#observer = new RunObserver({ ...options, stuck: this.#stuck });
-    this.#keyRotation = new KeyRotation({ agent: options.agent, configurations: this.#configurations });
+    this.#keyRotation = new KeyRotation({
+      agent: options.agent,
+      configurations: this.#configurations,
+    });
     this.#delivery = new Delivery(options);
   }
 
-  /** Takes a notification about a conversation. Returns the milliseconds until the poll; undefined when the conversation is not polled. */
+  /**
+   * Takes a notification about a conversation. Returns the milliseconds until the poll; undefined
+   * when the conversation is not polled.
+   */
   notify(request: Request): number | undefined {
     return this.#poller.notify(request);
   }
@@ -97,35 +113,53 @@ export class ConversationReconciler {
     };
     const againAfterMs = await this.#advance(scope, save, signal);
     await this.#write(scope, signal);
-    // The sandbox is released after the failure is stored, so that a process that ends in between releases the sandbox later.
+    // The sandbox is released after the failure is stored, so that a process that ends in between
+    // releases the sandbox later.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
     const { sandbox } = scope;
     // The deletion of a sandbox that no watch has seen yet causes no event.
-    const isCached = sandbox === undefined || this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name) !== undefined;
+    const isCached =
+      sandbox === undefined ||
+      this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name) !== undefined;
     const nextMs = this.#nextPollMs(scope, conversation, againAfterMs) ?? Infinity;
     const requeueAfterMs = isCached ? nextMs : Math.min(nextMs, uncachedMs);
     return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
   }
 
-  /** Reads a conversation again after a conflict, because the cache was behind the version that the API server has. */
+  /**
+   * Reads a conversation again after a conflict, because the cache was behind the version that the
+   * API server has.
+   */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(conversations, namespace, name, { signal });
     if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));
   }
 
-  /** Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step that follows a poll is repeated. */
+  /**
+   * Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step
+   * that follows a poll is repeated.
+   */
   async #advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
     const { client, clock, stores } = this.#options;
-    if (scope.status.start === undefined) scope.status = withTransition(scope.status, 'WORKING', isoTime(clock));
+    if (scope.status.start === undefined)
+      scope.status = withTransition(scope.status, 'WORKING', isoTime(clock));
     if (scope.startStatus === 'ERROR') return undefined;
     const { namespace } = scope.stored.metadata;
-    scope.sandbox = await findSandbox({ client, store: stores.sandboxes }, namespace, scope.status, signal);
+    scope.sandbox = await findSandbox(
+      { client, store: stores.sandboxes },
+      namespace,
+      scope.status,
+      signal,
+    );
     if (!isStartOver(scope.startStatus)) return this.#start.advance(scope, save, signal);
     const polled = await this.#poll(scope, signal);
     return typeof polled === 'object' ? this.#follow(scope, polled, save, signal) : polled;
   }
 
-  /** Polls the agent of a started conversation. Returns the milliseconds until the next reconcile when there is no report. */
+  /**
+   * Polls the agent of a started conversation. Returns the milliseconds until the next reconcile
+   * when there is no report.
+   */
   async #poll(scope: Scope, signal: AbortSignal): Promise<PolledConversation | number | undefined> {
     const { clock, keys, unresponsiveAgents } = this.#options;
     const { stored, sandbox } = scope;
@@ -142,20 +176,41 @@ export class ConversationReconciler {
     const poll = await this.#poller.poll(stored, sandbox, endpoint, signal);
     if ('laterMs' in poll) {
       const { laterMs, error, isUnresponsive } = poll;
-      if (isUnresponsive && unresponsiveAgents.recordFailure(sandbox.metadata.uid)) this.#options.onUnresponsive(sandbox);
+      if (isUnresponsive && unresponsiveAgents.recordFailure(sandbox.metadata.uid))
+        this.#options.onUnresponsive(sandbox);
       if (!isUnresponsive && error !== undefined) await this.#malformed(scope, sandbox, error);
       return laterMs;
     }
     unresponsiveAgents.forget(sandbox.metadata.uid);
     scope.poll = poll;
     const { state } = poll;
-    if (state !== undefined) return { poll, state, sandbox, endpoint, id, shown: (text) => this.#configurations.shown(text, stored) };
-    scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent no longer knows the conversation.' };
+    if (state !== undefined)
+      return {
+        poll,
+        state,
+        sandbox,
+        endpoint,
+        id,
+        shown: (text) => this.#configurations.shown(text, stored),
+      };
+    scope.status = {
+      ...scope.status,
+      executionStatus: 'error',
+      executionDetail: 'The agent no longer knows the conversation.',
+    };
     return undefined;
   }
 
-  /** After a report, in order: observes the run, rotates the key, resumes or interrupts the run, and delivers messages. */
-  async #follow(scope: Scope, polled: PolledConversation, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
+  /**
+   * After a report, in order: observes the run, rotates the key, resumes or interrupts the run, and
+   * delivers messages.
+   */
+  async #follow(
+    scope: Scope,
+    polled: PolledConversation,
+    save: SaveStatus,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
     try {
       const runMs = await this.#followRun(scope, polled, save, signal);
       this.#poller.recordUnderstood(scope.stored.metadata);
@@ -164,25 +219,42 @@ export class ConversationReconciler {
       return runMs === undefined ? messagesMs : Math.min(runMs, messagesMs ?? runMs);
     } catch (error) {
       if (!(error instanceof AgentError) || signal.aborted) throw error;
-      this.#options.logger.debug('agent call failed', { conversation: scope.stored.metadata.name, code: error.code, error });
+      this.#options.logger.debug('agent call failed', {
+        conversation: scope.stored.metadata.name,
+        code: error.code,
+        error,
+      });
       scope.poll = undefined;
       return this.#poller.recordFailure(polled.poll, error);
     }
   }
 
-  async #followRun(scope: Scope, polled: PolledConversation, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
+  async #followRun(
+    scope: Scope,
+    polled: PolledConversation,
+    save: SaveStatus,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
     const { state, sandbox, endpoint } = polled;
     const observation = await this.#observe(scope, polled, signal);
     if (observation.againAfterMs !== undefined) return observation.againAfterMs;
     scope.status = observation.status;
-    await this.#keyRotation.rotate({ ...scope.stored, status: scope.status }, state, endpoint, signal);
+    await this.#keyRotation.rotate(
+      { ...scope.stored, status: scope.status },
+      state,
+      endpoint,
+      signal,
+    );
     const options = { ...this.#options, stuck: this.#stuck };
     if (observation.resume) {
       const resumed = await resumeRun(options, polled, { status: scope.status, save, signal });
       scope.status = resumed.status;
       return resumed.againAfterMs;
     }
-    const template = this.#options.stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName);
+    const template = this.#options.stores.templates.get(
+      sandbox.metadata.namespace,
+      sandbox.spec.templateName,
+    );
     const run = { ...polled, stuckAfter: template?.spec.agent.stuckAfter };
     scope.status = await interruptStuckRun(options, run, { status: scope.status, save, signal });
     return undefined;
@@ -205,36 +277,72 @@ export class ConversationReconciler {
     scope.status = withRunUnknown(scope.status, sandbox, why, isoTime(this.#options.clock));
   }
 
-  async #deliver(scope: Scope, polled: PolledConversation, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
+  async #deliver(
+    scope: Scope,
+    polled: PolledConversation,
+    save: SaveStatus,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
     const { stored: conversation } = scope;
     const container = polled.sandbox.status?.containerID;
     let read: Promise<Conversation | undefined> | undefined;
     const message = async (number: number) => {
-      const stored = await (read ??= storedConversation(this.#options.client, conversation, signal));
+      const stored = await (read ??= storedConversation(
+        this.#options.client,
+        conversation,
+        signal,
+      ));
       return stored?.spec.messages?.find((each) => each.number === number);
     };
-    const delivered = await this.#delivery.deliver({ ...polled, conversation, container, message, save }, scope.status, signal);
+    const delivered = await this.#delivery.deliver(
+      { ...polled, conversation, container, message, save },
+      scope.status,
+      signal,
+    );
     scope.status = delivered.status;
     if (delivered.error !== undefined) throw delivered.error;
     return delivered.againAfterMs;
   }
 
-  /** Writes the status if it differs, with phase and reason of the sandbox; afterwards `stored` is the version of the API server. */
+  /**
+   * Writes the status if it differs, with phase and reason of the sandbox; afterwards `stored` is
+   * the version of the API server.
+   */
   async #write(scope: Scope, signal: AbortSignal): Promise<void> {
     const { sandbox, status, stored } = scope;
-    const next = withSandboxStatus(status, stored.metadata.namespace, sandbox, this.#options.stores.sandboxes);
-    const written = await this.#writer.write(stored, { next, isPolled: scope.poll !== undefined }, signal);
+    const next = withSandboxStatus(
+      status,
+      stored.metadata.namespace,
+      sandbox,
+      this.#options.stores.sandboxes,
+    );
+    const written = await this.#writer.write(
+      stored,
+      { next, isPolled: scope.poll !== undefined },
+      signal,
+    );
     scope.status = next;
     if (written === undefined) return;
     Object.assign(scope, written);
     this.#newest.observe(written.stored);
   }
 
-  /** Records a poll whose outcome is stored. Returns the milliseconds until the next one, or until the next reconcile without a poll. */
-  #nextPollMs({ poll, status }: Scope, conversation: CachedConversation, againAfterMs: number | undefined): number | undefined {
+  /**
+   * Records a poll whose outcome is stored. Returns the milliseconds until the next one, or until
+   * the next reconcile without a poll.
+   */
+  #nextPollMs(
+    { poll, status }: Scope,
+    conversation: CachedConversation,
+    againAfterMs: number | undefined,
+  ): number | undefined {
     if (poll === undefined) return againAfterMs;
     const withheldMs = this.#coalescer.waitMs(conversationKey(conversation.metadata));
-    const change = { before: conversation.status ?? {}, status, againAfterMs: Math.min(againAfterMs ?? Infinity, withheldMs) };
+    const change = {
+      before: conversation.status ?? {},
+      status,
+      againAfterMs: Math.min(againAfterMs ?? Infinity, withheldMs),
+    };
     return this.#poller.recordPoll(poll, conversation, change);
   }
 

@@ -12,11 +12,15 @@ function differsInUsage(next: ConversationStatus, stored: ConversationStatus | u
 }
 
 /** Usage changes all the time while an agent works, and no client waits for a change of usage. */
-const withoutUsage = ({ metrics: _metrics, lastActivityTime: _time, ...others }: ConversationStatus): ConversationStatus => others;
+const withoutUsage = ({
+  metrics: _metrics,
+  lastActivityTime: _time,
+  ...others
+}: ConversationStatus): ConversationStatus => others;
 
 /**
- * Withholds writes of usage until another field changes, for example at the end of a run, or until the delay is over. The deadlines are
- * in memory only; a new process withholds anew.
+ * Withholds writes of usage until another field changes, for example at the end of a run, or until
+ * the delay is over. The deadlines are in memory only; a new process withholds anew.
  */
 export class StatusCoalescer {
   readonly #clock: Clock;

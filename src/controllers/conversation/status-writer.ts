@@ -4,7 +4,10 @@ import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
@@ -31,27 +34,39 @@ export class StatusWriter {
   }
 
   /**
-   * Writes the status if it differs, on the version of the conversation that was read. Returns the conversation and the status that were
-   * stored; undefined without a write. `isPolled`: the agent has just reported all usage, so a status without changes leaves no write to
-   * withhold.
+   * Writes the status if it differs, on the version of the conversation that was read. Returns the
+   * conversation and the status that were stored; undefined without a write. `isPolled`: the agent
+   * has just reported all usage, so a status without changes leaves no write to withhold.
    */
   async write(
     before: CachedConversation,
     { next, isPolled }: { readonly next: ConversationStatus; readonly isPolled: boolean },
     signal: AbortSignal,
-  ): Promise<{ readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined> {
+  ): Promise<
+    { readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined
+  > {
     const { client, clock, coalescer } = this.#options;
     const { title } = before.spec;
     const { generation } = before.metadata;
     const key = conversationKey(before.metadata);
-    const current: ConversationStatus = { ...next, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
+    const current: ConversationStatus = {
+      ...next,
+      observedGeneration: generation,
+      ...(title === undefined ? {} : { title }),
+    };
     if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
       if (isPolled) coalescer.forget(key);
       return undefined;
     }
     if (coalescer.withheld(key, current, before.status)) return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
-    const stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal, from: before.status }));
+    const stored = cachedConversation(
+      await client.updateStatus(
+        conversations,
+        { ...before, status },
+        { signal, from: before.status },
+      ),
+    );
     this.#report(before, status);
     return { stored, status };
   }
@@ -60,7 +75,8 @@ export class StatusWriter {
     const { events, logger, metrics } = this.#options;
     for (const event of [eventOfRun(before.status, status), eventOfStart(before.status, status)])
       if (event !== undefined) events.record(before, event);
-    for (const { stage, seconds } of finishedStages(before.status, status)) metrics.startStageSeconds.observe({ stage }, seconds);
+    for (const { stage, seconds } of finishedStages(before.status, status))
+      metrics.startStageSeconds.observe({ stage }, seconds);
     const now = startStatusOf({ status });
     if (now === startStatusOf(before)) return;
     const code = status.start?.errorCode;

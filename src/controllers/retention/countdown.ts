@@ -1,11 +1,27 @@
 import { usesSlot } from '../../quota/classify.ts';
 import { findCondition } from '../../resources/conditions.ts';
-import { ConversationCondition, finishedReasonOf, isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
+import {
+  ConversationCondition,
+  finishedReasonOf,
+  isStartOver,
+  startStatusOf,
+  undeliveredMessages,
+} from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { SandboxCondition, SandboxReason, resumeRequestOf, slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  resumeRequestOf,
+  slotTaken,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
-/** The settings that delete an object. They are reasons of the condition Expiring, and labels of the metric. */
+/**
+ * The settings that delete an object. They are reasons of the condition Expiring, and labels of the
+ * metric.
+ */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',
@@ -20,7 +36,9 @@ export interface Countdown {
   readonly rule: RetentionRule;
   readonly sinceMs: number;
   readonly keptMs: number;
-  /** Text that states the setting, for instance `retention.paused of the template default is 720h`. */
+  /**
+   * Text that states the setting, for instance `retention.paused of the template default is 720h`.
+   */
   readonly setting: string;
 }
 
@@ -66,11 +84,13 @@ const transitionMs = ({ status }: CachedConversation | Sandbox, type: string): n
   Date.parse(findCondition(status?.conditions, type)?.lastTransitionTime ?? '');
 
 /** The latest of some times of which the first is known. */
-const latest = (first: number, ...others: readonly number[]): number => Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
+const latest = (first: number, ...others: readonly number[]): number =>
+  Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
 
 /**
- * The time when a conversation was last of use: its end, or later, when a run began and ended between two polls of its agent. The
- * agent's own clock can postpone a deletion, and never bring it forward.
+ * The time when a conversation was last of use: its end, or later, when a run began and ended
+ * between two polls of its agent. The agent's own clock can postpone a deletion, and never bring it
+ * forward.
  */
 const endMs = (conversation: CachedConversation): number => {
   const { lastActivityTime = '', messages } = conversation.status ?? {};
@@ -81,35 +101,61 @@ const endMs = (conversation: CachedConversation): number => {
   );
 };
 
-/** The time when a person last asked for the sandbox, whatever became of that. A time in the future is no time of a request. */
+/**
+ * The time when a person last asked for the sandbox, whatever became of that. A time in the future
+ * is no time of a request.
+ */
 function requestedMs(sandbox: Sandbox, nowMs: number): number {
   const ms = Date.parse(resumeRequestOf(sandbox) ?? '');
   return ms <= nowMs ? ms : Number.NaN;
 }
 
-/** Whether the sandbox starts or stops: no stored time says yet when a person has asked for that. */
+/**
+ * Whether the sandbox starts or stops: no stored time says yet when a person has asked for that.
+ */
 function isChanging(sandbox: Sandbox): boolean {
   const { phase } = viewOfSandbox(sandbox);
   return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
-/** The countdown of a conversation; undefined for one that is kept for ever, as far as is known. Pure. */
-export function countdownOfConversation({ conversation, sandbox, template, nowMs }: ConversationFacts): Countdown | undefined {
+/**
+ * The countdown of a conversation; undefined for one that is kept for ever, as far as is known.
+ * Pure.
+ */
+export function countdownOfConversation({
+  conversation,
+  sandbox,
+  template,
+  nowMs,
+}: ConversationFacts): Countdown | undefined {
   const { metadata, spec, status } = conversation;
-  if (metadata.deletionTimestamp !== undefined || finishedReasonOf(conversation) === undefined) return undefined;
-  if (findCondition(status?.conditions, ConversationCondition.finished)?.status !== 'True') return undefined;
+  if (metadata.deletionTimestamp !== undefined || finishedReasonOf(conversation) === undefined)
+    return undefined;
+  if (findCondition(status?.conditions, ConversationCondition.finished)?.status !== 'True')
+    return undefined;
   if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
-  // A resume and a pause both change the sandbox's admission, except for the pause of a sandbox that waits for room.
+  // A resume and a pause both change the sandbox's admission, except for the pause of a sandbox
+  // that waits for room.
   const pausedMs = Date.parse(sandbox?.status?.pauseTime ?? '');
   const sinceMs =
     sandbox === undefined
       ? overMs
-      : latest(overMs, transitionMs(sandbox, SandboxCondition.admitted), pausedMs, requestedMs(sandbox, nowMs));
+      : latest(
+          overMs,
+          transitionMs(sandbox, SandboxCondition.admitted),
+          pausedMs,
+          requestedMs(sandbox, nowMs),
+        );
   const { ttlSecondsAfterFinished: seconds } = spec;
   const own: Countdown | undefined =
     seconds === undefined
-      ? byTemplate(template, 'conversation', startStatusOf(conversation) === 'ERROR' ? 'failed' : 'finished', sinceMs)
+      ? byTemplate(
+          template,
+          'conversation',
+          startStatusOf(conversation) === 'ERROR' ? 'failed' : 'finished',
+          sinceMs,
+        )
       : {
           subject: 'conversation',
           rule: RetentionRule.finished,
@@ -118,25 +164,51 @@ export function countdownOfConversation({ conversation, sandbox, template, nowMs
           setting: `its ttlSecondsAfterFinished is ${seconds}`,
         };
   const isGone = status?.sandboxStatus === 'MISSING' && sandbox === undefined;
-  return earliest([own, isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined]);
+  return earliest([
+    own,
+    isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined,
+  ]);
 }
 
-/** Whether the conversation has work to do in its sandbox, so that the admission resumes the sandbox by itself. */
+/**
+ * Whether the conversation has work to do in its sandbox, so that the admission resumes the sandbox
+ * by itself.
+ */
 const isUnfinished = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'running' ||
-  (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
+  (status?.executionStatus === 'paused' &&
+    status.interruption !== undefined &&
+    status.interruption.reason !== SandboxReason.user);
 
 /** Whether the conversation has a start or a message under way, which no pause has ended. */
 const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0;
 
-/** The countdown of a sandbox and its volume; undefined for a sandbox that is kept for ever, as far as is known. Pure. */
-export function countdownOfSandbox({ sandbox, conversations, template, nowMs }: SandboxFacts): Countdown | undefined {
-  if (sandbox.metadata.deletionTimestamp !== undefined || slotTaken(sandbox) || conversations.some(isUnderWay)) return undefined;
+/**
+ * The countdown of a sandbox and its volume; undefined for a sandbox that is kept for ever, as far
+ * as is known. Pure.
+ */
+export function countdownOfSandbox({
+  sandbox,
+  conversations,
+  template,
+  nowMs,
+}: SandboxFacts): Countdown | undefined {
+  if (
+    sandbox.metadata.deletionTimestamp !== undefined ||
+    slotTaken(sandbox) ||
+    conversations.some(isUnderWay)
+  )
+    return undefined;
   const { phase, reason } = viewOfSandbox(sandbox);
   if (phase === 'ERROR')
     return earliest([
-      byTemplate(template, 'sandbox', 'failed', latest(transitionMs(sandbox, SandboxCondition.failed), requestedMs(sandbox, nowMs))),
+      byTemplate(
+        template,
+        'sandbox',
+        'failed',
+        latest(transitionMs(sandbox, SandboxCondition.failed), requestedMs(sandbox, nowMs)),
+      ),
     ]);
   if (phase !== 'PAUSED' || usesSlot(sandbox)) return undefined;
   const interrupted = (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
@@ -145,6 +217,11 @@ export function countdownOfSandbox({ sandbox, conversations, template, nowMs }: 
   // A message may have reached the agent in the moment of the pause.
   if (reason === SandboxReason.idle && unfinished) return undefined;
   return earliest([
-    byTemplate(template, 'sandbox', 'paused', latest(Date.parse(sandbox.status?.pauseTime ?? ''), requestedMs(sandbox, nowMs))),
+    byTemplate(
+      template,
+      'sandbox',
+      'paused',
+      latest(Date.parse(sandbox.status?.pauseTime ?? ''), requestedMs(sandbox, nowMs)),
+    ),
   ]);
 }

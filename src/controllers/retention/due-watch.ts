@@ -16,8 +16,9 @@ interface Observation {
 const jumpMs = 5_000;
 
 /**
- * DueWatch protects objects that only a jump of the wall clock makes due: an object counts as due once this process has seen it as due for
- * `confirmMs` of its monotonic clock, in which the wall clock was not set.
+ * DueWatch protects objects that only a jump of the wall clock makes due: an object counts as due
+ * once this process has seen it as due for `confirmMs` of its monotonic clock, in which the wall
+ * clock was not set.
  */
 export class DueWatch {
   readonly #options: DueWatchOptions;
@@ -28,13 +29,17 @@ export class DueWatch {
     this.#options = options;
   }
 
-  /** Milliseconds until an object that is due by the wall clock counts as due; 0 when it does already. */
+  /**
+   * Milliseconds until an object that is due by the wall clock counts as due; 0 when it does
+   * already.
+   */
   remainingMs(uid: string): number {
     const { clock, confirmMs } = this.#options;
     const atMs = clock.monotonic();
     const offsetMs = clock.now() - atMs;
     const first = this.#observed.get(uid);
-    if (first !== undefined && Math.abs(first.offsetMs - offsetMs) <= jumpMs) return Math.max(0, first.atMs + confirmMs - atMs);
+    if (first !== undefined && Math.abs(first.offsetMs - offsetMs) <= jumpMs)
+      return Math.max(0, first.atMs + confirmMs - atMs);
     this.#observed.set(uid, { atMs, offsetMs });
     return confirmMs;
   }

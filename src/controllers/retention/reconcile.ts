@@ -21,7 +21,10 @@ import { RetentionSubjects, isConversation, type RetentionSubject } from './subj
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
-  /** Minimum time for which an object is due, by the monotonic clock of this process, before its deletion. Default 120,000. */
+  /**
+   * Minimum time for which an object is due, by the monotonic clock of this process, before its
+   * deletion. Default 120,000.
+   */
   readonly confirmMs: number;
 }
 
@@ -46,15 +49,18 @@ type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;
 const announcedOf = ({ status }: CachedConversation | Sandbox): Condition | undefined =>
   findCondition(status?.conditions, ConversationCondition.expiring);
 
-/** A request names the plural of its kind too, because conversations and sandboxes share one queue. */
+/**
+ * A request names the plural of its kind too, because conversations and sandboxes share one queue.
+ */
 const requestOf = ({ kind, metadata }: CachedConversation | Sandbox): Request => ({
   namespace: metadata.namespace,
   name: `${kind === conversations.kind ? conversations.plural : sandboxes.plural}/${metadata.name}`,
 });
 
 /**
- * Deletes what `ttlSecondsAfterFinished` and the `retention` of templates let go. Each deletion is announced before, and decided anew
- * on what the API server has, with that very version as its precondition: what was used since stays.
+ * Deletes what `ttlSecondsAfterFinished` and the `retention` of templates let go. Each deletion is
+ * announced before, and decided anew on what the API server has, with that very version as its
+ * precondition: what was used since stays.
  */
 export class RetentionReconciler {
   readonly #options: RetentionReconcilerOptions;
@@ -83,10 +89,13 @@ export class RetentionReconciler {
     if (isDeepStrictEqual(template.spec.retention, old?.spec.retention)) return;
     const { stores } = this.#options;
     const { namespace, name } = template.metadata;
-    for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`)) this.observeSandbox(sandbox);
-    // No index finds the conversations whose sandbox is gone, and the retention of a template changes rarely.
+    for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
+      this.observeSandbox(sandbox);
+    // No index finds the conversations whose sandbox is gone, and the retention of a template
+    // changes rarely.
     for (const conversation of stores.conversations.list())
-      if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name) this.observeConversation(conversation);
+      if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name)
+        this.observeConversation(conversation);
   }
 
   forgetConversation(conversation: CachedConversation): void {
@@ -94,7 +103,9 @@ export class RetentionReconciler {
     this.#observeSandboxOf(conversation);
   }
 
-  /** Observes the conversations that were in the sandbox, because another rule may hold for them. */
+  /**
+   * Observes the conversations that were in the sandbox, because another rule may hold for them.
+   */
   forgetSandbox(sandbox: Sandbox): void {
     this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
@@ -102,7 +113,8 @@ export class RetentionReconciler {
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
     const cached = this.#subjects.cached(request);
-    if (cached === undefined || cached.object.metadata.deletionTimestamp !== undefined) return undefined;
+    if (cached === undefined || cached.object.metadata.deletionTimestamp !== undefined)
+      return undefined;
     const step = this.#decide(cached);
     const { uid } = cached.object.metadata;
     if (step.kind !== 'due') this.#due.forget(uid);
@@ -121,10 +133,14 @@ export class RetentionReconciler {
     }
   }
 
-  /** Takes the step for the API server's version of the object, because a cache may be behind. Deletes only what is surely due. */
+  /**
+   * Takes the step for the API server's version of the object, because a cache may be behind.
+   * Deletes only what is surely due.
+   */
   async #act(cached: RetentionSubject, isSurelyDue: boolean, signal: AbortSignal): Promise<Result> {
     const stored = await this.#subjects.stored(cached.object, signal);
-    if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined) return undefined;
+    if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined)
+      return undefined;
     const step = this.#decide(stored);
     switch (step.kind) {
       case 'withdraw':
@@ -140,13 +156,19 @@ export class RetentionReconciler {
       case 'wait':
         break;
     }
-    // The watch brings the changed object here again; the delay is for a watch that has fallen silent.
+    // The watch brings the changed object here again; the delay is for a watch that has fallen
+    // silent.
     return { requeueAfterMs: silentWatchMs };
   }
 
   #decide({ object, countdown }: RetentionSubject): RetentionStep {
     const { clock, times } = this.#options;
-    return decideRetention({ countdown, announced: announcedOf(object), nowMs: clock.now(), minLeadMs: times?.minLeadMs });
+    return decideRetention({
+      countdown,
+      announced: announcedOf(object),
+      nowMs: clock.now(),
+      minLeadMs: times?.minLeadMs,
+    });
   }
 
   async #announce(
@@ -154,9 +176,15 @@ export class RetentionReconciler {
     { announcement, atMs }: AnnounceStep,
     signal: AbortSignal,
   ): Promise<void> {
-    // The Event precedes the condition, whose write may succeed although its answer is lost: each stored condition has an Event.
+    // The Event precedes the condition, whose write may succeed although its answer is lost: each
+    // stored condition has an Event.
     for (const about of inIt.length > 0 ? inIt : [object])
-      this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring', essential: true });
+      this.#options.events.record(about, {
+        type: 'Normal',
+        ...announcement,
+        reason: 'Expiring',
+        essential: true,
+      });
     const condition: Condition = {
       type: ConversationCondition.expiring,
       status: 'True',
@@ -169,21 +197,42 @@ export class RetentionReconciler {
   }
 
   /** Writes the condition Expiring, or takes it away, on the version of the object. */
-  async #store(object: CachedConversation | Sandbox, condition: Condition | undefined, signal: AbortSignal): Promise<void> {
+  async #store(
+    object: CachedConversation | Sandbox,
+    condition: Condition | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { client } = this.#options;
-    const others = (object.status?.conditions ?? []).filter(({ type }) => type !== ConversationCondition.expiring);
+    const others = (object.status?.conditions ?? []).filter(
+      ({ type }) => type !== ConversationCondition.expiring,
+    );
     const conditions = condition === undefined ? others : [...others, condition];
     if (isConversation(object))
-      await client.updateStatus(conversations, { ...object, status: { ...object.status, conditions } }, { signal });
-    else await client.updateStatus(sandboxes, { ...object, status: { ...object.status, conditions } }, { signal });
+      await client.updateStatus(
+        conversations,
+        { ...object, status: { ...object.status, conditions } },
+        { signal },
+      );
+    else
+      await client.updateStatus(
+        sandboxes,
+        { ...object, status: { ...object.status, conditions } },
+        { signal },
+      );
   }
 
-  async #delete({ object, ownSandbox }: RetentionSubject, rule: RetentionRule, signal: AbortSignal): Promise<void> {
+  async #delete(
+    { object, ownSandbox }: RetentionSubject,
+    rule: RetentionRule,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    // A resume changes the sandbox alone, so garbage collection would delete a sandbox that was resumed a moment ago. The agent of a
-    // running sandbox needs no resume but a message, which changes the conversation.
-    if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING') await this.#deleteVersion(ownSandbox, signal);
+    // A resume changes the sandbox alone, so garbage collection would delete a sandbox that was
+    // resumed a moment ago. The agent of a running sandbox needs no resume but a message, which
+    // changes the conversation.
+    if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING')
+      await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;
     this.#due.forget(uid);
     metrics.retentionDeletions.inc({ kind: object.kind, rule });
@@ -191,7 +240,10 @@ export class RetentionReconciler {
   }
 
   /** Deletes the version that was read; false when the object is gone already. */
-  async #deleteVersion(object: CachedConversation | Sandbox, signal: AbortSignal): Promise<boolean> {
+  async #deleteVersion(
+    object: CachedConversation | Sandbox,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { client } = this.#options;
     const { namespace, name, uid, resourceVersion } = object.metadata;
     const options = { uid, resourceVersion, propagationPolicy: 'Background', signal } as const;
@@ -206,19 +258,26 @@ export class RetentionReconciler {
   }
 
   #observeUsers({ metadata: { namespace, name } }: Sandbox): void {
-    for (const user of this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`))
+    for (const user of this.#options.stores.conversations.byIndex(
+      bySandbox,
+      `${namespace}/${name}`,
+    ))
       this.#observe(this.#subjects.ofConversation(user));
   }
 
-  /** Observes the sandbox of a conversation that may have kept it. The caches change in any order. */
+  /**
+   * Observes the sandbox of a conversation that may have kept it. The caches change in any order.
+   */
   #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
     const name = status?.sandboxName;
-    const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
+    const sandbox =
+      name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
     if (sandbox !== undefined) this.#observe(this.#subjects.ofSandbox(sandbox));
   }
 
   #observe({ object, countdown }: RetentionSubject): void {
-    if (countdown !== undefined || announcedOf(object) !== undefined) this.#options.enqueue(requestOf(object));
+    if (countdown !== undefined || announcedOf(object) !== undefined)
+      this.#options.enqueue(requestOf(object));
     else this.#due.forget(object.metadata.uid);
   }
 }

@@ -3,7 +3,10 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -26,7 +29,9 @@ export interface RetentionSubject {
   readonly ownSandbox?: Sandbox | undefined;
 }
 
-export const isConversation = (object: CachedConversation | Sandbox): object is CachedConversation => object.kind === conversations.kind;
+export const isConversation = (
+  object: CachedConversation | Sandbox,
+): object is CachedConversation => object.kind === conversations.kind;
 
 /** Puts the facts about an object together, from the caches or from the API server. */
 export class RetentionSubjects {
@@ -51,12 +56,18 @@ export class RetentionSubjects {
     const { stores } = this.#options;
     const { namespace } = conversation.metadata;
     const { sandboxName, sandboxUID } = conversation.status ?? {};
-    const named = sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
+    const named =
+      sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
     const sandbox = isIt(named, sandboxUID) ? named : undefined;
     const template = stores.templates.get(namespace, templateNameOf(conversation, sandbox));
     return {
       object: conversation,
-      countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
+      countdown: countdownOfConversation({
+        nowMs: this.#options.clock.now(),
+        conversation,
+        sandbox,
+        template,
+      }),
       conversations: [],
     };
   }
@@ -68,15 +79,27 @@ export class RetentionSubjects {
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
     return {
       object: sandbox,
-      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
+      countdown: countdownOfSandbox({
+        nowMs: this.#options.clock.now(),
+        sandbox,
+        conversations: inIt,
+        template,
+      }),
       conversations: inIt,
     };
   }
 
-  /** The facts as the API server has them now; undefined when the object is gone. Objects that a person may use again are read last. */
-  async stored(object: CachedConversation | Sandbox, signal: AbortSignal): Promise<RetentionSubject | undefined> {
+  /**
+   * The facts as the API server has them now; undefined when the object is gone. Objects that a
+   * person may use again are read last.
+   */
+  async stored(
+    object: CachedConversation | Sandbox,
+    signal: AbortSignal,
+  ): Promise<RetentionSubject | undefined> {
     const { namespace, name, uid } = object.metadata;
-    const read = <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) => this.#read(resource, namespace, of, signal);
+    const read = <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) =>
+      this.#read(resource, namespace, of, signal);
     if (isConversation(object)) {
       const stored = await read(conversations, name);
       if (stored?.metadata.uid !== uid) return undefined;
@@ -87,7 +110,12 @@ export class RetentionSubjects {
       const template = await read(sandboxTemplates, templateNameOf(conversation, sandbox));
       return {
         object: conversation,
-        countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
+        countdown: countdownOfConversation({
+          nowMs: this.#options.clock.now(),
+          conversation,
+          sandbox,
+          template,
+        }),
         conversations: [],
         ownSandbox: sandbox !== undefined && isOnlyOf(sandbox, conversation) ? sandbox : undefined,
       };
@@ -97,18 +125,33 @@ export class RetentionSubjects {
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
     const known = this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
     // The stored sandbox names those that have joined it, also where no cache shows that yet.
-    const owners = (sandbox.metadata.ownerReferences ?? []).filter(({ kind }) => kind === conversations.kind);
-    const names = new Set([...known.map(({ metadata }) => metadata.name), ...owners.map((owner) => owner.name)]);
+    const owners = (sandbox.metadata.ownerReferences ?? []).filter(
+      ({ kind }) => kind === conversations.kind,
+    );
+    const names = new Set([
+      ...known.map(({ metadata }) => metadata.name),
+      ...owners.map((owner) => owner.name),
+    ]);
     const users = await Promise.all([...names].map((of) => read(conversations, of)));
     const inIt = users.flatMap((user) => (user === undefined ? [] : cachedConversation(user)));
     return {
       object: sandbox,
-      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
+      countdown: countdownOfSandbox({
+        nowMs: this.#options.clock.now(),
+        sandbox,
+        conversations: inIt,
+        template,
+      }),
       conversations: inIt,
     };
   }
 
-  async #read<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, signal: AbortSignal) {
+  async #read<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+    signal: AbortSignal,
+  ) {
     try {
       const stored = await this.#options.client.get(resource, namespace, name, { signal });
       return resource.accepts?.(stored) === false ? undefined : stored;
@@ -124,7 +167,10 @@ const isIt = (sandbox: Sandbox | undefined, uid: string | undefined): sandbox is
   sandbox !== undefined && (uid === undefined || sandbox.metadata.uid === uid);
 
 /** Whether the sandbox goes with the conversation: all its owners are this one. */
-const isOnlyOf = ({ metadata: { ownerReferences = [] } }: Sandbox, { metadata }: CachedConversation): boolean =>
+const isOnlyOf = (
+  { metadata: { ownerReferences = [] } }: Sandbox,
+  { metadata }: CachedConversation,
+): boolean =>
   ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid);
 
 const templateNameOf = ({ spec }: CachedConversation, sandbox: Sandbox | undefined): string =>

@@ -23,14 +23,21 @@ export interface AgentConnection {
   readonly laterMs?: number;
 }
 
-/** Maximum time in which a starting agent refuses a connection, or says that it is not ready. A slower agent does not answer at all. */
+/**
+ * Maximum time in which a starting agent refuses a connection, or says that it is not ready. A
+ * slower agent does not answer at all.
+ */
 const refusalMs = 1_000;
-/** Maximum delay between attempts. An agent that answers again is found within this time, and some seconds for the call. */
+/**
+ * Maximum delay between attempts. An agent that answers again is found within this time, and some
+ * seconds for the call.
+ */
 const maxDelayMs = 5_000;
 
 /**
- * AgentConnections connects agents in a bulkhead of its own: an attempt waits for no place, and agents that do not answer have few places,
- * take turns by owner, and are tried less and less often. Therefore they hold few of the workers that create and delete pods.
+ * AgentConnections connects agents in a bulkhead of its own: an attempt waits for no place, and
+ * agents that do not answer have few places, take turns by owner, and are tried less and less
+ * often. Therefore they hold few of the workers that create and delete pods.
  */
 export class AgentConnections {
   readonly #options: AgentConnectionsOptions;
@@ -39,21 +46,36 @@ export class AgentConnections {
   constructor(options: AgentConnectionsOptions) {
     this.#options = options;
     const { clock, random } = options;
-    this.#lane = new PollBulkhead({ clock, random, quick: 256, slow: 64, waits: false, maxDelayMs });
+    this.#lane = new PollBulkhead({
+      clock,
+      random,
+      quick: 256,
+      slow: 64,
+      waits: false,
+      maxDelayMs,
+    });
   }
 
   /** Throws every error that is no `AgentError`, and throws when the signal is aborted. */
-  async connect(endpoint: AgentEndpoint, sandbox: Sandbox, containerID: string, signal: AbortSignal): Promise<AgentConnection> {
+  async connect(
+    endpoint: AgentEndpoint,
+    sandbox: Sandbox,
+    containerID: string,
+    signal: AbortSignal,
+  ): Promise<AgentConnection> {
     const { agent, clock } = this.#options;
     const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
     const attempt = async (patience: AbortSignal): Promise<boolean> => {
       const beganAt = clock.monotonic();
       const connected = await connectAgent(agent, endpoint, sandbox, this.#options, patience);
-      if (!connected && clock.monotonic() - beganAt >= refusalMs) throw new AgentError('timeout', 'The agent does not answer.');
+      if (!connected && clock.monotonic() - beganAt >= refusalMs)
+        throw new AgentError('timeout', 'The agent does not answer.');
       return connected;
     };
     const polled = await this.#lane.poll(asked, attempt, signal);
-    return 'answer' in polled ? { connected: polled.answer } : { connected: false, laterMs: polled.laterMs };
+    return 'answer' in polled
+      ? { connected: polled.answer }
+      : { connected: false, laterMs: polled.laterMs };
   }
 
   /** Whether the last attempt had no answer at all from the agent that had its keys last. */
@@ -62,10 +84,16 @@ export class AgentConnections {
   }
 }
 
-const keyOf = ({ baseUrl }: AgentEndpoint, { metadata }: Sandbox, containerID: string | undefined): string =>
-  [metadata.uid, containerID, baseUrl].join('/');
+const keyOf = (
+  { baseUrl }: AgentEndpoint,
+  { metadata }: Sandbox,
+  containerID: string | undefined,
+): string => [metadata.uid, containerID, baseUrl].join('/');
 
-/** Gives a dormant agent its keys. True once the agent has them; false for an agent that is to be tried again soon. */
+/**
+ * Gives a dormant agent its keys. True once the agent has them; false for an agent that is to be
+ * tried again soon.
+ */
 async function connectAgent(
   agent: AgentClient,
   endpoint: AgentEndpoint,

@@ -8,13 +8,17 @@ export interface AgentRunsOptions {
 }
 
 /**
- * Text for the model, and for the readers of the conversation. An action that waits when its agent is stopped, and is answered after that,
- * leaves a result without its request in the messages of openhands-agent-server 1.58 to the model. Therefore the action is rejected before.
+ * Text for the model, and for the readers of the conversation. An action that waits when its agent
+ * is stopped, and is answered after that, leaves a result without its request in the messages of
+ * openhands-agent-server 1.58 to the model. Therefore the action is rejected before.
  */
 const rejection =
   'The sandbox was paused before this action was confirmed. It has not been executed. Ask for it again if it is still needed.';
 
-/** The runs in the agent of a sandbox that is to stop. An agent that does not answer is logged, and counts as one without runs. */
+/**
+ * The runs in the agent of a sandbox that is to stop. An agent that does not answer is logged, and
+ * counts as one without runs.
+ */
 export class AgentRuns {
   readonly #options: AgentRunsOptions;
 
@@ -51,15 +55,25 @@ export class AgentRuns {
     await this.interrupt(endpoint, running, signal);
   }
 
-  async #reject(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<void> {
+  async #reject(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
-      await Promise.all(ids.map((id) => this.#options.agent.rejectPending(endpoint, id, rejection, { signal })));
+      await Promise.all(
+        ids.map((id) => this.#options.agent.rejectPending(endpoint, id, rejection, { signal })),
+      );
     } catch (error) {
       this.#unasked(endpoint, error);
     }
   }
 
-  async interrupt(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<void> {
+  async interrupt(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
       await Promise.all(ids.map((id) => this.#options.agent.interrupt(endpoint, id, { signal })));
     } catch (error) {
@@ -70,6 +84,9 @@ export class AgentRuns {
   #unasked(endpoint: AgentEndpoint, error: unknown): void {
     if (!(error instanceof AgentError)) throw error;
     const { logger } = this.#options;
-    logger.info('agent could not be asked to pause; its pod is stopped all the same', { agent: endpoint.baseUrl, code: error.code });
+    logger.info('agent could not be asked to pause; its pod is stopped all the same', {
+      agent: endpoint.baseUrl,
+      code: error.code,
+    });
   }
 }

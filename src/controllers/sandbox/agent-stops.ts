@@ -37,7 +37,10 @@ const patienceMs = 10_000;
 const silentPatienceMs = 1_000;
 const nothing = { running: [], waiting: [] } as const;
 
-/** AgentStops interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox is RUNNING again. */
+/**
+ * AgentStops interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox
+ * is RUNNING again.
+ */
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
@@ -50,12 +53,18 @@ export class AgentStops {
   }
 
   /**
-   * Completes the stop of an agent whose sandbox was resumed during the stop, or before: undefined once the runs to interrupt have ended,
-   * or the time for that is over. Until then the sandbox is not RUNNING, because nothing distinguishes a run that is about to end from one
-   * that began after the resume. A pause by its owner interrupts the present runs, however soon the resume came: the official web UI stops
-   * an agent by a pause and a resume.
+   * Completes the stop of an agent whose sandbox was resumed during the stop, or before: undefined
+   * once the runs to interrupt have ended, or the time for that is over. Until then the sandbox is
+   * not RUNNING, because nothing distinguishes a run that is about to end from one that began after
+   * the resume. A pause by its owner interrupts the present runs, however soon the resume came: the
+   * official web UI stops an agent by a pause and a resume.
    */
-  async carryThrough(scope: Scope, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Outcome | undefined> {
+  async carryThrough(
+    scope: Scope,
+    containerID: string,
+    endpoint: AgentEndpoint,
+    signal: AbortSignal,
+  ): Promise<Outcome | undefined> {
     const { sandbox } = scope;
     const {
       containerID: known,
@@ -65,54 +74,106 @@ export class AgentStops {
       lastUserPauseEpoch,
     } = sandbox.status ?? {};
     if (known !== containerID || !hasStopToFinish(sandbox)) return undefined;
-    const progress: SandboxProgress = { ...observedOf(scope), containerID, ready: false, ...unready.stopping, wanted: false };
+    const progress: SandboxProgress = {
+      ...observedOf(scope),
+      containerID,
+      ready: false,
+      ...unready.stopping,
+      wanted: false,
+    };
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#runs.running(endpoint, signal);
     // No reconcile has read the runs yet, and no run can have begun since the pause.
     if (interrupted.length === 0 && lastUserPauseEpoch === agentEpoch && all.length > 0)
-      return { progress: { ...progress, interrupted: all.slice(0, maxInterrupted) }, requeueAfterMs: 0 };
+      return {
+        progress: { ...progress, interrupted: all.slice(0, maxInterrupted) },
+        requeueAfterMs: 0,
+      };
     const running = all.filter((id) => interrupted.includes(id));
     await this.#runs.interrupt(endpoint, running, signal);
     return running.length === 0 ? undefined : { requeueAfterMs: stopIntervalMs };
   }
 
-  /** Interrupts the agent's runs, waits for their end, then deletes the pod. An agent that hangs delays the deletion up to the bound. */
-  async stop(scope: Scope, pod: CachedPod, podIP: string | undefined, signal: AbortSignal): Promise<Outcome> {
+  /**
+   * Interrupts the agent's runs, waits for their end, then deletes the pod. An agent that hangs
+   * delays the deletion up to the bound.
+   */
+  async stop(
+    scope: Scope,
+    pod: CachedPod,
+    podIP: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { client, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
-    const { containerID, pauseTime, interruptedConversationIDs: before = [] } = sandbox.status ?? {};
-    const progress: SandboxProgress = { ...observedOf(scope), containerID, ready: false, reason, message, wanted: false };
-    // The status holds the pause before any run is interrupted: however soon the sandbox runs again, the reason of the interruption says
-    // which runs are to continue.
+    const {
+      containerID,
+      pauseTime,
+      interruptedConversationIDs: before = [],
+    } = sandbox.status ?? {};
+    const progress: SandboxProgress = {
+      ...observedOf(scope),
+      containerID,
+      ready: false,
+      reason,
+      message,
+      wanted: false,
+    };
+    // The status holds the pause before any run is interrupted: however soon the sandbox runs
+    // again, the reason of the interruption says which runs are to continue.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await storedObject(client, sandboxes, sandbox, signal);
     // A pod may not be stopped for a pause that is over.
-    if (stored === undefined || stored.metadata.deletionTimestamp !== undefined || shouldRun(stored)) return outdated;
-    // The cached pod may be from before it had an address; no run begins before the address is stored.
-    const address = podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
+    if (
+      stored === undefined ||
+      stored.metadata.deletionTimestamp !== undefined ||
+      shouldRun(stored)
+    )
+      return outdated;
+    // The cached pod may be from before it had an address; no run begins before the address is
+    // stored.
+    const address =
+      podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
     const { agentPort } = progress;
     const endpoint =
-      address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address, agentPort } }, keys);
-    const { running, waiting } = endpoint === undefined ? nothing : await this.#inUse(scope, endpoint, signal);
+      address === undefined
+        ? undefined
+        : agentEndpointOf(
+            { ...sandbox, status: { ...sandbox.status, podIP: address, agentPort } },
+            keys,
+          );
+    const { running, waiting } =
+      endpoint === undefined ? nothing : await this.#inUse(scope, endpoint, signal);
     const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, maxInterrupted);
-    // The status holds a run before its interruption, so that neither a crash nor a failed write loses the runs to continue.
-    if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined) await this.#runs.rejectAndInterrupt(endpoint, { running, waiting }, signal);
-    if (this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
+    // The status holds a run before its interruption, so that neither a crash nor a failed write
+    // loses the runs to continue.
+    if (interrupted.length > before.length)
+      return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
+    if (endpoint !== undefined)
+      await this.#runs.rejectAndInterrupt(endpoint, { running, waiting }, signal);
+    if (this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0)
+      return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
     return { progress };
   }
 
-  /** The runs of an agent, and those that wait for a confirmation. A silent agent has less time: its pod is deleted all the same. */
+  /**
+   * The runs of an agent, and those that wait for a confirmation. A silent agent has less time: its
+   * pod is deleted all the same.
+   */
   async #inUse(
     { sandbox }: Scope,
     endpoint: AgentEndpoint,
     signal: AbortSignal,
   ): Promise<Readonly<Record<'running' | 'waiting', readonly string[]>>> {
     const { clock, connections } = this.#options;
-    const patience = abortedAfter(clock, connections.isSilent(endpoint, sandbox) ? silentPatienceMs : patienceMs, signal);
+    const patience = abortedAfter(
+      clock,
+      connections.isSilent(endpoint, sandbox) ? silentPatienceMs : patienceMs,
+      signal,
+    );
     try {
       const [running, waiting] = await Promise.all([
         this.#runs.running(endpoint, patience.signal),
@@ -125,6 +186,9 @@ export class AgentStops {
   }
 
   #isInTime({ sandbox }: Scope, pauseTime: string): boolean {
-    return this.#options.elapsed.elapsedMs(`pause/${sandbox.metadata.uid}`, pauseTime) < this.#pauseBoundMs;
+    return (
+      this.#options.elapsed.elapsedMs(`pause/${sandbox.metadata.uid}`, pauseTime) <
+      this.#pauseBoundMs
+    );
   }
 }

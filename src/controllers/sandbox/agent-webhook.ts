@@ -8,15 +8,20 @@ export interface AgentSide {
 }
 
 /**
- * The webhook by which a sandbox's agent reports that something has happened. The agent adds its session key by itself. At most a second
- * passes between a change and its record, so an event may wait for others for a quarter of that.
+ * The webhook by which a sandbox's agent reports that something has happened. The agent adds its
+ * session key by itself. At most a second passes between a change and its record, so an event may
+ * wait for others for a quarter of that.
  *
- * The buffer is never full, by number or by size, because fewer events are kept: the real server sends a full buffer in the middle of
- * its work, and a gateway that does not answer would hold up the agent for half a minute each time. The next poll finds the dropped
- * events. The agent retries once, after 5 s: without a retry it would try again four times a second as long as the gateway is away, and
- * with more retries it would take longer to end.
+ * The buffer is never full, by number or by size, because fewer events are kept: the real server
+ * sends a full buffer in the middle of its work, and a gateway that does not answer would hold up
+ * the agent for half a minute each time. The next poll finds the dropped events. The agent retries
+ * once, after 5 s: without a retry it would try again four times a second as long as the gateway is
+ * away, and with more retries it would take longer to end.
  */
-export const webhooksOf = (agentSide: AgentSide | undefined, { metadata }: Sandbox): readonly AgentWebhook[] =>
+export const webhooksOf = (
+  agentSide: AgentSide | undefined,
+  { metadata }: Sandbox,
+): readonly AgentWebhook[] =>
   agentSide?.namespace !== metadata.namespace
     ? []
     : [

@@ -1,4 +1,7 @@
-import { persistentVolumeClaims, type PersistentVolumeClaim } from '@conversation-operator/kube/core';
+import {
+  persistentVolumeClaims,
+  type PersistentVolumeClaim,
+} from '@conversation-operator/kube/core';
 import { conversations } from '../../resources/conversation.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
@@ -10,13 +13,18 @@ export const retainedLabel = 'conversation-operator.dev/retained';
 export const conversationAnnotation = 'conversation-operator.dev/conversation';
 
 /**
- * The claim of a sandbox's workspace. A claim that is to be retained has no owner reference, so that no garbage collector deletes it; its
- * annotations name its owner and its conversation.
+ * The claim of a sandbox's workspace. A claim that is to be retained has no owner reference, so
+ * that no garbage collector deletes it; its annotations name its owner and its conversation.
  */
-export function buildClaim(sandbox: Sandbox, template: SandboxTemplate): NewObject<PersistentVolumeClaim> {
+export function buildClaim(
+  sandbox: Sandbox,
+  template: SandboxTemplate,
+): NewObject<PersistentVolumeClaim> {
   const { size, storageClassName, retain } = template.spec.storage;
   const { name, namespace, ownerReferences } = sandbox.metadata;
-  const conversation = ownerReferences?.find(({ kind, controller }) => kind === conversations.kind && controller === true)?.name;
+  const conversation = ownerReferences?.find(
+    ({ kind, controller }) => kind === conversations.kind && controller === true,
+  )?.name;
   return {
     apiVersion: apiVersionOf(persistentVolumeClaims),
     kind: persistentVolumeClaims.kind,

@@ -5,7 +5,9 @@ import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 export type CreatedKind = 'pod' | 'volume' | 'sandbox';
 
 export interface CreateError extends Failure {
-  /** The API server's text, for logs and Events, which administrators read; clients never see it. */
+  /**
+   * The API server's text, for logs and Events, which administrators read; clients never see it.
+   */
   readonly serverMessage: string;
 }
 
@@ -16,7 +18,8 @@ interface Pattern {
 }
 
 /** Names of Kubernetes objects and resources that a text may repeat; any other text is left out. */
-const nameIn = (match: RegExpExecArray): string => (/^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '');
+const nameIn = (match: RegExpExecArray): string =>
+  /^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '';
 /** `requests.cpu=2,requests.memory=4Gi` → requests.cpu, requests.memory. */
 const keysOf = (list: string): string =>
   list
@@ -25,15 +28,17 @@ const keysOf = (list: string): string =>
     .join(', ');
 
 /**
- * The first pattern that matches decides. The texts are those of Kubernetes' admission plugins (resourcequota, limitranger, podsecurity,
- * webhook, policy/validating, serviceaccount, priority, runtimeclass, namespace/lifecycle), of its authorizer, and of OpenShift's
- * security context constraints.
+ * The first pattern that matches decides. The texts are those of Kubernetes' admission plugins
+ * (resourcequota, limitranger, podsecurity, webhook, policy/validating, serviceaccount, priority,
+ * runtimeclass, namespace/lifecycle), of its authorizer, and of OpenShift's security context
+ * constraints.
  */
 const patterns: readonly Pattern[] = [
   {
     code: FailureCode.admissionUnavailable,
     said: /failed calling webhook "|admission webhook "[^"]*" does not support dry run/,
-    text: (what) => `The cluster could not check the ${what}: one of its admission webhooks does not answer.`,
+    text: (what) =>
+      `The cluster could not check the ${what}: one of its admission webhooks does not answer.`,
   },
   {
     code: FailureCode.admissionDenied,
@@ -48,7 +53,8 @@ const patterns: readonly Pattern[] = [
   {
     code: FailureCode.resourceQuotaExceeded,
     said: /exceeded quota: ([^,]+), requested: (.*), used: /,
-    text: (what, match) => `The namespace's resource quota${nameIn(match)} has no room for the ${what}: ${keysOf(match[2] ?? '')}.`,
+    text: (what, match) =>
+      `The namespace's resource quota${nameIn(match)} has no room for the ${what}: ${keysOf(match[2] ?? '')}.`,
   },
   {
     code: FailureCode.resourcesNotSpecified,
@@ -64,12 +70,14 @@ const patterns: readonly Pattern[] = [
   {
     code: FailureCode.limitRangeViolated,
     said: /(?:minimum|maximum) ([a-z0-9./-]+) usage per |([a-z0-9./-]+) max limit to request ratio per |error enforcing limit ranges/,
-    text: (what, match) => `The ${what} is outside of the namespace's limit range: ${match[1] ?? match[2] ?? 'resources'}.`,
+    text: (what, match) =>
+      `The ${what} is outside of the namespace's limit range: ${match[1] ?? match[2] ?? 'resources'}.`,
   },
   {
     code: FailureCode.podSecurityViolated,
     said: /violates PodSecurity "([a-z]+):/,
-    text: (_what, match) => `The namespace's pod security standard${nameIn(match)} refuses the pod.`,
+    text: (_what, match) =>
+      `The namespace's pod security standard${nameIn(match)} refuses the pod.`,
   },
   {
     code: FailureCode.podSecurityViolated,
@@ -89,36 +97,59 @@ const patterns: readonly Pattern[] = [
   {
     code: FailureCode.referenceNotFound,
     said: /serviceaccount "?([^"\s]*)"? not found/,
-    text: (_what, match) => `The template names a service account that does not exist:${nameIn(match)}.`,
+    text: (_what, match) =>
+      `The template names a service account that does not exist:${nameIn(match)}.`,
   },
   {
     code: FailureCode.referenceNotFound,
     said: /no PriorityClass with name (\S+) was found/,
-    text: (_what, match) => `The template names a priority class that does not exist:${nameIn(match)}.`,
+    text: (_what, match) =>
+      `The template names a priority class that does not exist:${nameIn(match)}.`,
   },
   {
     code: FailureCode.referenceNotFound,
     said: /RuntimeClass "([^"]*)" not found/,
-    text: (_what, match) => `The template names a runtime class that does not exist:${nameIn(match)}.`,
+    text: (_what, match) =>
+      `The template names a runtime class that does not exist:${nameIn(match)}.`,
   },
 ];
 
-/** The text names the paths of fields, which the author of the template has written, and no values. */
+/**
+ * The text names the paths of fields, which the author of the template has written, and no values.
+ */
 function invalidText(what: CreatedKind, { body }: ApiError): string {
-  const fields = (body.details?.causes ?? []).flatMap(({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? []);
+  const fields = (body.details?.causes ?? []).flatMap(
+    ({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? [],
+  );
   const named = [...new Set(fields)].slice(0, 5);
   return `The template makes no valid ${what}${named.length === 0 ? '' : `: ${named.join(', ')}`}.`;
 }
 
-/** The reason why the API server does not create an object, or undefined for an error that does not depend on the object. */
+/**
+ * The reason why the API server does not create an object, or undefined for an error that does not
+ * depend on the object.
+ */
 export function createErrorOf(error: unknown, what: CreatedKind): CreateError | undefined {
-  if (!(error instanceof ApiError) || error.status === 409 || error.status === 404 || error.status === 429) return undefined;
+  if (
+    !(error instanceof ApiError) ||
+    error.status === 409 ||
+    error.status === 404 ||
+    error.status === 429
+  )
+    return undefined;
   const said = error.message;
   for (const { code, said: pattern, text } of patterns) {
     const match = pattern.exec(said);
-    if (match !== null) return { code, message: text(what, match), policy: FailurePolicy.transient, serverMessage: said };
+    if (match !== null)
+      return {
+        code,
+        message: text(what, match),
+        policy: FailurePolicy.transient,
+        serverMessage: said,
+      };
   }
-  // A sandbox is not made of a template: the cluster's admission refuses the sandbox, or the cluster has other definitions.
+  // A sandbox is not made of a template: the cluster's admission refuses the sandbox, or the
+  // cluster has other definitions.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
     return {
       code: FailureCode.creationForbidden,
@@ -127,9 +158,18 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
       serverMessage: said,
     };
   if (error.status === 422 || error.status === 400 || error.status === 413)
-    return { code: FailureCode.templateInvalid, message: invalidText(what, error), policy: FailurePolicy.template, serverMessage: said };
+    return {
+      code: FailureCode.templateInvalid,
+      message: invalidText(what, error),
+      policy: FailurePolicy.template,
+      serverMessage: said,
+    };
   return undefined;
 }
 
-/** Delay before the next attempt: 1 s at first, then a quarter of the time since the start began, at most 15 s. */
-export const retryAfterMs = (startingForMs: number): number => Math.min(15_000, Math.max(1_000, startingForMs / 4));
+/**
+ * Delay before the next attempt: 1 s at first, then a quarter of the time since the start began, at
+ * most 15 s.
+ */
+export const retryAfterMs = (startingForMs: number): number =>
+  Math.min(15_000, Math.max(1_000, startingForMs / 4));

@@ -28,7 +28,10 @@ export interface CreationsOptions {
   readonly logger: Logger;
 }
 
-/** Creations makes the objects that a sandbox needs, and never for a sandbox that is not to run in the API server's version. */
+/**
+ * Creations makes the objects that a sandbox needs, and never for a sandbox that is not to run in
+ * the API server's version.
+ */
 export class Creations {
   readonly #options: CreationsOptions;
 
@@ -37,38 +40,72 @@ export class Creations {
   }
 
   /**
-   * Stores that a pod may exist from now on. The write names the version in which the sandbox was meant to run and admitted, so that the
-   * API server refuses the write after any change. The slot is taken until this controller takes the reservation back. The same write
-   * chooses the master key, before anything is derived from it, because a rotation must not change a sandbox's keys half-way.
+   * Stores that a pod may exist from now on. The write names the version in which the sandbox was
+   * meant to run and admitted, so that the API server refuses the write after any change. The slot
+   * is taken until this controller takes the reservation back. The same write chooses the master
+   * key, before anything is derived from it, because a rotation must not change a sandbox's keys
+   * half-way.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;
     const { sandbox } = scope;
     // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
     const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
-    // A sandbox that has a master key already was made by an earlier version, and its clients keep the session key that they have.
-    const derivation = status.masterKeyId === undefined ? { masterKeyId: keys.currentKeyId, sessionKeysPerApiKey: true } : {};
-    // The start deadline counts from here, also where nothing can be created and so nothing more be said.
+    // A sandbox that has a master key already was made by an earlier version, and its clients keep
+    // the session key that they have.
+    const derivation =
+      status.masterKeyId === undefined
+        ? { masterKeyId: keys.currentKeyId, sessionKeysPerApiKey: true }
+        : {};
+    // The start deadline counts from here, also where nothing can be created and so nothing more be
+    // said.
     const { startingSinceTime = isoTime(clock) } = status;
-    // The status keeps the kind, because the pod speaks this protocol from now on, whatever the template states later.
-    const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
-    const reserved = { ...status, ...derivation, startingSinceTime, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
-    scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
+    // The status keeps the kind, because the pod speaks this protocol from now on, whatever the
+    // template states later.
+    const agentKind =
+      scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
+    const reserved = {
+      ...status,
+      ...derivation,
+      startingSinceTime,
+      replicas: 1,
+      ...(agentKind === undefined ? {} : { agentKind }),
+    };
+    scope.sandbox = await client.updateStatus(
+      sandboxes,
+      { ...sandbox, status: reserved },
+      { signal },
+    );
     scope.reserved = true;
   }
 
-  /** Creates the claim. Undefined once there is one; else the outcome states what the sandbox waits for, or why it fails. */
-  async claim(scope: Scope, template: SandboxTemplate, signal: AbortSignal): Promise<Outcome | undefined> {
+  /**
+   * Creates the claim. Undefined once there is one; else the outcome states what the sandbox waits
+   * for, or why it fails.
+   */
+  async claim(
+    scope: Scope,
+    template: SandboxTemplate,
+    signal: AbortSignal,
+  ): Promise<Outcome | undefined> {
     const { client } = this.#options;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
     return this.#create(scope, 'volume', async () => {
-      scope.claim = await client.create(persistentVolumeClaims, buildClaim(scope.sandbox, template), { signal });
+      scope.claim = await client.create(
+        persistentVolumeClaims,
+        buildClaim(scope.sandbox, template),
+        { signal },
+      );
       return volumeEvent(scope.sandbox);
     });
   }
 
   /** Creates the pod, with the same result as `claim`. */
-  async pod(scope: Scope, template: SandboxTemplate, signal: AbortSignal): Promise<Outcome | undefined> {
+  async pod(
+    scope: Scope,
+    template: SandboxTemplate,
+    signal: AbortSignal,
+  ): Promise<Outcome | undefined> {
     const { keys } = this.#options;
     const { sandbox } = scope;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
@@ -76,33 +113,44 @@ export class Creations {
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
       const { uid } = scope.sandbox.metadata;
-      const pod = buildPod(scope.sandbox, template, keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId));
+      const pod = buildPod(
+        scope.sandbox,
+        template,
+        keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
+      );
       scope.pod = await this.#createPod(pod, scope.sandbox, signal);
       return podEvent(sandbox, scope.claim);
     });
   }
 
   /**
-   * Whether the sandbox is to run, and its slot reserved, in the API server's version: the cache may be behind a deletion, a pause, or the
-   * write that took the reservation back. An object of a deleted sandbox would be collected and made again, over and over. From here on the
-   * scope has the API server's version.
+   * Whether the sandbox is to run, and its slot reserved, in the API server's version: the cache
+   * may be behind a deletion, a pause, or the write that took the reservation back. An object of a
+   * deleted sandbox would be collected and made again, over and over. From here on the scope has
+   * the API server's version.
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;
     const stored = await storedObject(this.#options.client, sandboxes, scope.sandbox, signal);
     if (stored === undefined || !shouldRun(stored)) return false;
     scope.sandbox = stored;
-    if (stored.status?.replicas === 1 && stored.status.masterKeyId !== undefined) scope.reserved = true;
+    if (stored.status?.replicas === 1 && stored.status.masterKeyId !== undefined)
+      scope.reserved = true;
     else await this.reserve(scope, signal);
     return true;
   }
 
-  async #create(scope: Scope, what: CreatedKind, create: () => Promise<EventDetails | undefined>): Promise<Outcome | undefined> {
+  async #create(
+    scope: Scope,
+    what: CreatedKind,
+    create: () => Promise<EventDetails | undefined>,
+  ): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
     const { startingSinceTime } = scope.sandbox.status ?? {};
     // This time paces the attempts and decides nothing.
-    const startingForMs = startingSinceTime === undefined ? 0 : clock.now() - Date.parse(startingSinceTime);
+    const startingForMs =
+      startingSinceTime === undefined ? 0 : clock.now() - Date.parse(startingSinceTime);
     try {
       const event = await create();
       if (event !== undefined) events.record(scope.sandbox, event);
@@ -120,7 +168,11 @@ export class Creations {
     }
   }
 
-  async #createPod(pod: NewObject<Pod>, { metadata: { uid } }: Sandbox, signal: AbortSignal): Promise<Pod> {
+  async #createPod(
+    pod: NewObject<Pod>,
+    { metadata: { uid } }: Sandbox,
+    signal: AbortSignal,
+  ): Promise<Pod> {
     const { client, podCreations } = this.#options;
     try {
       return await client.create(pods, pod, { signal });

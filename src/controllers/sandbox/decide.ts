@@ -13,11 +13,25 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bindingInMs, claimFailure, ownershipOf, volumeNameTaken, volumeNotBound } from './claim-failure.ts';
+import {
+  bindingInMs,
+  claimFailure,
+  ownershipOf,
+  volumeNameTaken,
+  volumeNotBound,
+} from './claim-failure.ts';
 import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeLost, podFailure } from './pod-failure.ts';
-import { FailurePolicy, FailureCode, isFinal, isCreateErrorCode, isFailureCode, policyOfCreateError, type Failure } from './failure.ts';
+import {
+  FailurePolicy,
+  FailureCode,
+  isFinal,
+  isCreateErrorCode,
+  isFailureCode,
+  policyOfCreateError,
+  type Failure,
+} from './failure.ts';
 
 export const SandboxFailure = {
   templateNotFound: 'TemplateNotFound',
@@ -38,11 +52,17 @@ export interface ObservedSandbox {
   readonly replaceInMs: number;
 }
 
-/** The next step. Steps with a reason leave the sandbox on its way; `requeueAfterMs` is for changes that no watch reports. */
+/**
+ * The next step. Steps with a reason leave the sandbox on its way; `requeueAfterMs` is for changes
+ * that no watch reports.
+ */
 export type SandboxStep =
   | { readonly kind: 'create-claim'; readonly template: SandboxTemplate }
   | { readonly kind: 'create-pod'; readonly template: SandboxTemplate }
-  /** The agent runs, but has not answered in this run of its container, or since it was asked to stop. */
+  /**
+   * The agent runs, but has not answered in this run of its container, or since it was asked to
+   * stop.
+   */
   | { readonly kind: 'connect-agent'; readonly podIP: string; readonly containerID: string }
   | { readonly kind: 'running'; readonly podIP: string; readonly containerID: string }
   | {
@@ -72,12 +92,16 @@ export type SandboxStep =
 
 type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
 
-/** Delay before a missing template is a failure: a template applied together with its first sandbox may arrive a little later. */
+/**
+ * Delay before a missing template is a failure: a template applied together with its first sandbox
+ * may arrive a little later.
+ */
 const templateGraceMs = 5_000;
 const defaultStartDeadlineMs = 5 * 60_000;
 
 /** Whether a pod has come to an end, and no container of it runs again. */
-export const hasEnded = ({ status }: CachedPod): boolean => status?.phase === 'Failed' || status?.phase === 'Succeeded';
+export const hasEnded = ({ status }: CachedPod): boolean =>
+  status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
 const agentStatusOf = (pod: CachedPod) => {
   const name = agentContainerOfPod(pod)?.name;
@@ -85,7 +109,10 @@ const agentStatusOf = (pod: CachedPod) => {
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
 
-/** Delay before a pod counts as stuck, from the end of its termination period: its node does not execute the deletion. */
+/**
+ * Delay before a pod counts as stuck, from the end of its termination period: its node does not
+ * execute the deletion.
+ */
 const unendedMs = 30_000;
 
 /** The earliest of some times from now, as far as they are still to come. */
@@ -94,18 +121,35 @@ const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: 
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
-/** Whether the agent was in its pod until now. An agent whose container had crashed before was lost by that crash. */
+/**
+ * Whether the agent was in its pod until now. An agent whose container had crashed before was lost
+ * by that crash.
+ */
 function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
-  return (ready?.status === 'True' || ready?.reason === SandboxReason.agentSilent) && container === status?.lastContainerID;
+  return (
+    (ready?.status === 'True' || ready?.reason === SandboxReason.agentSilent) &&
+    container === status?.lastContainerID
+  );
 }
 
-const disruption = (isDisruption: boolean, pod: CachedPod, sandbox: Sandbox): { readonly isDisrupted?: boolean } =>
+const disruption = (
+  isDisruption: boolean,
+  pod: CachedPod,
+  sandbox: Sandbox,
+): { readonly isDisrupted?: boolean } =>
   isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
 
-/** The step for a pod that is being deleted while the sandbox is meant to run. Until the pod is gone there can be no other one. */
-function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletionTimestamp: string): WaitStep {
+/**
+ * The step for a pod that is being deleted while the sandbox is meant to run. Until the pod is gone
+ * there can be no other one.
+ */
+function decideEnding(
+  { sandbox, now }: ObservedSandbox,
+  pod: CachedPod,
+  deletionTimestamp: string,
+): WaitStep {
   const { phase, reason: shown } = viewOfSandbox(sandbox);
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
   if (unendedInMs <= 0) {
@@ -115,9 +159,14 @@ function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletio
     return { kind: 'wait', reason: code, message };
   }
   const loss = podLoss(pod);
-  // A deletion without a known reason is the operator's own, for a pause that is over, unless the pod was in use until now.
-  const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(shown));
-  const { code, message } = unexpected ? loss : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
+  // A deletion without a known reason is the operator's own, for a pause that is over, unless the
+  // pod was in use until now.
+  const unexpected =
+    isOwnedBy(pod, sandbox) &&
+    (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(shown));
+  const { code, message } = unexpected
+    ? loss
+    : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
   return {
     kind: 'wait',
     reason: code,
@@ -127,33 +176,59 @@ function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletio
   };
 }
 
-/** The failure that keeps a sandbox from running, as far as the observed objects show it. The most specific failure wins. */
+/**
+ * The failure that keeps a sandbox from running, as far as the observed objects show it. The most
+ * specific failure wins.
+ */
 function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | undefined {
   if (pod === undefined) {
-    if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign') return volumeNameTaken(claim.metadata.name);
+    if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign')
+      return volumeNameTaken(claim.metadata.name);
     // Only the status of the sandbox holds an error of a creation.
     const { phase, reason, message } = viewOfSandbox(sandbox);
-    return phase === 'STARTING' && isCreateErrorCode(reason) ? { code: reason, message, policy: policyOfCreateError(reason) } : undefined;
+    return phase === 'STARTING' && isCreateErrorCode(reason)
+      ? { code: reason, message, policy: policyOfCreateError(reason) }
+      : undefined;
   }
   const found = podFailure(pod);
-  const ofClaim = claim === undefined || found?.policy === FailurePolicy.permanent ? undefined : claimFailure(claim, pod, now);
-  if (found?.code === FailureCode.volumeNotBound && claim !== undefined && claim.status?.phase !== 'Bound')
+  const ofClaim =
+    claim === undefined || found?.policy === FailurePolicy.permanent
+      ? undefined
+      : claimFailure(claim, pod, now);
+  if (
+    found?.code === FailureCode.volumeNotBound &&
+    claim !== undefined &&
+    claim.status?.phase !== 'Bound'
+  )
     return ofClaim ?? volumeNotBound(claim);
   return found ?? ofClaim;
 }
 
 function decideRunning(observed: ObservedSandbox): SandboxStep {
   const { sandbox, template, claim, pod, now, startingForMs } = observed;
-  const deadlineMs = template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
+  const deadlineMs =
+    template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
-  // The time of a sandbox that has run counts from when its present reason was first shown; earlier reasons do not count.
-  const isFinalNow = ({ code, policy }: { readonly code: string; readonly policy: FailurePolicy }): boolean =>
-    isFinal(policy, { hasRun: lives, overdue: overdue && (!lives || viewOfSandbox(sandbox).reason === code) });
+  // The time of a sandbox that has run counts from when its present reason was first shown; earlier
+  // reasons do not count.
+  const isFinalNow = ({
+    code,
+    policy,
+  }: {
+    readonly code: string;
+    readonly policy: FailurePolicy;
+  }): boolean =>
+    isFinal(policy, {
+      hasRun: lives,
+      overdue: overdue && (!lives || viewOfSandbox(sandbox).reason === code),
+    });
   if (pod?.metadata.deletionTimestamp !== undefined) {
     const ending = decideEnding(observed, pod, pod.metadata.deletionTimestamp);
     if (!overdue || lives) return ending;
-    const code = isFailureCode(ending.reason) ? ending.reason : SandboxFailure.startDeadlineExceeded;
+    const code = isFailureCode(ending.reason)
+      ? ending.reason
+      : SandboxFailure.startDeadlineExceeded;
     return { kind: 'fail', code, message: ending.message };
   }
   if (pod !== undefined && !isOwnedBy(pod, sandbox)) {
@@ -168,32 +243,55 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   }
   if (pod === undefined && template === undefined) {
     const code = SandboxFailure.templateNotFound;
-    if (startingForMs < templateGraceMs) return { kind: 'wait', reason: code, message: 'Waiting for its template.', requeueAfterMs: 1_000 };
+    if (startingForMs < templateGraceMs)
+      return {
+        kind: 'wait',
+        reason: code,
+        message: 'Waiting for its template.',
+        requeueAfterMs: 1_000,
+      };
     const message = `There is no sandbox template ${sandbox.spec.templateName}.`;
     return isFinalNow({ code, policy: FailurePolicy.template })
       ? { kind: 'fail', code, message }
       : { kind: 'wait', reason: code, message, ...requeueAtNext(deadlineMs - startingForMs) };
   }
   const found = failureOf(observed);
-  const isBinding = found?.code === FailureCode.volumeNotBound && pod !== undefined && bindingInMs(pod, now) > 0 && !overdue;
+  const isBinding =
+    found?.code === FailureCode.volumeNotBound &&
+    pod !== undefined &&
+    bindingInMs(pod, now) > 0 &&
+    !overdue;
   const failure = isBinding ? undefined : found;
-  if (failure !== undefined && isFinalNow(failure)) return { kind: 'fail', code: failure.code, message: failure.message };
+  if (failure !== undefined && isFinalNow(failure))
+    return { kind: 'fail', code: failure.code, message: failure.message };
   if (overdue && failure === undefined && !lives) {
     const seconds = Math.round(deadlineMs / 1000);
     const code = SandboxFailure.startDeadlineExceeded;
-    return { kind: 'fail', code, message: `The sandbox was not ready within ${seconds} s${unreadyBecause(pod)}.` };
+    return {
+      kind: 'fail',
+      code,
+      message: `The sandbox was not ready within ${seconds} s${unreadyBecause(pod)}.`,
+    };
   }
   if (pod === undefined && claim !== undefined && ownershipOf(claim, sandbox) !== 'own') {
     const { code, message } =
       failure?.code === FailureCode.volumeNameTaken
         ? failure
-        : { code: SandboxReason.waitingForVolume, message: 'Waiting for a volume of the same name to go.' };
+        : {
+            code: SandboxReason.waitingForVolume,
+            message: 'Waiting for a volume of the same name to go.',
+          };
     return { kind: 'wait', reason: code, message, ...requeueAtNext(deadlineMs - startingForMs) };
   }
   if (template !== undefined && claim === undefined) return { kind: 'create-claim', template };
   if (template !== undefined && pod === undefined) return { kind: 'create-pod', template };
   if (pod === undefined)
-    return { kind: 'wait', reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: 1_000 };
+    return {
+      kind: 'wait',
+      reason: SandboxReason.waitingForPod,
+      message: 'Waiting for its pod.',
+      requeueAfterMs: 1_000,
+    };
   if (hasEnded(pod)) {
     const { code, message, isDisruption } = podLoss(pod);
     const lost = { reason: code, message, ...disruption(isDisruption, pod, sandbox) };
@@ -203,11 +301,19 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   }
   const agent = agentStatusOf(pod);
   const podIP = pod.status?.podIP;
-  if (agent?.state?.running === undefined || agent.containerID === undefined || podIP === undefined || isOnLostNode(pod)) {
+  if (
+    agent?.state?.running === undefined ||
+    agent.containerID === undefined ||
+    podIP === undefined ||
+    isOnLostNode(pod)
+  ) {
     const graceMs = bindingInMs(pod, now);
     const waiting = isBinding
       ? { code: SandboxReason.waitingForVolume, message: 'Waiting for its volume to be bound.' }
-      : { code: SandboxReason.waitingForPod, message: `Waiting for its pod to start${graceMs > 0 ? '' : unreadyBecause(pod)}.` };
+      : {
+          code: SandboxReason.waitingForPod,
+          message: `Waiting for its pod to start${graceMs > 0 ? '' : unreadyBecause(pod)}.`,
+        };
     const { code, message } = failure ?? waiting;
     return {
       kind: 'wait',
@@ -219,22 +325,37 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   }
   const { status } = sandbox;
   // A sandbox that was resumed before or during the interruption of its runs is connected anew.
-  const known = status?.containerID === agent.containerID && status.podIP === podIP && !hasStopToFinish(sandbox);
+  const known =
+    status?.containerID === agent.containerID &&
+    status.podIP === podIP &&
+    !hasStopToFinish(sandbox);
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
 }
 
 /** The end of a message on a pod whose containers report no failure. */
 function unreadyBecause(pod: CachedPod | undefined): string {
-  if (pod?.status?.conditions?.some(({ type, status }) => type === 'PodReadyToStartContainers' && status === 'False') !== true) return '';
+  if (
+    pod?.status?.conditions?.some(
+      ({ type, status }) => type === 'PodReadyToStartContainers' && status === 'False',
+    ) !== true
+  )
+    return '';
   return ': its node could not set up its volumes or its network';
 }
 
 /** The step for a sandbox that has no pod and is to have none for now. */
 function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
   // As long as its slot is not given back, a pod may exist that no cache shows.
-  if (sandbox.status?.replicas === 1 || !isTrue(sandbox.status?.conditions, SandboxCondition.failed)) return { kind: 'stopped' };
+  if (
+    sandbox.status?.replicas === 1 ||
+    !isTrue(sandbox.status?.conditions, SandboxCondition.failed)
+  )
+    return { kind: 'stopped' };
   if (isResumedAfterFailure(sandbox)) return { kind: 'recover' };
-  const isUnused = claim !== undefined && isOwnedBy(claim, sandbox) && claim.metadata.deletionTimestamp === undefined;
+  const isUnused =
+    claim !== undefined &&
+    isOwnedBy(claim, sandbox) &&
+    claim.metadata.deletionTimestamp === undefined;
   return isUnused && !hasRun(sandbox) ? { kind: 'delete-claim', claim } : { kind: 'stopped' };
 }
 

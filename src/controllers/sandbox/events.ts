@@ -12,13 +12,23 @@ export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
 }
 
 /** The Event of a new pod on this claim; undefined where the pod is one that its owner expects. */
-export function podEvent(sandbox: Sandbox, claim: CachedClaim | undefined): EventDetails | undefined {
+export function podEvent(
+  sandbox: Sandbox,
+  claim: CachedClaim | undefined,
+): EventDetails | undefined {
   // The pod disappeared between two observations.
   if (viewOfSandbox(sandbox).phase === 'RUNNING') {
-    return { type: 'Warning', reason: SandboxReason.podLost, message: 'Its pod is gone; it gets a new one on the same volume.' };
+    return {
+      type: 'Warning',
+      reason: SandboxReason.podLost,
+      message: 'Its pod is gone; it gets a new one on the same volume.',
+    };
   }
-  const older = claim !== undefined && Date.parse(claim.metadata.creationTimestamp) < Date.parse(sandbox.metadata.creationTimestamp);
-  if (!older || isOwnedBy(claim, sandbox) || sandbox.status?.lastContainerID !== undefined) return undefined;
+  const older =
+    claim !== undefined &&
+    Date.parse(claim.metadata.creationTimestamp) < Date.parse(sandbox.metadata.creationTimestamp);
+  if (!older || isOwnedBy(claim, sandbox) || sandbox.status?.lastContainerID !== undefined)
+    return undefined;
   return {
     type: 'Normal',
     reason: 'VolumeReused',
@@ -26,12 +36,24 @@ export function podEvent(sandbox: Sandbox, claim: CachedClaim | undefined): Even
   };
 }
 
-/** The Event of a change of a sandbox's status; undefined for the steps of a start. `serverMessage` is the error text of the API server. */
-export function statusEvent(before: Sandbox, after: Sandbox, serverMessage: string | undefined): EventDetails | undefined {
+/**
+ * The Event of a change of a sandbox's status; undefined for the steps of a start. `serverMessage`
+ * is the error text of the API server.
+ */
+export function statusEvent(
+  before: Sandbox,
+  after: Sandbox,
+  serverMessage: string | undefined,
+): EventDetails | undefined {
   const { phase, reason, message } = after.status ?? {};
-  if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason)) return undefined;
-  const wrong = phase === 'ERROR' || reason === SandboxReason.podLost || isFailureCode(reason ?? '');
+  if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason))
+    return undefined;
+  const wrong =
+    phase === 'ERROR' || reason === SandboxReason.podLost || isFailureCode(reason ?? '');
   if (phase === 'STARTING' && !wrong) return undefined;
-  const text = serverMessage === undefined ? (message ?? phase) : `${message ?? phase} The API server says: ${serverMessage}`;
+  const text =
+    serverMessage === undefined
+      ? (message ?? phase)
+      : `${message ?? phase} The API server says: ${serverMessage}`;
   return { type: wrong ? 'Warning' : 'Normal', reason: reason ?? phase, message: text };
 }

@@ -1,6 +1,9 @@
 import type { SandboxView } from '../../resources/sandbox.ts';
 
-/** Stable codes of the failures that keep a sandbox from running, beside those of its start; docs/reasons.md explains each. */
+/**
+ * Stable codes of the failures that keep a sandbox from running, beside those of its start;
+ * docs/reasons.md explains each.
+ */
 export const FailureCode = {
   // Failures of the pod, which a kubelet or the scheduler reports.
   imagePullFailed: 'ImagePullFailed',
@@ -30,21 +33,27 @@ export const FailureCode = {
 } as const;
 export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
 
-/** The time at which a failure moves a sandbox from STARTING to ERROR. Before, the status shows the failure, and creations are retried. */
+/**
+ * The time at which a failure moves a sandbox from STARTING to ERROR. Before, the status shows the
+ * failure, and creations are retried.
+ */
 const Ending = { atOnce: 'at-once', atDeadline: 'at-deadline', never: 'never' } as const;
 type Ending = (typeof Ending)[keyof typeof Ending];
 
 /**
- * The policy for a failure, by its cause. A first start has nothing to lose and a client that waits, so that it ends at its deadline at the
- * latest. A sandbox that has run has files and work, so that only a failure ends it that lasts until a person repairs the sandbox or its
- * template.
+ * The policy for a failure, by its cause. A first start has nothing to lose and a client that
+ * waits, so that it ends at its deadline at the latest. A sandbox that has run has files and work,
+ * so that only a failure ends it that lasts until a person repairs the sandbox or its template.
  */
 export const FailurePolicy = {
   /** Each retry fails in the same way and costs as much. */
   permanent: 'permanent',
   /** Only a change of the template helps. */
   template: 'template',
-  /** An administrator of the cluster repairs the cause: a first start does not wait for that, and a sandbox that has run does. */
+  /**
+   * An administrator of the cluster repairs the cause: a first start does not wait for that, and a
+   * sandbox that has run does.
+   */
   environment: 'environment',
   /** The cause may go away by itself. */
   transient: 'transient',
@@ -53,7 +62,9 @@ export const FailurePolicy = {
 } as const;
 export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
 
-const endings: Readonly<Record<FailurePolicy, { readonly firstStart: Ending; readonly afterRun: Ending }>> = {
+const endings: Readonly<
+  Record<FailurePolicy, { readonly firstStart: Ending; readonly afterRun: Ending }>
+> = {
   [FailurePolicy.permanent]: { firstStart: Ending.atOnce, afterRun: Ending.atOnce },
   [FailurePolicy.template]: { firstStart: Ending.atOnce, afterRun: Ending.atDeadline },
   [FailurePolicy.environment]: { firstStart: Ending.atOnce, afterRun: Ending.never },
@@ -63,7 +74,10 @@ const endings: Readonly<Record<FailurePolicy, { readonly firstStart: Ending; rea
 
 export interface Failure {
   readonly code: FailureCode;
-  /** Text for the owner of the sandbox: names from the template, sizes and exit codes, and no text of the cluster. */
+  /**
+   * Text for the owner of the sandbox: names from the template, sizes and exit codes, and no text
+   * of the cluster.
+   */
   readonly message: string;
   readonly policy: FailurePolicy;
 }
@@ -73,7 +87,11 @@ const codes: ReadonlySet<string> = new Set(Object.values(FailureCode));
 export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
 
 /** The failure of a sandbox that still retries. */
-export const failureIn = ({ phase, reason, message }: SandboxView): { readonly code: FailureCode; readonly message: string } | undefined =>
+export const failureIn = ({
+  phase,
+  reason,
+  message,
+}: SandboxView): { readonly code: FailureCode; readonly message: string } | undefined =>
   phase === 'STARTING' && isFailureCode(reason) ? { code: reason, message } : undefined;
 
 const createErrorCodes: ReadonlySet<string> = new Set([
@@ -90,13 +108,19 @@ const createErrorCodes: ReadonlySet<string> = new Set([
   FailureCode.creationForbidden,
   FailureCode.templateInvalid,
 ]);
-/** Whether a reason names an error of a creation, which only the status of the sandbox remembers. */
-export const isCreateErrorCode = (reason: string): reason is FailureCode => createErrorCodes.has(reason);
+/**
+ * Whether a reason names an error of a creation, which only the status of the sandbox remembers.
+ */
+export const isCreateErrorCode = (reason: string): reason is FailureCode =>
+  createErrorCodes.has(reason);
 export const policyOfCreateError = (code: FailureCode): FailurePolicy =>
   code === FailureCode.templateInvalid ? FailurePolicy.template : FailurePolicy.transient;
 
 /** Whether a failure moves the sandbox to ERROR now. */
-export function isFinal(policy: FailurePolicy, { hasRun, overdue }: { readonly hasRun: boolean; readonly overdue: boolean }): boolean {
+export function isFinal(
+  policy: FailurePolicy,
+  { hasRun, overdue }: { readonly hasRun: boolean; readonly overdue: boolean },
+): boolean {
   const ending = hasRun ? endings[policy].afterRun : endings[policy].firstStart;
   return ending === Ending.atOnce || (ending === Ending.atDeadline && overdue);
 }

@@ -12,11 +12,23 @@ export interface WaitingFor {
 /** Delay before the next attempt to create the object. */
 const askAgainMs = 1_000;
 
-/** The wait for an object whose name is in use: by the sandbox's own new object, by an old one that ends, or by one that no cache shows. */
+/**
+ * The wait for an object whose name is in use: by the sandbox's own new object, by an old one that
+ * ends, or by one that no cache shows.
+ */
 export function nameInUse(what: CreatedKind, name: string, startingForMs: number): WaitingFor {
-  if (what === 'pod') return { reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: askAgainMs };
+  if (what === 'pod')
+    return {
+      reason: SandboxReason.waitingForPod,
+      message: 'Waiting for its pod.',
+      requeueAfterMs: askAgainMs,
+    };
   if (startingForMs < bindingMs)
-    return { reason: SandboxReason.waitingForVolume, message: 'Waiting for its volume.', requeueAfterMs: askAgainMs };
+    return {
+      reason: SandboxReason.waitingForVolume,
+      message: 'Waiting for its volume.',
+      requeueAfterMs: askAgainMs,
+    };
   const { code, message } = volumeNameTaken(name);
   return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }

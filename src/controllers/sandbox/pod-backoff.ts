@@ -10,15 +10,18 @@ interface Ended {
   readonly readyAt: number;
 }
 
-/** Minimum life of a pod after which the pods before it are forgotten, as a kubelet forgets crashes. */
+/**
+ * Minimum life of a pod after which the pods before it are forgotten, as a kubelet forgets crashes.
+ */
 export const healthyMs = 10 * 60_000;
 const backoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 const maxRemembered = 20_000;
 
 /**
- * PodBackoff delays the next pod of a sandbox after one that has ended. A node under pressure or in its shutdown refuses pods at once, and
- * a client that answers ERROR with a resume asks for a crash loop again and again: each costs the cluster a pod, so the delay doubles. The
- * record is that of this process alone: the next leader begins with the first delay.
+ * PodBackoff delays the next pod of a sandbox after one that has ended. A node under pressure or in
+ * its shutdown refuses pods at once, and a client that answers ERROR with a resume asks for a crash
+ * loop again and again: each costs the cluster a pod, so the delay doubles. The record is that of
+ * this process alone: the next leader begins with the first delay.
  */
 export class PodBackoff {
   readonly #clock: Clock;
@@ -41,6 +44,8 @@ export class PodBackoff {
 
   /** Whole milliseconds until the sandbox may have another pod; 0 when it may have one now. */
   waitMs(sandboxUid: string): number {
-    return Math.ceil(Math.max(0, (this.#ended.get(sandboxUid)?.readyAt ?? 0) - this.#clock.monotonic()));
+    return Math.ceil(
+      Math.max(0, (this.#ended.get(sandboxUid)?.readyAt ?? 0) - this.#clock.monotonic()),
+    );
   }
 }

@@ -16,8 +16,9 @@ interface Creation {
 }
 
 /**
- * PodCreations knows which sandboxes may still get a pod out of a creation that was sent. As long as one may, a read without a pod proves
- * nothing. The record is that of this process alone: the next leader has waited until no write of this process can be executed any more.
+ * PodCreations knows which sandboxes may still get a pod out of a creation that was sent. As long
+ * as one may, a read without a pod proves nothing. The record is that of this process alone: the
+ * next leader has waited until no write of this process can be executed any more.
  */
 export class PodCreations {
   readonly #clock: Clock;
@@ -30,26 +31,37 @@ export class PodCreations {
     this.#settleMs = settleMs;
   }
 
-  /** Runs `work`, which may create a pod for a sandbox. The call begins before the last read that decides whether the pod may exist. */
+  /**
+   * Runs `work`, which may create a pod for a sandbox. The call begins before the last read that
+   * decides whether the pod may exist.
+   */
   async during<T>(sandboxUid: string, work: () => Promise<T>): Promise<T> {
-    const creation = this.#creations.get(sandboxUid) ?? { underWay: 0, until: Number.NEGATIVE_INFINITY };
+    const creation = this.#creations.get(sandboxUid) ?? {
+      underWay: 0,
+      until: Number.NEGATIVE_INFINITY,
+    };
     this.#creations.set(sandboxUid, creation);
     creation.underWay++;
     try {
       return await work();
     } finally {
       creation.underWay--;
-      if (creation.underWay === 0 && creation.until < this.#clock.monotonic()) this.#creations.delete(sandboxUid);
+      if (creation.underWay === 0 && creation.until < this.#clock.monotonic())
+        this.#creations.delete(sandboxUid);
     }
   }
 
   /** Records that a creation has failed, within `during`. */
   failed(sandboxUid: string, error: unknown): void {
     const creation = this.#creations.get(sandboxUid);
-    if (creation !== undefined && outcomeUnknown(error)) creation.until = this.#clock.monotonic() + this.#settleMs;
+    if (creation !== undefined && outcomeUnknown(error))
+      creation.until = this.#clock.monotonic() + this.#settleMs;
   }
 
-  /** Milliseconds until no creation can be executed any more; 0 when none can. While one is under way, the delay before the next call. */
+  /**
+   * Milliseconds until no creation can be executed any more; 0 when none can. While one is under
+   * way, the delay before the next call.
+   */
   unsettledMs(sandboxUid: string): number {
     const creation = this.#creations.get(sandboxUid);
     if (creation === undefined) return 0;

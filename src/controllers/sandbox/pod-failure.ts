@@ -7,10 +7,16 @@ type ContainerStatus = Wire<V1ContainerStatus>;
 
 /** Minimum number of restarts that makes a crash a loop. */
 const crashLoopRestarts = 3;
-/** Minimum length of a run after which a kubelet (kuberuntime: twice the longest back-off) and the operator forget earlier crashes. */
+/**
+ * Minimum length of a run after which a kubelet (kuberuntime: twice the longest back-off) and the
+ * operator forget earlier crashes.
+ */
 const healthyRunMs = 10 * 60_000;
 
-/** Texts of containerd, CRI-O, docker and registries for failures of a pull that may pass by themselves. */
+/**
+ * Texts of containerd, CRI-O, docker and registries for failures of a pull that may pass by
+ * themselves.
+ */
 const passingPullFailure =
   /toomanyrequests|too many requests|429|5\d\d (internal|bad gateway|service unavailable|gateway)|i\/o timeout|timed? ?out|deadline exceeded|connection re(fused|set)|no such host|temporary failure|server misbehaving|unexpected eof|network is unreachable|no route to host|no space left|qps exceeded/i;
 
@@ -20,12 +26,19 @@ const imagePull = (image: string, policy: FailurePolicy): Failure => ({
   policy,
 });
 
-/** The failure of a container's configuration. A kubelet has one reason for all of them, and only its text distinguishes them. */
+/**
+ * The failure of a container's configuration. A kubelet has one reason for all of them, and only
+ * its text distinguishes them.
+ */
 function configFailure(name: string, text: string): Failure {
   const code = FailureCode.containerConfigError;
   // The kubelet's own cache was behind, and the kubelet retries.
   if (/failed to sync \w+ cache/.test(text))
-    return { code, message: `The node could not read what the container ${name} needs yet.`, policy: FailurePolicy.transient };
+    return {
+      code,
+      message: `The node could not read what the container ${name} needs yet.`,
+      policy: FailurePolicy.transient,
+    };
   if (text.includes('runAsNonRoot'))
     return {
       code,
@@ -33,12 +46,21 @@ function configFailure(name: string, text: string): Failure {
       policy: FailurePolicy.template,
     };
   if (/subPath/i.test(text))
-    return { code, message: `A subPath that the container ${name} mounts can't be prepared.`, policy: FailurePolicy.template };
+    return {
+      code,
+      message: `A subPath that the container ${name} mounts can't be prepared.`,
+      policy: FailurePolicy.template,
+    };
   const message = `The container ${name} names a Secret, ConfigMap or key that does not exist.`;
   return { code, message, policy: FailurePolicy.environment };
 }
 
-function waitingFailure({ name, image, restartCount, state }: ContainerStatus): Failure | undefined {
+function waitingFailure({
+  name,
+  image,
+  restartCount,
+  state,
+}: ContainerStatus): Failure | undefined {
   const { reason, message: text = '' } = state?.waiting ?? {};
   switch (reason) {
     case 'ErrImagePull':
@@ -46,7 +68,10 @@ function waitingFailure({ name, image, restartCount, state }: ContainerStatus): 
     case 'ImageInspectError':
       return imagePull(image, FailurePolicy.transient);
     case 'ImagePullBackOff':
-      return imagePull(image, passingPullFailure.test(text) ? FailurePolicy.transient : FailurePolicy.environment);
+      return imagePull(
+        image,
+        passingPullFailure.test(text) ? FailurePolicy.transient : FailurePolicy.environment,
+      );
     case 'ErrImageNeverPull':
     case 'SignatureValidationFailed':
       return imagePull(image, FailurePolicy.environment);
@@ -62,22 +87,33 @@ function waitingFailure({ name, image, restartCount, state }: ContainerStatus): 
       return {
         code: FailureCode.containerStartFailed,
         message: `The container ${name} can't be started.`,
-        policy: restartCount >= crashLoopRestarts ? FailurePolicy.template : FailurePolicy.transient,
+        policy:
+          restartCount >= crashLoopRestarts ? FailurePolicy.template : FailurePolicy.transient,
       };
     default:
       return undefined;
   }
 }
 
-function crashFailure({ name, restartCount, state, lastState }: ContainerStatus, mayEnd: boolean): Failure | undefined {
-  const ended = state?.terminated ?? (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
-  if (ended === undefined || restartCount === 0 || (mayEnd && ended.exitCode === 0)) return undefined;
+function crashFailure(
+  { name, restartCount, state, lastState }: ContainerStatus,
+  mayEnd: boolean,
+): Failure | undefined {
+  const ended =
+    state?.terminated ??
+    (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
+  if (ended === undefined || restartCount === 0 || (mayEnd && ended.exitCode === 0))
+    return undefined;
   const ranMs = Date.parse(ended.finishedAt ?? '') - Date.parse(ended.startedAt ?? '');
   const loops = restartCount >= crashLoopRestarts && !(ranMs >= healthyRunMs);
   const policy = loops ? FailurePolicy.permanent : FailurePolicy.transient;
   switch (ended.reason) {
     case 'OOMKilled':
-      return { code: FailureCode.outOfMemory, message: `The container ${name} ran out of memory ${restartCount} times.`, policy };
+      return {
+        code: FailureCode.outOfMemory,
+        message: `The container ${name} ran out of memory ${restartCount} times.`,
+        policy,
+      };
     // The runtime could not begin: no such command, no such user, or a mount that fails.
     case 'StartError':
     case 'ContainerCannotRun':
@@ -99,48 +135,89 @@ function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined
   const text = scheduled.message ?? '';
   const policy = FailurePolicy.transient;
   // The scheduler has one reason for all of these, and only its text distinguishes them.
-  if (/PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(text))
+  if (
+    /PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(
+      text,
+    )
+  )
     return { code: FailureCode.volumeNotBound, message: 'Its volume is not bound yet.', policy };
   if (scheduled.reason === 'SchedulingGated')
-    return { code: FailureCode.unschedulable, message: 'Its pod is held back by a scheduling gate.', policy };
+    return {
+      code: FailureCode.unschedulable,
+      message: 'Its pod is held back by a scheduling gate.',
+      policy,
+    };
   if (scheduled.reason !== 'Unschedulable') return undefined;
   return /volume node affinity|PersistentVolume's node affinity/.test(text)
-    ? { code: FailureCode.unschedulable, message: 'No node that can reach its volume has room for the sandbox at the moment.', policy }
-    : { code: FailureCode.unschedulable, message: 'No node has room for the sandbox at the moment.', policy };
+    ? {
+        code: FailureCode.unschedulable,
+        message: 'No node that can reach its volume has room for the sandbox at the moment.',
+        policy,
+      }
+    : {
+        code: FailureCode.unschedulable,
+        message: 'No node has room for the sandbox at the moment.',
+        policy,
+      };
 }
 
 /**
- * Whether the node of a pod is lost. The node controller makes the pods of a node that does not answer unready, and changes nothing else of
- * them; a kubelet would state which containers are unready, or which gate.
+ * Whether the node of a pod is lost. The node controller makes the pods of a node that does not
+ * answer unready, and changes nothing else of them; a kubelet would state which containers are
+ * unready, or which gate.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
-  return (spec?.readinessGates ?? []).length === 0 && statusOf('Ready') === 'False' && statusOf('ContainersReady') === 'True';
+  return (
+    (spec?.readinessGates ?? []).length === 0 &&
+    statusOf('Ready') === 'False' &&
+    statusOf('ContainersReady') === 'True'
+  );
 }
 
-export const nodeLost = (message: string): Failure => ({ code: FailureCode.nodeLost, message, policy: FailurePolicy.transient });
+export const nodeLost = (message: string): Failure => ({
+  code: FailureCode.nodeLost,
+  message,
+  policy: FailurePolicy.transient,
+});
 
 /** The failure of a pod that does not start, or undefined when waiting may help. */
 export function podFailure(pod: CachedPod): Failure | undefined {
   // An ended pod states the reason itself, and the earlier states of its containers do not matter.
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
-  if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it continues when the node is back, or is replaced.');
-  // Init containers are to end, except those that are restarted always, which run beside the others.
+  if (isOnLostNode(pod))
+    return nodeLost(
+      'Its node does not answer; it continues when the node is back, or is replaced.',
+    );
+  // Init containers are to end, except those that are restarted always, which run beside the
+  // others.
   const sidecars = new Set(
-    (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) => (restartPolicy === 'Always' ? [name] : [])),
+    (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) =>
+      restartPolicy === 'Always' ? [name] : [],
+    ),
   );
   const initial = pod.status?.initContainerStatuses ?? [];
   const failures = [...initial, ...(pod.status?.containerStatuses ?? [])].flatMap((status) => {
     const mayEnd = initial.includes(status) && !sidecars.has(status.name);
     return waitingFailure(status) ?? crashFailure(status, mayEnd) ?? [];
   });
-  return failures.find(({ policy }) => policy !== FailurePolicy.transient) ?? failures[0] ?? schedulingFailure(pod);
+  return (
+    failures.find(({ policy }) => policy !== FailurePolicy.transient) ??
+    failures[0] ??
+    schedulingFailure(pod)
+  );
 }
 
-/** The last output of a container that crashes, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for none. */
+/**
+ * The last output of a container that crashes, as far as its kubelet keeps it
+ * (`terminationMessagePolicy`); undefined for none.
+ */
 export function lastOutputOf({ status }: CachedPod): string | undefined {
-  const crashed = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
-    ({ restartCount, state, lastState }) => (restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? [])),
+  const crashed = [
+    ...(status?.initContainerStatuses ?? []),
+    ...(status?.containerStatuses ?? []),
+  ].flatMap(({ restartCount, state, lastState }) =>
+    restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? []),
   );
   return crashed.find(({ exitCode, message = '' }) => exitCode !== 0 && message !== '')?.message;
 }

@@ -3,7 +3,12 @@ import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts'
 import type { CachedContainer, CachedPod } from '../../resources/cached-pod.ts';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
-import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '@conversation-operator/kube/object';
+import {
+  apiVersionOf,
+  ownerReferenceTo,
+  type NewObject,
+  type Wire,
+} from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
@@ -17,7 +22,9 @@ export const agentStateFolder = '.agent';
 /** Name of the port that every pod declares for its agent. */
 const agentPortName = 'agent';
 
-/** A sandbox has one pod and one claim, both under its own name, so that no two pods use one volume. */
+/**
+ * A sandbox has one pod and one claim, both under its own name, so that no two pods use one volume.
+ */
 export const podNameOf = (sandbox: Sandbox): string => sandbox.metadata.name;
 
 /** Merges two lists. An entry of `wins` replaces the entry of `base` with the same key. */
@@ -26,7 +33,12 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
   return [...base.filter((entry) => !taken.has(key(entry))), ...wins];
 };
 
-function agentContainer(container: Container, sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): Container {
+function agentContainer(
+  container: Container,
+  sandbox: Sandbox,
+  template: SandboxTemplate,
+  bootstrapKey: string,
+): Container {
   const { workingDir } = template.spec.agent;
   const port = agentPortOf(sandbox, template);
   const needs = kindDefinitions[agentKindOf(sandbox, template)].container({
@@ -38,29 +50,51 @@ function agentContainer(container: Container, sandbox: Sandbox, template: Sandbo
   return {
     ...container,
     workingDir: container.workingDir ?? workingDir,
-    // The kubelet keeps the last output of an agent that crashes, because the pod is deleted when its start has failed.
+    // The kubelet keeps the last output of an agent that crashes, because the pod is deleted when
+    // its start has failed.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
-    ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: agentPortName, containerPort: port }]),
-    volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [{ name: workspaceVolume, mountPath: workingDir }]),
+    ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [
+      { name: agentPortName, containerPort: port },
+    ]),
+    volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [
+      { name: workspaceVolume, mountPath: workingDir },
+    ]),
     startupProbe: container.startupProbe ?? needs.startupProbe,
     readinessProbe: container.readinessProbe ?? needs.readinessProbe,
     livenessProbe: container.livenessProbe ?? needs.livenessProbe,
   };
 }
 
-/** The settings that the Pod Security Standard `restricted` demands of a container, where the template states no others. */
+/**
+ * The settings that the Pod Security Standard `restricted` demands of a container, where the
+ * template states no others.
+ */
 const hardened = (container: Container): Container => ({
   ...container,
-  securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, ...container.securityContext },
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    ...container.securityContext,
+  },
 });
 
-/** A template's labels or annotations without the reserved ones: the operator and the NetworkPolicies know pods by those. */
+/**
+ * A template's labels or annotations without the reserved ones: the operator and the
+ * NetworkPolicies know pods by those.
+ */
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 
-/** The pod of a sandbox: the template's, with the agent's volume, port, probes and environment added. */
-export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): NewObject<Pod> {
+/**
+ * The pod of a sandbox: the template's, with the agent's volume, port, probes and environment
+ * added.
+ */
+export function buildPod(
+  sandbox: Sandbox,
+  template: SandboxTemplate,
+  bootstrapKey: string,
+): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
   return {
@@ -79,11 +113,21 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
       ...spec,
       // Nothing in a sandbox may talk to the API server.
       automountServiceAccountToken: false,
-      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' }, ...spec?.securityContext },
+      securityContext: {
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+        ...spec?.securityContext,
+      },
       restartPolicy: 'Always',
-      ...(spec?.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(hardened) }),
+      ...(spec?.initContainers === undefined
+        ? {}
+        : { initContainers: spec.initContainers.map(hardened) }),
       containers: (spec?.containers ?? []).map((container) =>
-        hardened(container === agent ? agentContainer(container, sandbox, template, bootstrapKey) : container),
+        hardened(
+          container === agent
+            ? agentContainer(container, sandbox, template, bootstrapKey)
+            : container,
+        ),
       ),
       volumes: mergeBy(({ name }) => name, spec?.volumes ?? [], [
         { name: workspaceVolume, persistentVolumeClaim: { claimName: sandbox.metadata.name } },
@@ -92,9 +136,13 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
   };
 }
 
-const agentPortIn = ({ ports }: CachedContainer): number | undefined => ports?.find(({ name }) => name === agentPortName)?.containerPort;
+const agentPortIn = ({ ports }: CachedContainer): number | undefined =>
+  ports?.find(({ name }) => name === agentPortName)?.containerPort;
 
-/** The container that a pod was made with for its agent. A later edit of the template changes nothing about it. */
+/**
+ * The container that a pod was made with for its agent. A later edit of the template changes
+ * nothing about it.
+ */
 export const agentContainerOfPod = ({ spec }: CachedPod): CachedContainer | undefined =>
   spec?.containers.find((container) => agentPortIn(container) !== undefined) ??
   spec?.containers.find(({ name }) => name === 'agent') ??

@@ -14,7 +14,14 @@ import { NewestStore } from '@conversation-operator/kube/newest-store';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
-import { hasRun, hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  hasRun,
+  hasStopToFinish,
+  sandboxes,
+  shouldRun,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
@@ -58,7 +65,10 @@ const patientIntervalMs = 1_000;
 
 const startKeyOf = ({ metadata }: Sandbox): string => `start/${metadata.uid}`;
 
-/** SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and admission, one step after the other. */
+/**
+ * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
+ * admission, one step after the other.
+ */
 export class SandboxReconciler {
   readonly #options: SandboxReconcilerOptions;
   readonly #creations: Creations;
@@ -73,7 +83,11 @@ export class SandboxReconciler {
     this.#elapsed = new ElapsedTimes(options);
     this.#creations = new Creations(options);
     this.#connections = new AgentConnections(options);
-    this.#stops = new AgentStops({ ...options, elapsed: this.#elapsed, connections: this.#connections });
+    this.#stops = new AgentStops({
+      ...options,
+      elapsed: this.#elapsed,
+      connections: this.#connections,
+    });
     this.#podBackoff = new PodBackoff(options);
     this.#newest = new NewestStore(options.stores.sandboxes);
   }
@@ -90,16 +104,23 @@ export class SandboxReconciler {
       claim: stores.claims.get(namespace, name),
       pod: stores.pods.get(namespace, name),
     };
-    // `during` begins before the reservation and ends after the creation: if the sandbox is deleted in between, its slot is not free.
+    // `during` begins before the reservation and ends after the creation: if the sandbox is deleted
+    // in between, its slot is not free.
     try {
       const { progress, requeueAfterMs, serverMessage } = shouldRun(cached)
-        ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
+        ? await this.#options.podCreations.during(cached.metadata.uid, () =>
+            this.#run(scope, signal),
+          )
         : await this.#advance(scope, signal);
       if (progress !== undefined) {
         const { sandbox } = scope;
         const status = sandboxStatus(sandbox, progress, isoTime(clock));
         if (!isDeepStrictEqual(status, sandbox.status)) {
-          scope.sandbox = await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
+          scope.sandbox = await this.#options.client.updateStatus(
+            sandboxes,
+            { ...sandbox, status },
+            { signal },
+          );
           this.#explain(sandbox, { ...sandbox, status }, serverMessage);
         }
       }
@@ -109,7 +130,9 @@ export class SandboxReconciler {
     }
   }
 
-  /** Reads a sandbox again, after a write has met another version than the one that was decided on. */
+  /**
+   * Reads a sandbox again, after a write has met another version than the one that was decided on.
+   */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
     if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);
@@ -121,8 +144,14 @@ export class SandboxReconciler {
     return this.#advance(scope, signal);
   }
 
-  /** Whether it is sure that no pod of the sandbox exists, and that none comes. Sets the pod, where there is one after all. */
-  async #noPod(scope: Scope, signal: AbortSignal): Promise<{ readonly sure: boolean; readonly requeueAfterMs?: number }> {
+  /**
+   * Whether it is sure that no pod of the sandbox exists, and that none comes. Sets the pod, where
+   * there is one after all.
+   */
+  async #noPod(
+    scope: Scope,
+    signal: AbortSignal,
+  ): Promise<{ readonly sure: boolean; readonly requeueAfterMs?: number }> {
     const { client, podCreations } = this.#options;
     const { namespace, name, uid } = scope.sandbox.metadata;
     const unsettledMs = podCreations.unsettledMs(uid);
@@ -139,14 +168,19 @@ export class SandboxReconciler {
     }
   }
 
-  /** Takes steps until one has to wait. Every step that creates an object leads to another step, so the loop ends. */
+  /**
+   * Takes steps until one has to wait. Every step that creates an object leads to another step, so
+   * the loop ends.
+   */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
       const step = decideSandbox(this.#observe(scope));
       const outcome = await this.#take(step, scope, signal);
       if (outcome !== undefined) {
         const { requeueAfterMs = patientIntervalMs } = outcome;
-        return scope.uncached === true ? { ...outcome, requeueAfterMs: Math.min(requeueAfterMs, patientIntervalMs) } : outcome;
+        return scope.uncached === true
+          ? { ...outcome, requeueAfterMs: Math.min(requeueAfterMs, patientIntervalMs) }
+          : outcome;
       }
     }
   }
@@ -156,11 +190,19 @@ export class SandboxReconciler {
     const { uid } = sandbox.metadata;
     const { startingSinceTime } = sandbox.status ?? {};
     const now = this.#options.clock.now();
-    if (pod !== undefined && hasEnded(pod)) this.#podBackoff.ended(uid, pod.metadata.uid, now - Date.parse(pod.metadata.creationTimestamp));
+    if (pod !== undefined && hasEnded(pod))
+      this.#podBackoff.ended(
+        uid,
+        pod.metadata.uid,
+        now - Date.parse(pod.metadata.creationTimestamp),
+      );
     return {
       ...scope,
       now,
-      startingForMs: startingSinceTime === undefined ? 0 : this.#elapsed.elapsedMs(startKeyOf(sandbox), startingSinceTime),
+      startingForMs:
+        startingSinceTime === undefined
+          ? 0
+          : this.#elapsed.elapsedMs(startKeyOf(sandbox), startingSinceTime),
       replaceInMs: this.#podBackoff.waitMs(uid),
     };
   }
@@ -178,7 +220,9 @@ export class SandboxReconciler {
       case 'running':
         if (unresponsiveAgents?.isUnresponsive(sandbox.metadata.uid) === true)
           return this.#connect(scope, step.podIP, step.containerID, signal);
-        return { progress: { ...observedOf(scope), ...runningProgress, containerID: step.containerID } };
+        return {
+          progress: { ...observedOf(scope), ...runningProgress, containerID: step.containerID },
+        };
       case 'wait':
         return waiting(scope, step);
       case 'replace-pod':
@@ -198,7 +242,10 @@ export class SandboxReconciler {
     }
   }
 
-  /** The sandbox has no pod that any cache shows. Its slot is given back once the API server itself says so. */
+  /**
+   * The sandbox has no pod that any cache shows. Its slot is given back once the API server itself
+   * says so.
+   */
   async #stopped(scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
@@ -209,46 +256,91 @@ export class SandboxReconciler {
     return requeueAfterMs === undefined ? undefined : { progress, requeueAfterMs };
   }
 
-  /** Takes the failure back, so that admission may let the sandbox in again. Until the back-off is over it takes no slot. */
+  /**
+   * Takes the failure back, so that admission may let the sandbox in again. Until the back-off is
+   * over it takes no slot.
+   */
   #recover(sandbox: Sandbox): Outcome {
     const requeueAfterMs = this.#podBackoff.waitMs(sandbox.metadata.uid);
-    if (requeueAfterMs === 0) return { progress: { ready: false, wanted: false, ...unready.recovered, recovered: true } };
+    if (requeueAfterMs === 0)
+      return { progress: { ready: false, wanted: false, ...unready.recovered, recovered: true } };
     const { reason, message } = viewOfSandbox(sandbox);
     return { progress: { ready: false, wanted: false, reason, message }, requeueAfterMs };
   }
 
-  /** Ends the sandbox in ERROR. A pod that no longer exists is no reason: the cache may show what an earlier attempt ended with. */
-  async #fail(scope: Scope, failure: { readonly code: string; readonly message: string }, signal: AbortSignal): Promise<Outcome> {
+  /**
+   * Ends the sandbox in ERROR. A pod that no longer exists is no reason: the cache may show what an
+   * earlier attempt ended with.
+   */
+  async #fail(
+    scope: Scope,
+    failure: { readonly code: string; readonly message: string },
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { pod, sandbox } = scope;
-    if (pod !== undefined && (await storedObject(this.#options.client, pods, pod, signal)) === undefined) return outdated;
-    this.#podBackoff.ended(sandbox.metadata.uid, pod?.metadata.uid ?? sandbox.metadata.resourceVersion, 0);
-    // The output of an agent that has run may hold data that was sent to its model's provider, so only the first start shows it.
-    const output = failure.code === FailureCode.crashLoop && !hasRun(sandbox) && pod !== undefined ? lastOutputOf(pod) : undefined;
+    if (
+      pod !== undefined &&
+      (await storedObject(this.#options.client, pods, pod, signal)) === undefined
+    )
+      return outdated;
+    this.#podBackoff.ended(
+      sandbox.metadata.uid,
+      pod?.metadata.uid ?? sandbox.metadata.resourceVersion,
+      0,
+    );
+    // The output of an agent that has run may hold data that was sent to its model's provider, so
+    // only the first start shows it.
+    const output =
+      failure.code === FailureCode.crashLoop && !hasRun(sandbox) && pod !== undefined
+        ? lastOutputOf(pod)
+        : undefined;
     if (output === undefined) return failed(scope, failure);
-    return failed(scope, { ...failure, message: `${failure.message} It printed: ${this.#shown(output, sandbox)}` });
+    return failed(scope, {
+      ...failure,
+      message: `${failure.message} It printed: ${this.#shown(output, sandbox)}`,
+    });
   }
 
   /** Output of an agent for its owner: bounded, in one line, without the sandbox's keys. */
   #shown(output: string, { metadata: { uid }, status }: Sandbox): string {
     const { keys } = this.#options;
     const keyId = status?.masterKeyId;
-    const secrets = [keys.bootstrapKey(uid, keyId), keys.sessionKey(uid, keyId), keys.secretKey(uid, keyId)];
+    const secrets = [
+      keys.bootstrapKey(uid, keyId),
+      keys.sessionKey(uid, keyId),
+      keys.secretKey(uid, keyId),
+    ];
     return lastWords(withoutSecrets(output, secrets)).replaceAll(/\s*\n\s*/g, ' / ');
   }
 
-  async #connect(scope: Scope, podIP: string, containerID: string, signal: AbortSignal): Promise<Outcome> {
+  async #connect(
+    scope: Scope,
+    podIP: string,
+    containerID: string,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
     const { keys, logger } = this.#options;
     const { sandbox } = scope;
     const observed = observedOf(scope);
-    const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
+    const endpoint = agentEndpointOf(
+      { ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } },
+      keys,
+    );
     const { startingSinceTime } = sandbox.status ?? {};
-    const startingFor = startingSinceTime === undefined ? 0 : this.#elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
-    // The agent has answered before in this very container: the kubelet, and no deadline of a start, ends its silence.
+    const startingFor =
+      startingSinceTime === undefined
+        ? 0
+        : this.#elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
+    // The agent has answered before in this very container: the kubelet, and no deadline of a
+    // start, ends its silence.
     const isSilent = sandbox.status?.lastContainerID === containerID;
     const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     let laterMs: number | undefined;
     try {
-      const connection = endpoint === undefined ? undefined : await this.#connections.connect(endpoint, sandbox, containerID, signal);
+      const connection =
+        endpoint === undefined
+          ? undefined
+          : await this.#connections.connect(endpoint, sandbox, containerID, signal);
       laterMs = connection?.laterMs;
       if (endpoint !== undefined && connection?.connected === true) {
         this.#options.unresponsiveAgents?.forget(sandbox.metadata.uid);
@@ -259,10 +351,16 @@ export class SandboxReconciler {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
-    // A silent agent can't be stopped. The status keeps the pending stop until the agent answers, or its container ends.
+    // A silent agent can't be stopped. The status keeps the pending stop until the agent answers,
+    // or its container ends.
     const wanted = !isSilent || !hasStopToFinish(sandbox);
     return {
-      progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted },
+      progress: {
+        ...observed,
+        ready: false,
+        ...(isSilent ? unready.silent : unready.unanswered),
+        wanted,
+      },
       requeueAfterMs: laterMs ?? soonMs,
     };
   }

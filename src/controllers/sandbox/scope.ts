@@ -10,7 +10,9 @@ import type { SandboxProgress } from './status.ts';
 /** The objects that a reconcile of one sandbox has found and made so far. */
 export interface Scope {
   sandbox: Sandbox;
-  /** Whether this reconcile has stored the reservation of the slot, or has read that it is stored. */
+  /**
+   * Whether this reconcile has stored the reservation of the slot, or has read that it is stored.
+   */
   reserved: boolean;
   readonly template: SandboxTemplate | undefined;
   claim: CachedClaim | undefined;
@@ -27,27 +29,65 @@ export interface Outcome {
   readonly requeueAfterMs?: number | undefined;
 }
 
-/** The outcome for an outdated cache. A watch brings the newer version; the delay is for a watch that has fallen silent. */
+/**
+ * The outcome for an outdated cache. A watch brings the newer version; the delay is for a watch
+ * that has fallen silent.
+ */
 export const outdated: Outcome = { requeueAfterMs: 5_000 };
 
-/** The observed state of a sandbox's pod. The port is the one that the pod was made with, whatever the template says now. */
-export function observedOf({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
+/**
+ * The observed state of a sandbox's pod. The port is the one that the pod was made with, whatever
+ * the template says now.
+ */
+export function observedOf({
+  pod,
+  template,
+  sandbox,
+}: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
   const made = pod === undefined ? undefined : agentPortOfPod(pod);
   return {
-    agentPort: made ?? sandbox.status?.agentPort ?? (template === undefined ? undefined : agentPortOf(sandbox, template)),
-    ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
+    agentPort:
+      made ??
+      sandbox.status?.agentPort ??
+      (template === undefined ? undefined : agentPortOf(sandbox, template)),
+    ...(pod === undefined
+      ? {}
+      : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
   };
 }
 
-export function waiting(scope: Scope, { reason, message, requeueAfterMs, isDisrupted = false }: WaitingFor): Outcome {
-  const progress = { ...observedOf(scope), ready: false, reason, message, wanted: shouldRun(scope.sandbox), isDisrupted };
+export function waiting(
+  scope: Scope,
+  { reason, message, requeueAfterMs, isDisrupted = false }: WaitingFor,
+): Outcome {
+  const progress = {
+    ...observedOf(scope),
+    ready: false,
+    reason,
+    message,
+    wanted: shouldRun(scope.sandbox),
+    isDisrupted,
+  };
   return { progress, requeueAfterMs };
 }
 
-/** The outcome of a failure. The next step deletes the pod, because a failed sandbox is not meant to run any more. */
-export function failed(scope: Scope, { code, message }: { readonly code: string; readonly message: string }): Outcome {
+/**
+ * The outcome of a failure. The next step deletes the pod, because a failed sandbox is not meant to
+ * run any more.
+ */
+export function failed(
+  scope: Scope,
+  { code, message }: { readonly code: string; readonly message: string },
+): Outcome {
   return {
-    progress: { ...observedOf(scope), ready: false, reason: code, message, failed: { code, message }, wanted: false },
+    progress: {
+      ...observedOf(scope),
+      ready: false,
+      reason: code,
+      message,
+      failed: { code, message },
+      wanted: false,
+    },
     requeueAfterMs: 0,
   };
 }

@@ -11,18 +11,25 @@ import {
   type SandboxState,
 } from '../../resources/sandbox.ts';
 
-/** The parts of a sandbox's status that its controller decides; phase, reason and the conditions' bookkeeping follow from them. */
+/**
+ * The parts of a sandbox's status that its controller decides; phase, reason and the conditions'
+ * bookkeeping follow from them.
+ */
 export interface SandboxProgress {
   readonly ready: boolean;
   readonly reason: string;
   readonly message: string;
   /** The pod; absent when the sandbox has none. */
-  readonly pod?: { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
+  readonly pod?:
+    { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
   /** The run of the agent's container that has been given its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
-  /** Whether a person has asked for the sandbox since it failed, so that the condition Failed is removed. */
+  /**
+   * Whether a person has asked for the sandbox since it failed, so that the condition Failed is
+   * removed.
+   */
   readonly recovered?: boolean;
   /** Whether the sandbox is meant to run. */
   readonly wanted: boolean;
@@ -34,57 +41,87 @@ export interface SandboxProgress {
   readonly released?: boolean;
 }
 
-/** The status that a sandbox should have now. Fields and conditions of other controllers (Admitted) stay. */
-export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: string): SandboxState {
+/**
+ * The status that a sandbox should have now. Fields and conditions of other controllers (Admitted)
+ * stay.
+ */
+export function sandboxStatus(
+  sandbox: Sandbox,
+  progress: SandboxProgress,
+  now: string,
+): SandboxState {
   const old = sandbox.status ?? {};
   const { generation } = sandbox.metadata;
   const { ready, reason, message, pod, failed, wanted } = progress;
   const connected = progress.containerID !== undefined;
-  const kept = progress.recovered === true ? old.conditions?.filter(({ type }) => type !== SandboxCondition.failed) : old.conditions;
+  const kept =
+    progress.recovered === true
+      ? old.conditions?.filter(({ type }) => type !== SandboxCondition.failed)
+      : old.conditions;
   const updates = [
     connected
       ? conditionUpdate(SandboxCondition.agentReady, true, 'Connected', 'The agent has answered.')
       : conditionUpdate(SandboxCondition.agentReady, false, reason, message),
     conditionUpdate(SandboxCondition.ready, ready, reason, message),
-    ...(failed === undefined ? [] : [conditionUpdate(SandboxCondition.failed, true, failed.code, failed.message)]),
+    ...(failed === undefined
+      ? []
+      : [conditionUpdate(SandboxCondition.failed, true, failed.code, failed.message)]),
   ];
   // Requests to resume from before the failure do not take it back.
-  const observedResumeRequest = failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
-  // From now on the runs end because the sandbox is not wanted any more, whichever process takes the pod away.
+  const observedResumeRequest =
+    failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
+  // From now on the runs end because the sandbox is not wanted any more, whichever process takes
+  // the pod away.
   const stops = !wanted && old.pauseTime === undefined;
-  // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no loss that comes later.
+  // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no
+  // loss that comes later.
   const lives = hasRun(sandbox);
   const lastInterruption =
     stops && lives
-      ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentEpoch: old.agentEpoch ?? 0 }
+      ? {
+          reason: pausedUnseen(sandbox) ? SandboxReason.user : reason,
+          agentEpoch: old.agentEpoch ?? 0,
+        }
       : old.lastInterruption;
-  // The ids stay until the next stop of an agent that has run since, so that the runs of the last interruption are known however late
-  // their conversations are reconciled.
+  // The ids stay until the next stop of an agent that has run since, so that the runs of the last
+  // interruption are known however late their conversations are reconciled.
   const interruptsAnew = stops && old.lastInterruption?.agentEpoch !== (old.agentEpoch ?? 0);
-  const interrupted = interruptsAnew ? [] : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
+  const interrupted = interruptsAnew
+    ? []
+    : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // The owner takes back a resume that waited for room. A stop that is still under way has its bound from its own beginning.
+  // The owner takes back a resume that waited for room. A stop that is still under way has its
+  // bound from its own beginning.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
-  // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one that no controller has seen.
+  // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one
+  // that no controller has seen.
   const activeSince = resumed ? undefined : old.activeSinceTime;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
   const lastUserPauseEpoch = ownerStops ? (old.agentEpoch ?? 0) : old.lastUserPauseEpoch;
-  const lastDisruptionEpoch = progress.isDisrupted === true ? (old.agentEpoch ?? 0) : old.lastDisruptionEpoch;
+  const lastDisruptionEpoch =
+    progress.isDisrupted === true ? (old.agentEpoch ?? 0) : old.lastDisruptionEpoch;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
   const starting = wanted && !ready && failed === undefined;
-  // The time of a sandbox that has run counts for its present reason alone, which may have begun after another one.
-  const sameReason = !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
+  // The time of a sandbox that has run counts for its present reason alone, which may have begun
+  // after another one.
+  const sameReason =
+    !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
-    ...(old.sessionKeysPerApiKey === undefined ? {} : { sessionKeysPerApiKey: old.sessionKeysPerApiKey }),
+    ...(old.sessionKeysPerApiKey === undefined
+      ? {}
+      : { sessionKeysPerApiKey: old.sessionKeysPerApiKey }),
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
-    // The number is 1 from the reservation on. The observed pod does not decide, because a cache may be behind.
+    // The number is 1 from the reservation on. The observed pod does not decide, because a cache
+    // may be behind.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
-    ...(pod === undefined ? {} : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
+    ...(pod === undefined
+      ? {}
+      : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
     ...(connected ? { containerID: progress.containerID } : {}),
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
     ...(interrupted.length === 0 ? {} : { interruptedConversationIDs: [...interrupted] }),
@@ -93,7 +130,9 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(lastInterruption === undefined ? {} : { lastInterruption }),
     ...(lastUserPauseEpoch === undefined ? {} : { lastUserPauseEpoch }),
     ...(lastDisruptionEpoch === undefined ? {} : { lastDisruptionEpoch }),
-    ...(starting ? { startingSinceTime: (sameReason ? old.startingSinceTime : undefined) ?? now } : {}),
+    ...(starting
+      ? { startingSinceTime: (sameReason ? old.startingSinceTime : undefined) ?? now }
+      : {}),
     ...(ready ? { activeSinceTime: activeSince ?? now } : {}),
     ...(!ready && wanted && activeSince !== undefined ? { activeSinceTime: activeSince } : {}),
     ...(wanted ? {} : { pauseTime: (pausedAgain ? undefined : old.pauseTime) ?? now }),
@@ -105,15 +144,30 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   return withView(sandbox, status, now);
 }
 
-export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;
+export const runningProgress = {
+  ready: true,
+  reason: SandboxReason.running,
+  message: 'The agent answers.',
+  wanted: true,
+} as const;
 
 export const unready = {
-  unanswered: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' },
-  stopping: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' },
-  recovered: { reason: SandboxReason.waitingForAdmission, message: 'Resumed after a failure. Waiting to be admitted.' },
+  unanswered: {
+    reason: SandboxReason.waitingForAgent,
+    message: 'Waiting for its agent to answer.',
+  },
+  stopping: {
+    reason: SandboxReason.waitingForAgent,
+    message: 'Waiting for its agent to stop what ran when it was paused.',
+  },
+  recovered: {
+    reason: SandboxReason.waitingForAdmission,
+    message: 'Resumed after a failure. Waiting to be admitted.',
+  },
   /** The agent has answered before, and its present state is not known. */
   silent: {
     reason: SandboxReason.agentSilent,
-    message: 'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
+    message:
+      'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
   },
 } as const;

@@ -8,7 +8,11 @@ import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
 import type { ObjectMeta } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { agentContainerOf, sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import {
+  agentContainerOf,
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../../resources/sandbox-template.ts';
 import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
@@ -22,7 +26,10 @@ export interface TemplateReconcilerOptions {
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 
-/** Delay before the next dry run of a refused template: the cluster may accept later what it refuses now. */
+/**
+ * Delay before the next dry run of a refused template: the cluster may accept later what it refuses
+ * now.
+ */
 const judgeAgainMs = 60_000;
 
 /** Codes of refusals that do not depend on the template. */
@@ -34,17 +41,25 @@ const notItsFault: ReadonlySet<FailureCode> = new Set([
 ]);
 
 /** Whether a refusal may end without an edit of the template. An invalid template needs an edit. */
-const mayChange = (reason: string): boolean => isCreateErrorCode(reason) && reason !== FailureCode.templateInvalid;
+const mayChange = (reason: string): boolean =>
+  isCreateErrorCode(reason) && reason !== FailureCode.templateInvalid;
 
 /** A sandbox that is never stored: the dry run needs one to build a pod. */
 const specimen = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
-  metadata: { ...template.metadata, name: `dry-run-${template.metadata.uid}`, namespace: template.metadata.namespace },
+  metadata: {
+    ...template.metadata,
+    name: `dry-run-${template.metadata.uid}`,
+    namespace: template.metadata.namespace,
+  },
   spec: { owner: 'dry-run', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Reports in the condition Valid whether the cluster accepts pods of a template, before the start of a user's conversation fails. */
+/**
+ * Reports in the condition Valid whether the cluster accepts pods of a template, before the start
+ * of a user's conversation fails.
+ */
 export class TemplateReconciler {
   readonly #options: TemplateReconcilerOptions;
 
@@ -55,28 +70,44 @@ export class TemplateReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { client, stores, clock } = this.#options;
     const template = stores.templates.get(namespace, name);
-    if (template === undefined || template.metadata.deletionTimestamp !== undefined) return undefined;
+    if (template === undefined || template.metadata.deletionTimestamp !== undefined)
+      return undefined;
     const { generation } = template.metadata;
     const known = findCondition(template.status?.conditions, 'Valid');
-    if (template.status?.observedGeneration === generation && (known === undefined || !mayChange(known.reason))) return undefined;
+    if (
+      template.status?.observedGeneration === generation &&
+      (known === undefined || !mayChange(known.reason))
+    )
+      return undefined;
     const verdict = await this.#judge(template, signal);
     const status = {
       observedGeneration: generation,
-      conditions: setConditions(template.status?.conditions, [{ type: 'Valid', ...verdict }], generation, isoTime(clock)),
+      conditions: setConditions(
+        template.status?.conditions,
+        [{ type: 'Valid', ...verdict }],
+        generation,
+        isoTime(clock),
+      ),
     };
-    if (!isDeepStrictEqual(status, template.status)) await client.updateStatus(sandboxTemplates, { ...template, status }, { signal });
+    if (!isDeepStrictEqual(status, template.status))
+      await client.updateStatus(sandboxTemplates, { ...template, status }, { signal });
     return mayChange(verdict.reason) ? { requeueAfterMs: judgeAgainMs } : undefined;
   }
 
   async #judge(template: SandboxTemplate, signal: AbortSignal): Promise<Verdict> {
     if (agentContainerOf(template) === undefined) {
-      const message = 'spec.podTemplate.spec.containers is empty; one container has to run the agent.';
+      const message =
+        'spec.podTemplate.spec.containers is empty; one container has to run the agent.';
       return { status: 'False', reason: 'NoContainer', message };
     }
     const { client } = this.#options;
     const sandbox = specimen(template);
-    // The objects have no owner reference: an admission plugin would read the owner, and the specimen is not stored.
-    const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({ metadata, ...rest }: T) => {
+    // The objects have no owner reference: an admission plugin would read the owner, and the
+    // specimen is not stored.
+    const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({
+      metadata,
+      ...rest
+    }: T) => {
       const { ownerReferences: _, ...plain } = metadata;
       return { ...rest, metadata: plain };
     };
@@ -84,7 +115,9 @@ export class TemplateReconciler {
     const claim = ownerless(buildClaim(sandbox, template));
     return (
       (await this.#refused('pod', () => client.create(pods, pod, { dryRun: true, signal }))) ??
-      (await this.#refused('volume', () => client.create(persistentVolumeClaims, claim, { dryRun: true, signal }))) ?? {
+      (await this.#refused('volume', () =>
+        client.create(persistentVolumeClaims, claim, { dryRun: true, signal }),
+      )) ?? {
         status: 'True',
         reason: 'DryRunPassed',
         message: 'The API server accepts a pod and a volume claim made of it.',
@@ -100,8 +133,15 @@ export class TemplateReconciler {
       const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
       // Administrators may read the text of their API server; the REST service never shows it.
-      const message = `${refusal.message} The API server says: ${refusal.serverMessage}`.slice(0, 2048);
-      return { status: notItsFault.has(refusal.code) ? 'Unknown' : 'False', reason: refusal.code, message };
+      const message = `${refusal.message} The API server says: ${refusal.serverMessage}`.slice(
+        0,
+        2048,
+      );
+      return {
+        status: notItsFault.has(refusal.code) ? 'Unknown' : 'False',
+        reason: refusal.code,
+        message,
+      };
     }
   }
 }

@@ -15,9 +15,13 @@ export interface Principal {
   readonly keyDescription: string | undefined;
 }
 
-/** The same problem for every kind of bad key, so that it discloses nothing about which keys exist. */
+/**
+ * The same problem for every kind of bad key, so that it discloses nothing about which keys exist.
+ */
 const unauthorized = () =>
-  new ProblemError('unauthorized', 'The API key is missing or not valid.', { headers: { 'www-authenticate': 'Bearer' } });
+  new ProblemError('unauthorized', 'The API key is missing or not valid.', {
+    headers: { 'www-authenticate': 'Bearer' },
+  });
 
 const bearer = /^Bearer +([^\s]+) *$/i;
 
@@ -25,10 +29,15 @@ const bearer = /^Bearer +([^\s]+) *$/i;
 function keysOf(headers: IncomingHttpHeaders): string[] {
   const [, token] = bearer.exec(headers.authorization ?? '') ?? [];
   const sessionKey = headers['x-session-api-key'];
-  return [token, typeof sessionKey === 'string' ? sessionKey : undefined].filter((key) => key !== undefined);
+  return [token, typeof sessionKey === 'string' ? sessionKey : undefined].filter(
+    (key) => key !== undefined,
+  );
 }
 
-/** The principal of the first valid key. Throws `unauthorized`. Reads the cache alone, which must be synced. */
+/**
+ * The principal of the first valid key. Throws `unauthorized`. Reads the cache alone, which must be
+ * synced.
+ */
 export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Principal {
   for (const key of keysOf(headers)) {
     const principal = principalOf(ring, key);
@@ -44,5 +53,12 @@ function principalOf(ring: KeyRing, key: string): Principal | undefined {
   if (found === undefined) return undefined;
   const { metadata, spec } = found.key;
   const { chain } = found;
-  return { owner: spec.owner, role: chain.role, keyName: metadata.name, keyUid: metadata.uid, chain, keyDescription: spec.description };
+  return {
+    owner: spec.owner,
+    role: chain.role,
+    keyName: metadata.name,
+    keyUid: metadata.uid,
+    chain,
+    keyDescription: spec.description,
+  };
 }

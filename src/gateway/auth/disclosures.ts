@@ -10,7 +10,10 @@ import type { Principal } from './authenticate.ts';
 
 /** Delay between two lines about the same API key and session key. */
 const repeatMs = 60 * 60 * 1000;
-/** Maximum number of pairs of an API key and a sandbox that are remembered; a pair beyond that is recorded anew. */
+/**
+ * Maximum number of pairs of an API key and a sandbox that are remembered; a pair beyond that is
+ * recorded anew.
+ */
 const maxRemembered = 20_000;
 /** Maximum number of sandboxes that a line names; more are counted. */
 const maxNames = 100;
@@ -22,9 +25,10 @@ export interface DisclosuresOptions {
 }
 
 /**
- * Records in the audit who was shown which sandboxes' session keys: a line for each answer that shows some, but each session key at most
- * once an hour, so that polling writes nothing. None is left out: a reader writes no more lines than there are sandboxes that run and
- * rotations, and these leave a line of their own already.
+ * Records in the audit who was shown which sandboxes' session keys: a line for each answer that
+ * shows some, but each session key at most once an hour, so that polling writes nothing. None is
+ * left out: a reader writes no more lines than there are sandboxes that run and rotations, and
+ * these leave a line of their own already.
  */
 export class Disclosures {
   readonly #options: DisclosuresOptions;
@@ -33,7 +37,12 @@ export class Disclosures {
 
   constructor(options: DisclosuresOptions) {
     this.#options = options;
-    this.#recorded = new LRUCache({ max: maxRemembered, ttl: repeatMs, ttlResolution: 0, perf: { now: () => options.clock.monotonic() } });
+    this.#recorded = new LRUCache({
+      max: maxRemembered,
+      ttl: repeatMs,
+      ttlResolution: 0,
+      perf: { now: () => options.clock.monotonic() },
+    });
   }
 
   /** The reader of one answer. */
@@ -62,7 +71,12 @@ export class Disclosures {
     return true;
   }
 
-  #recordAtEnd(shown: readonly string[], { owner, keyName }: Principal, request: IncomingMessage, response: Response): void {
+  #recordAtEnd(
+    shown: readonly string[],
+    { owner, keyName }: Principal,
+    request: IncomingMessage,
+    response: Response,
+  ): void {
     const { audit, clientAddress } = this.#options;
     // The address is read at once, because the connection may end before the response.
     const client = clientAddress(request);

@@ -23,9 +23,21 @@ export interface IssuedKey {
   readonly resource: ApiKey;
 }
 
-/** Creates an ApiKey resource. The key works on each gateway as soon as its cache has seen the resource. */
+/**
+ * Creates an ApiKey resource. The key works on each gateway as soon as its cache has seen the
+ * resource.
+ */
 export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
-  const { client, namespace, owner, role = 'user', description, expiresAt, issuedBy, random = randomBytes } = options;
+  const {
+    client,
+    namespace,
+    owner,
+    role = 'user',
+    description,
+    expiresAt,
+    issuedBy,
+    random = randomBytes,
+  } = options;
   const key = generateKey(random);
   const resource = await client.create(apiKeys, {
     apiVersion,
@@ -34,7 +46,9 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       namespace,
       name: `key-${random(6).toString('hex')}`,
       // Kubernetes deletes the key with the key that has made it.
-      ...(issuedBy === undefined ? {} : { ownerReferences: [{ apiVersion, kind: apiKeys.kind, ...issuedBy }] }),
+      ...(issuedBy === undefined
+        ? {}
+        : { ownerReferences: [{ apiVersion, kind: apiKeys.kind, ...issuedBy }] }),
     },
     spec: {
       owner,

@@ -1,6 +1,9 @@
 import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 
-/** Maximum number of keys in a chain: a key, the key that made it, and so on. A longer chain, or a circle, is not valid. */
+/**
+ * Maximum number of keys in a chain: a key, the key that made it, and so on. A longer chain, or a
+ * circle, is not valid.
+ */
 export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
@@ -14,19 +17,30 @@ export interface KeyChain {
 }
 
 /** A time that cannot be read counts as past. */
-const expiryOf = ({ spec }: ApiKey): number => (spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0);
+const expiryOf = ({ spec }: ApiKey): number =>
+  spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
 
 /**
- * The chain of a key, undefined as soon as one key of the chain does not exist under its uid, is disabled, or has expired. `find` reads a
- * cache: a key is refused as long as the cache does not show its maker, so a cache that is behind never lets a key outlive its maker.
+ * The chain of a key, undefined as soon as one key of the chain does not exist under its uid, is
+ * disabled, or has expired. `find` reads a cache: a key is refused as long as the cache does not
+ * show its maker, so a cache that is behind never lets a key outlive its maker.
  */
-export function chainOf(key: ApiKey, find: (name: string) => ApiKey | undefined, nowMs: number): KeyChain | undefined {
+export function chainOf(
+  key: ApiKey,
+  find: (name: string) => ApiKey | undefined,
+  nowMs: number,
+): KeyChain | undefined {
   const uids: string[] = [];
   let role: ApiKeySpec['role'] = 'admin';
   let expiresAtMs = Infinity;
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
-    if (metadata.deletionTimestamp !== undefined || spec.disabled === true || uids.length === maxChainLength) return undefined;
+    if (
+      metadata.deletionTimestamp !== undefined ||
+      spec.disabled === true ||
+      uids.length === maxChainLength
+    )
+      return undefined;
     uids.push(metadata.uid);
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
     if (expiresAtMs <= nowMs) return undefined;
@@ -47,7 +61,8 @@ export function makersOf(
   while (issuedBy !== undefined && uids.length < maxChainLength) {
     uids.push(issuedBy.uid);
     const maker: ApiKey | undefined = find(issuedBy.name);
-    if (maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp !== undefined) return { uids, exist: false };
+    if (maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp !== undefined)
+      return { uids, exist: false };
     ({ issuedBy } = maker.spec);
   }
   return { uids, exist: true };

@@ -22,7 +22,11 @@ export class KeyRing {
   readonly #awaited = new Map<string, Set<() => void>>();
   #remove: (() => void) | undefined;
 
-  constructor(options: { readonly cache: Cache<ApiKey>; readonly namespace: string; readonly clock: Clock }) {
+  constructor(options: {
+    readonly cache: Cache<ApiKey>;
+    readonly namespace: string;
+    readonly clock: Clock;
+  }) {
     this.#cache = options.cache;
     this.#namespace = options.namespace;
     this.#clock = options.clock;
@@ -39,7 +43,11 @@ export class KeyRing {
       },
       updated: ({ metadata }, old) => {
         // The status alone, which says when a key was last used, decides nothing.
-        if (metadata.generation !== old.metadata.generation || metadata.deletionTimestamp !== undefined) changed(metadata.uid);
+        if (
+          metadata.generation !== old.metadata.generation ||
+          metadata.deletionTimestamp !== undefined
+        )
+          changed(metadata.uid);
       },
       deleted: ({ metadata }) => changed(metadata.uid),
     });
@@ -75,7 +83,10 @@ export class KeyRing {
     this.#listeners.add(listener);
   }
 
-  /** Calls `ended` once the key of this name and uid is valid no longer, at once where that is so now. Returns the remover. */
+  /**
+   * Calls `ended` once the key of this name and uid is valid no longer, at once where that is so
+   * now. Returns the remover.
+   */
   untilEnd(name: string, uid: string, ended: () => void): () => void {
     let chain: KeyChain | undefined;
     let timer: Timer | undefined;
@@ -103,14 +114,19 @@ export class KeyRing {
     return remove;
   }
 
-  /** Waits until the cache has the key that a session key refers to, which another replica may have seen before; at most `timeoutMs`. */
+  /**
+   * Waits until the cache has the key that a session key refers to, which another replica may have
+   * seen before; at most `timeoutMs`.
+   */
   appears(reference: string, timeoutMs: number): Promise<void> {
-    if (this.#cache.store.byIndex('sessionReference', reference).length > 0) return Promise.resolve();
+    if (this.#cache.store.byIndex('sessionReference', reference).length > 0)
+      return Promise.resolve();
     return new Promise((resolve) => {
       const waiting = this.#awaited.get(reference) ?? new Set();
       const end = () => {
         waiting.delete(end);
-        if (waiting.size === 0 && this.#awaited.get(reference) === waiting) this.#awaited.delete(reference);
+        if (waiting.size === 0 && this.#awaited.get(reference) === waiting)
+          this.#awaited.delete(reference);
         timer.cancel();
         resolve();
       };
@@ -119,7 +135,8 @@ export class KeyRing {
     });
   }
 
-  readonly #find = (name: string): ApiKey | undefined => this.#cache.store.get(this.#namespace, name);
+  readonly #find = (name: string): ApiKey | undefined =>
+    this.#cache.store.get(this.#namespace, name);
 
   #valid(candidates: readonly ApiKey[], accepts: (key: ApiKey) => boolean): ValidKey | undefined {
     for (const key of candidates) {

@@ -19,8 +19,9 @@ export interface KeyUseOptions {
 }
 
 /**
- * Writes into each ApiKey when it was last used: a minute later, at most once an hour for all replicas together, and outside the
- * requests, so that no request waits or fails for it. The patch names one field and no version, so it conflicts with no other write.
+ * Writes into each ApiKey when it was last used: a minute later, at most once an hour for all
+ * replicas together, and outside the requests, so that no request waits or fails for it. The patch
+ * names one field and no version, so it conflicts with no other write.
  */
 export class KeyUse {
   readonly #options: KeyUseOptions;
@@ -54,12 +55,14 @@ export class KeyUse {
 
   async #write(): Promise<void> {
     const { cache, namespace, logger } = this.#options;
-    for (const name of this.#written.keys()) if (cache.store.get(namespace, name) === undefined) this.#written.delete(name);
+    for (const name of this.#written.keys())
+      if (cache.store.get(namespace, name) === undefined) this.#written.delete(name);
     try {
       for (const name of this.#used) await this.#writeOne(name);
       this.start();
     } catch (error) {
-      // The next attempt, and the next warning, come an hour later: uses are not worth one warning per minute.
+      // The next attempt, and the next warning, come an hour later: uses are not worth one warning
+      // per minute.
       logger.warn('The use of API keys is not recorded', { error });
       this.start(coarseMs);
     } finally {
@@ -76,7 +79,13 @@ export class KeyUse {
     if (clock.now() - last < coarseMs) return;
     this.#written.set(name, clock.now());
     try {
-      await client.mergePatch(apiKeys, namespace, name, { status: { lastUsedTime: isoTime(clock) } }, { subresource: 'status' });
+      await client.mergePatch(
+        apiKeys,
+        namespace,
+        name,
+        { status: { lastUsedTime: isoTime(clock) } },
+        { subresource: 'status' },
+      );
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }

@@ -14,7 +14,8 @@ function randomBase62(digits: number, random: RandomBytes): string {
   let text = '';
   while (text.length < digits) {
     for (const byte of random(digits)) {
-      // 248 is the last multiple of 62 in a byte: what lies above would make some digits likelier than others.
+      // 248 is the last multiple of 62 in a byte: what lies above would make some digits likelier
+      // than others.
       if (byte < 248 && text.length < digits) text += alphabet.charAt(byte % 62);
     }
   }
@@ -31,7 +32,10 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** A new API key in clear. Its last six digits are a checksum, so that a typing error is found without a read. */
+/**
+ * A new API key in clear. Its last six digits are a checksum, so that a typing error is found
+ * without a read.
+ */
 export function generateKey(random: RandomBytes = randomBytes): string {
   const rest = `${prefix}${randomBase62(randomDigits, random)}`;
   return `${rest}${checksumOf(rest)}`;
@@ -41,7 +45,10 @@ export function generateKey(random: RandomBytes = randomBytes): string {
 export const isWellFormedKey = (text: string): boolean =>
   shape.test(text) && checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
 
-/** The stored form of a key: its SHA-256 in hex. Keys are random, so that a plain hash can't be reversed. */
+/**
+ * The stored form of a key: its SHA-256 in hex. Keys are random, so that a plain hash can't be
+ * reversed.
+ */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
 
 /** Compares two hashes of `hashKey` in constant time. */

@@ -24,9 +24,15 @@ export interface CallbackServerOptions {
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;
-  /** Maximum concurrent connections; 2000 by default. The sandboxes of one owner may have a quarter of them. */
+  /**
+   * Maximum concurrent connections; 2000 by default. The sandboxes of one owner may have a quarter
+   * of them.
+   */
   readonly maxConnections?: number;
-  /** Maximum connections of one address at once, which is one sandbox where each has its own; by default without limit. */
+  /**
+   * Maximum connections of one address at once, which is one sandbox where each has its own; by
+   * default without limit.
+   */
   readonly maxConnectionsPerAddress?: number;
   /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;
@@ -45,7 +51,9 @@ export interface CallbackServer {
 function segmentsOf(pathname: string): readonly string[] | undefined {
   try {
     const segments = pathname.slice(1).split('/').map(decodeURIComponent);
-    return segments.some((segment) => segment === '' || segment === '.' || segment === '..' || segment.includes('/'))
+    return segments.some(
+      (segment) => segment === '' || segment === '.' || segment === '..' || segment.includes('/'),
+    )
       ? undefined
       : segments;
   } catch {
@@ -53,7 +61,10 @@ function segmentsOf(pathname: string): readonly string[] | undefined {
   }
 }
 
-/** The owner of the sandbox with this address; undefined for an address of no sandbox, or of several owners, as on a node's own network. */
+/**
+ * The owner of the sandbox with this address; undefined for an address of no sandbox, or of several
+ * owners, as on a node's own network.
+ */
 function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefined {
   const owners = new Set(store.byIndex('podIP', address).map(({ spec }) => spec.owner));
   const [owner] = owners;
@@ -61,8 +72,9 @@ function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefi
 }
 
 /**
- * The callback server is the part of the installation that sandboxes may reach: a listener of its own, so that a network policy can
- * close the REST service to them. A client may be any process that a sandbox runs, so no request is trusted.
+ * The callback server is the part of the installation that sandboxes may reach: a listener of its
+ * own, so that a network policy can close the REST service to them. A client may be any process
+ * that a sandbox runs, so no request is trusted.
  */
 export function createCallbackServer(options: CallbackServerOptions): CallbackServer {
   const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;

@@ -5,7 +5,10 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** The sandbox in the cache; undefined where none has the name. The response must not disclose whether the sandbox exists. */
+  /**
+   * The sandbox in the cache; undefined where none has the name. The response must not disclose
+   * whether the sandbox exists.
+   */
   readonly sandbox: Sandbox | undefined;
   /** Segments behind the sandbox's name, decoded; never empty, `.` or `..`. */
   readonly path: readonly string[];
@@ -17,6 +20,9 @@ export interface CallbackRequest {
 /** Something that sandboxes may ask of the gateway, below `/{name}/{sandbox}/`. */
 export interface CallbackHandler {
   readonly name: string;
-  /** Authorizes the request, and answers it. An error that it throws before the headers becomes a problem response. */
+  /**
+   * Authorizes the request, and answers it. An error that it throws before the headers becomes a
+   * problem response.
+   */
   handle(call: CallbackRequest): Promise<void>;
 }

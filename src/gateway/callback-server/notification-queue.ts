@@ -9,12 +9,16 @@ interface Entry {
   readonly conversationIds: Set<string>;
 }
 
-/** Maximum number of conversations of one sandbox that are named; of more, all of the sandbox's are meant. */
+/**
+ * Maximum number of conversations of one sandbox that are named; of more, all of the sandbox's are
+ * meant.
+ */
 const maxNamed = 16;
 
 /**
- * Notifications that wait for an operator, each once. Each owner has a share, and owners take turns: an owner with many notifications delays and
- * displaces no notification of others. A displaced notification is lost; the operator finds the change by polling.
+ * Notifications that wait for an operator, each once. Each owner has a share, and owners take
+ * turns: an owner with many notifications delays and displaces no notification of others. A
+ * displaced notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
   readonly #maxSandboxesPerOwner: number;
@@ -22,7 +26,13 @@ export class NotificationQueue {
   /** By owner and sandbox, each first whose turn is next. */
   readonly #owners = new Map<string, Map<string, Entry>>();
 
-  constructor({ maxSandboxesPerOwner, maxOwners }: { readonly maxSandboxesPerOwner: number; readonly maxOwners: number }) {
+  constructor({
+    maxSandboxesPerOwner,
+    maxOwners,
+  }: {
+    readonly maxSandboxesPerOwner: number;
+    readonly maxOwners: number;
+  }) {
     this.#maxSandboxesPerOwner = maxSandboxesPerOwner;
     this.#maxOwners = maxOwners;
   }
@@ -36,10 +46,16 @@ export class NotificationQueue {
     if (!this.#owners.has(owner)) dropFirst(this.#owners, this.#maxOwners - 1);
     this.#owners.set(owner, sandboxes);
     const key = `${namespace}/${sandbox}`;
-    const entry = sandboxes.get(key) ?? { namespace, sandbox, isOfAny: false, conversationIds: new Set<string>() };
+    const entry = sandboxes.get(key) ?? {
+      namespace,
+      sandbox,
+      isOfAny: false,
+      conversationIds: new Set<string>(),
+    };
     if (!sandboxes.has(key)) dropFirst(sandboxes, this.#maxSandboxesPerOwner - 1);
     sandboxes.set(key, entry);
-    if (conversationId === undefined || entry.conversationIds.size === maxNamed) entry.isOfAny = true;
+    if (conversationId === undefined || entry.conversationIds.size === maxNamed)
+      entry.isOfAny = true;
     else entry.conversationIds.add(conversationId);
     if (entry.isOfAny) entry.conversationIds.clear();
   }

@@ -1,13 +1,20 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
 import { Agent, request, type Dispatcher } from 'undici';
-import { notificationsPath, maxNotifications, type AgentNotification } from '../../agent/notifications.ts';
+import {
+  notificationsPath,
+  maxNotifications,
+  type AgentNotification,
+} from '../../agent/notifications.ts';
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { NotificationQueue } from './notification-queue.ts';
 
 export interface NotificationSenderOptions {
-  /** URLs of all operators, without a path. A name is resolved regularly, and each of its addresses gets the notifications. */
+  /**
+   * URLs of all operators, without a path. A name is resolved regularly, and each of its addresses
+   * gets the notifications.
+   */
   readonly urls: readonly string[];
   /** The key that operators expect. */
   readonly key: () => string;
@@ -22,13 +29,19 @@ const refreshMs = 10_000;
 const answerMs = 2_000;
 /** Delay before an operator that has failed gets the next request. */
 const restMs = 1_000;
-/** Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one operator; beyond that the oldest are dropped. */
+/**
+ * Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one
+ * operator; beyond that the oldest are dropped.
+ */
 const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
 
-/** One operator, with at most one request under way. Notifications that arrive meanwhile wait for the next one, each conversation once. */
+/**
+ * One operator, with at most one request under way. Notifications that arrive meanwhile wait for
+ * the next one, each conversation once.
+ */
 interface Target {
   readonly origin: string;
   readonly waiting: NotificationQueue;
@@ -36,11 +49,18 @@ interface Target {
   restUntil: number;
 }
 
-/** Passes notifications on to every operator, of which the leader acts. Nothing is kept, repeated or waited for: agents are polled all the same. */
+/**
+ * Passes notifications on to every operator, of which the leader acts. Nothing is kept, repeated or
+ * waited for: agents are polled all the same.
+ */
 export class NotificationSender {
   readonly #options: NotificationSenderOptions;
   readonly #urls: readonly URL[];
-  readonly #dispatcher: Dispatcher = new Agent({ connect: { timeout: answerMs }, connections: 1, pipelining: 1 });
+  readonly #dispatcher: Dispatcher = new Agent({
+    connect: { timeout: answerMs },
+    connections: 1,
+    pipelining: 1,
+  });
   readonly #closing = new AbortController();
   #targets = new Map<string, Target>();
   #timer: Timer | undefined;
@@ -51,7 +71,9 @@ export class NotificationSender {
     this.#urls = options.urls.map((url) => new URL(url));
   }
 
-  /** Resolves when the names of the operators have been resolved for the first time, in vain or not. */
+  /**
+   * Resolves when the names of the operators have been resolved for the first time, in vain or not.
+   */
   async open(): Promise<void> {
     await this.#refresh();
   }
@@ -72,8 +94,11 @@ export class NotificationSender {
   async #refresh(): Promise<void> {
     const { clock } = this.#options;
     const found = await Promise.all(this.#urls.map((url) => this.#originsOf(url)));
-    this.#targets = new Map(found.flat().map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]));
-    if (!this.#closing.signal.aborted) this.#timer = clock.after(refreshMs, () => void this.#refresh());
+    this.#targets = new Map(
+      found.flat().map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]),
+    );
+    if (!this.#closing.signal.aborted)
+      this.#timer = clock.after(refreshMs, () => void this.#refresh());
   }
 
   async #originsOf({ protocol, hostname, port }: URL): Promise<readonly string[]> {
@@ -81,10 +106,18 @@ export class NotificationSender {
     try {
       const addresses = await resolve(hostname.replace(/^\[|\]$/g, ''));
       this.#unknown.delete(hostname);
-      return addresses.map((address) => `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`);
+      return addresses.map(
+        (address) =>
+          `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`,
+      );
     } catch (error) {
-      // While no operator is there, a headless Service has no addresses, and its name may not be known.
-      if (!this.#unknown.has(hostname)) logger.warn('Operators can not be found; agents are polled only', { host: hostname, error });
+      // While no operator is there, a headless Service has no addresses, and its name may not be
+      // known.
+      if (!this.#unknown.has(hostname))
+        logger.warn('Operators can not be found; agents are polled only', {
+          host: hostname,
+          error,
+        });
       this.#unknown.add(hostname);
       return [];
     }
@@ -115,7 +148,10 @@ export class NotificationSender {
     const { statusCode, body } = await request(`${origin}${notificationsPath}`, {
       dispatcher: this.#dispatcher,
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#options.key()}` },
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${this.#options.key()}`,
+      },
       body: JSON.stringify({ notifications }),
       signal,
     });

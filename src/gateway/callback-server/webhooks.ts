@@ -19,7 +19,10 @@ export interface WebhooksOptions {
   readonly metrics: Metrics;
 }
 
-/** A text in every event that changes a conversation, and in its whole state. Output of a tool or a model has it only by chance. */
+/**
+ * A text in every event that changes a conversation, and in its whole state. Output of a tool or a
+ * model has it only by chance.
+ */
 const changeMarker = 'execution_status';
 /** Maximum bytes that are searched; a longer body counts as a change. */
 const maxSearchedBytes = 1024 * 1024;
@@ -34,17 +37,26 @@ const ownersBurst = 1_000;
 const maxOwners = 20_000;
 
 /**
- * Handles the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with the sandbox's session key. The handler
- * reads a body only until it knows that something may have changed, and trusts nothing in it: the operator polls the agent.
+ * Handles the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with
+ * the sandbox's session key. The handler reads a body only until it knows that something may have
+ * changed, and trusts nothing in it: the operator polls the agent.
  */
 export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): CallbackHandler {
   const buckets = new TokenBuckets({ clock, perSecond, burst, capacity: maxSandboxes });
-  const ownersBuckets = new TokenBuckets({ clock, perSecond: perOwnerSecond, burst: ownersBurst, capacity: maxOwners });
+  const ownersBuckets = new TokenBuckets({
+    clock,
+    perSecond: perOwnerSecond,
+    burst: ownersBurst,
+    capacity: maxOwners,
+  });
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
-      // A key that no client has replaces the key of an unknown sandbox, so that the check takes as long.
-      return sandbox === undefined ? keys.sessionKey('none') : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
+      // A key that no client has replaces the key of an unknown sandbox, so that the check takes as
+      // long.
+      return sandbox === undefined
+        ? keys.sessionKey('none')
+        : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
     } catch {
       return undefined;
     }
@@ -65,7 +77,10 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
       const { metadata, spec } = authenticate(request, named);
       const id = whatOf(path);
       if (id === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
-      if (request.method !== 'POST') throw new ProblemError('method-not-allowed', 'Webhooks are posted.', { headers: { Allow: 'POST' } });
+      if (request.method !== 'POST')
+        throw new ProblemError('method-not-allowed', 'Webhooks are posted.', {
+          headers: { Allow: 'POST' },
+        });
       // An agent that gets an error sends the webhook again.
       const done = (result: 'notified' | 'passed' | 'limited') => {
         metrics.webhooks.inc({ result });
@@ -77,7 +92,8 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
       }
       const notification = { namespace: metadata.namespace, sandbox: metadata.name };
       if (id === 'any') notify(notification, spec.owner);
-      else if (await namesChange(request, clock, signal)) notify({ ...notification, conversationId: id }, spec.owner);
+      else if (await namesChange(request, clock, signal))
+        notify({ ...notification, conversationId: id }, spec.owner);
       else {
         done('passed');
         return;
@@ -93,8 +109,15 @@ function whatOf([what, id, ...rest]: readonly string[]): string | undefined {
   return what === 'events' && id !== undefined && rest.length === 0 ? parseUuid(id) : undefined;
 }
 
-/** Whether the body of a webhook names a change. Ends as soon as that is known, and discards the rest of the body. */
-function namesChange(request: IncomingMessage, clock: Clock, signal: AbortSignal): Promise<boolean> {
+/**
+ * Whether the body of a webhook names a change. Ends as soon as that is known, and discards the
+ * rest of the body.
+ */
+function namesChange(
+  request: IncomingMessage,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
   const search = new SubstringSearch(changeMarker);
   return new Promise((resolve) => {
     let size = 0;

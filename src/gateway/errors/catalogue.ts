@@ -1,4 +1,7 @@
-/** Every error that a client can get: stable code, HTTP status, title. A published code keeps its meaning. */
+/**
+ * Every error that a client can get: stable code, HTTP status, title. A published code keeps its
+ * meaning.
+ */
 export const problems = {
   'malformed-json': { status: 400, title: 'The body is not valid JSON' },
   'malformed-request': { status: 400, title: 'The request could not be read' },
@@ -21,7 +24,10 @@ export const problems = {
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'expectation-failed': { status: 417, title: 'What is expected can not be met' },
-  'idempotency-key-reused': { status: 422, title: 'The idempotency key belongs to another request' },
+  'idempotency-key-reused': {
+    status: 422,
+    title: 'The idempotency key belongs to another request',
+  },
   'branch-not-found': { status: 422, title: 'No such branch or tag' },
   'model-not-allowed': { status: 422, title: 'The sandbox spec does not allow this model' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
@@ -49,4 +55,5 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems;
 
-export const problemType = (code: ProblemCode): string => `tag:conversation-operator.dev,2026:${code}`;
+export const problemType = (code: ProblemCode): string =>
+  `tag:conversation-operator.dev,2026:${code}`;

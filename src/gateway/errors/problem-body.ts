@@ -14,7 +14,10 @@ export const problemSchema = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });
 
-export const problemBody = (problem: ProblemError, requestId: string): z.output<typeof problemSchema> => ({
+export const problemBody = (
+  problem: ProblemError,
+  requestId: string,
+): z.output<typeof problemSchema> => ({
   type: problemType(problem.code),
   title: problems[problem.code].title,
   status: problem.status,

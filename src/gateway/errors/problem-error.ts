@@ -1,7 +1,9 @@
 import { problems, type ProblemCode } from './catalogue.ts';
 
 export interface FieldError {
-  /** The path of the field in the request: `body.initial_message.content[0].text`, `query.limit`. */
+  /**
+   * The path of the field in the request: `body.initial_message.content[0].text`, `query.limit`.
+   */
   readonly path: string;
   readonly message: string;
 }
@@ -18,7 +20,10 @@ export interface ProblemOptions extends ErrorOptions {
 /** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
 const withoutBrackets = (text: string): string => text.replaceAll('[', '(').replaceAll(']', ')');
 
-/** An error that becomes the problem response to a client. `detail` must be safe to show; only the log has the cause. */
+/**
+ * An error that becomes the problem response to a client. `detail` must be safe to show; only the
+ * log has the cause.
+ */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   readonly code: ProblemCode;
@@ -38,8 +43,9 @@ export class ProblemError extends Error {
 }
 
 /** The same problem for an object that does not exist and for an object of another owner. */
-export const notFound = (what: 'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation' | 'API key'): ProblemError =>
-  new ProblemError('not-found', `There is no such ${what}.`);
+export const notFound = (
+  what: 'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation' | 'API key',
+): ProblemError => new ProblemError('not-found', `There is no such ${what}.`);
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>
   new ProblemError('unavailable', 'The service can not answer at the moment. Try again.', {

@@ -2,18 +2,32 @@ import { ApiError, TransportError, isInvalid } from '@conversation-operator/kube
 import { ProblemError, unavailable } from './problem-error.ts';
 
 const apiProblem = (error: ApiError): ProblemError => {
-  // 401: the release, and with it our account, was taken away and is back; another gateway answers, or this one with its next token.
-  if (error.status >= 500 || error.status === 429 || error.status === 401) return unavailable(error.retryAfterMs, error);
-  // A right that was taken away, a ResourceQuota, a policy: nothing that the client did, and it may be mended while we run.
+  // 401: the release, and with it our account, was taken away and is back; another gateway answers,
+  // or this one with its next token.
+  if (error.status >= 500 || error.status === 429 || error.status === 401)
+    return unavailable(error.retryAfterMs, error);
+  // A right that was taken away, a ResourceQuota, a policy: nothing that the client did, and it may
+  // be mended while we run.
   if (error.status === 403)
-    return new ProblemError('refused-by-cluster', 'The cluster does not allow this now. Its administrators find why in the log.', {
-      cause: error,
-      headers: { 'retry-after': '30' },
-    });
-  if (error.status === 404) return new ProblemError('not-found', 'It does not exist any more.', { cause: error });
+    return new ProblemError(
+      'refused-by-cluster',
+      'The cluster does not allow this now. Its administrators find why in the log.',
+      {
+        cause: error,
+        headers: { 'retry-after': '30' },
+      },
+    );
+  if (error.status === 404)
+    return new ProblemError('not-found', 'It does not exist any more.', { cause: error });
   if (error.status === 409)
-    return new ProblemError('conflict', 'It was changed at the same time. Read it and try again.', { cause: error });
-  if (isInvalid(error)) return new ProblemError('invalid-request', 'The request was refused as not valid.', { cause: error, errors: [] });
+    return new ProblemError('conflict', 'It was changed at the same time. Read it and try again.', {
+      cause: error,
+    });
+  if (isInvalid(error))
+    return new ProblemError('invalid-request', 'The request was refused as not valid.', {
+      cause: error,
+      errors: [],
+    });
   return new ProblemError('internal', 'Something went wrong on our side.', { cause: error });
 };
 
@@ -24,7 +38,10 @@ export function toProblem(error: unknown): ProblemError {
   if (error instanceof TransportError) return unavailable(undefined, error);
   if (error instanceof Error && 'status' in error && error.status !== undefined) {
     // Express throws these errors for bad percent-encoding.
-    if (error.status === 400) return new ProblemError('malformed-request', 'The request could not be read.', { cause: error });
+    if (error.status === 400)
+      return new ProblemError('malformed-request', 'The request could not be read.', {
+        cause: error,
+      });
   }
   return new ProblemError('internal', 'Something went wrong on our side.', { cause: error });
 }

@@ -6,7 +6,9 @@ import { delimiter, flush, MalformedPacketError, packet, packetsOf } from './pkt
 export interface Refs {
   readonly branches: readonly GitBranch[];
   readonly defaultBranch: string | undefined;
-  /** Whether the requested branch or tag is among the references; absent where none was requested. */
+  /**
+   * Whether the requested branch or tag is among the references; absent where none was requested.
+   */
   readonly hasNamed?: boolean;
 }
 
@@ -37,7 +39,8 @@ const heads = 'refs/heads/';
 const fullNames = (name: string): readonly string[] => [`${heads}${name}`, `refs/tags/${name}`];
 /** A commit is named by its SHA-1 or SHA-256. */
 const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
-const aboutAccess = /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
+const aboutAccess =
+  /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
 
 /** Collects references, of which there may be tens of thousands. */
 class RefList {
@@ -60,19 +63,34 @@ class RefList {
 
   /** @param target The reference that HEAD points to. */
   pointHead(target: string): void {
-    if (target.startsWith(heads) && isBranch(target.slice(heads.length))) this.#defaultBranch = target.slice(heads.length);
+    if (target.startsWith(heads) && isBranch(target.slice(heads.length)))
+      this.#defaultBranch = target.slice(heads.length);
   }
 
-  /** Returns the references. Where a host does not report the target of HEAD, it is guessed as git does: a branch of the same commit. */
+  /**
+   * Returns the references. Where a host does not report the target of HEAD, it is guessed as git
+   * does: a branch of the same commit.
+   */
   refs(): Refs {
     const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
-    const candidates = this.#branches.filter(({ commitSha }) => commitSha === this.#head).map(({ name }) => name);
+    const candidates = this.#branches
+      .filter(({ commitSha }) => commitSha === this.#head)
+      .map(({ name }) => name);
     const guess = ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
     const defaultBranch = this.#defaultBranch ?? guess;
-    const [head, isListed] = [this.#head, this.#branches.some(({ name }) => name === defaultBranch)];
-    // HEAD is the first reference, so it is known even where the list was truncated before its branch.
-    if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch, ...named };
-    return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch, ...named };
+    const [head, isListed] = [
+      this.#head,
+      this.#branches.some(({ name }) => name === defaultBranch),
+    ];
+    // HEAD is the first reference, so it is known even where the list was truncated before its
+    // branch.
+    if (defaultBranch === undefined || head === undefined || isListed)
+      return { branches: this.#branches, defaultBranch, ...named };
+    return {
+      branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches],
+      defaultBranch,
+      ...named,
+    };
   }
 }
 
@@ -82,14 +100,20 @@ const isBranch = (name: string): boolean => !name.includes('\u{fffd}') && isBran
 const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 
 /**
- * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or 2, or the plain list of a host
- * that only serves files. A truncated body yields the references that have arrived.
+ * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or
+ * 2, or the plain list of a host that only serves files. A truncated body yields the references
+ * that have arrived.
  *
  * @param named The requested branch or tag.
  */
-export function readAdvertisement(body: Buffer, contentType: string, named?: string): Advertisement {
+export function readAdvertisement(
+  body: Buffer,
+  contentType: string,
+  named?: string,
+): Advertisement {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (type !== 'application/x-git-upload-pack-advertisement') return type === 'text/html' ? unreadable : readPlainList(body, named);
+  if (type !== 'application/x-git-upload-pack-advertisement')
+    return type === 'text/html' ? unreadable : readPlainList(body, named);
   try {
     return readSmart(body, named);
   } catch (error) {
@@ -111,12 +135,15 @@ function readSmart(body: Buffer, named: string | undefined): Advertisement {
     const line = lineOf(data);
     if (line.startsWith('ERR ')) return { kind: 'refused', isAboutAccess: aboutAccess.test(line) };
     if (!any && (line.startsWith('# service=') || line === 'version 1')) continue;
-    if (!any && line === 'version 2') return { kind: 'capabilities', capabilities: readCapabilities(lines) };
+    if (!any && line === 'version 2')
+      return { kind: 'capabilities', capabilities: readCapabilities(lines) };
     const [reference = '', capabilities = ''] = line.split('\0', 2);
     const space = reference.indexOf(' ');
     const [commitSha, name] = [reference.slice(0, space), reference.slice(space + 1)];
     if (space < 0 || (!sha.test(commitSha) && commitSha !== 'shallow')) return unreadable;
-    if (!any) for (const [, target = ''] of capabilities.matchAll(/(?:^| )symref=HEAD:(\S+)/g)) list.pointHead(target);
+    if (!any)
+      for (const [, target = ''] of capabilities.matchAll(/(?:^| )symref=HEAD:(\S+)/g))
+        list.pointHead(target);
     any = true;
     list.add(commitSha, name);
   }
@@ -151,13 +178,19 @@ function readPlainList(body: Buffer, named: string | undefined): Advertisement {
   return lines.length > 0 ? { kind: 'refs', refs: list.refs(), isPlain: true } : unreadable;
 }
 
-/** The default branch in the file HEAD of a host that only serves files; undefined where HEAD names no branch. */
+/**
+ * The default branch in the file HEAD of a host that only serves files; undefined where HEAD names
+ * no branch.
+ */
 export function readPlainHead(text: string): string | undefined {
   const name = /^ref: refs\/heads\/(\S+)\s*$/.exec(text)?.[1];
   return name !== undefined && isBranch(name) ? name : undefined;
 }
 
-/** The body of a request of version 2 for the branches and HEAD, or for the references that `named` may mean. */
+/**
+ * The body of a request of version 2 for the branches and HEAD, or for the references that `named`
+ * may mean.
+ */
 export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
   [
     packet('command=ls-refs\n'),
@@ -165,11 +198,16 @@ export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: stri
     delimiter,
     packet('symrefs\n'),
     ...(unborn ? [packet('unborn\n')] : []),
-    ...(named === undefined ? ['HEAD', heads] : fullNames(named)).map((prefix) => packet(`ref-prefix ${prefix}\n`)),
+    ...(named === undefined ? ['HEAD', heads] : fullNames(named)).map((prefix) =>
+      packet(`ref-prefix ${prefix}\n`),
+    ),
     flush,
   ].join('');
 
-/** The answer to `listRequest`; undefined when it is none. An empty list is a repository without commits. */
+/**
+ * The answer to `listRequest`; undefined when it is none. An empty list is a repository without
+ * commits.
+ */
 export function readList(body: Buffer, named?: string): Refs | undefined {
   const list = new RefList(named);
   let any = false;
@@ -180,7 +218,8 @@ export function readList(body: Buffer, named?: string): Refs | undefined {
       const [commitSha = '', name = '', ...attributes] = lineOf(data).split(' ');
       if (commitSha !== 'unborn' && !sha.test(commitSha)) return undefined;
       const target = attributes.find((attribute) => attribute.startsWith('symref-target:'));
-      if (name === 'HEAD' && target !== undefined) list.pointHead(target.slice('symref-target:'.length));
+      if (name === 'HEAD' && target !== undefined)
+        list.pointHead(target.slice('symref-target:'.length));
       if (commitSha !== 'unborn') list.add(commitSha, name);
     }
   } catch (error) {

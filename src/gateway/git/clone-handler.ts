@@ -21,7 +21,10 @@ export interface CloneLimits {
   readonly max: number;
   readonly maxPerOwner: number;
   readonly maxPerSandbox: number;
-  /** Maximum queued requests, of all owners and of one, and their maximum delay. A request queues because a failed start costs more. */
+  /**
+   * Maximum queued requests, of all owners and of one, and their maximum delay. A request queues
+   * because a failed start costs more.
+   */
   readonly maxWaiting: number;
   readonly maxWaitingPerOwner: number;
   readonly maxWaitMs: number;
@@ -66,13 +69,24 @@ type Service = 'refs' | 'pack' | 'push';
 
 /** Delay before the cache is read again for the status of a start. */
 const cachePollMs = 50;
-/** The headers of a request that are forwarded to the host, and the headers of an answer that are forwarded to the sandbox. */
-const passedOn = ['accept', 'accept-encoding', 'content-encoding', 'content-length', 'content-type', 'git-protocol'] as const;
+/**
+ * The headers of a request that are forwarded to the host, and the headers of an answer that are
+ * forwarded to the sandbox.
+ */
+const passedOn = [
+  'accept',
+  'accept-encoding',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'git-protocol',
+] as const;
 const passedBack = ['content-encoding', 'content-type'] as const;
 
 /**
- * Serves private repositories to sandboxes for reading; the credential of the host stays in the gateway. A ticket opens one repository
- * to one sandbox, and only while the operator prepares it there. Status 404 means that the sandbox can clone from the host itself.
+ * Serves private repositories to sandboxes for reading; the credential of the host stays in the
+ * gateway. A ticket opens one repository to one sandbox, and only while the operator prepares it
+ * there. Status 404 means that the sandbox can clone from the host itself.
  */
 export class CloneHandler implements CallbackHandler {
   readonly name = 'git';
@@ -83,22 +97,33 @@ export class CloneHandler implements CallbackHandler {
   constructor(options: CloneHandlerOptions) {
     this.#options = options;
     this.#limits = { ...defaults, ...options.limits };
-    const { max, maxPerOwner, maxPerSandbox, maxWaiting, maxWaitingPerOwner, maxWaitMs } = this.#limits;
+    const { max, maxPerOwner, maxPerSandbox, maxWaiting, maxWaitingPerOwner, maxWaitMs } =
+      this.#limits;
     this.#shares = new Shares({
       ...{ total: max, perOwner: maxPerOwner, perSandbox: maxPerSandbox, refuse: tooMany },
-      waiting: { clock: options.clock, maxMs: maxWaitMs, total: maxWaiting, perOwner: maxWaitingPerOwner },
+      waiting: {
+        clock: options.clock,
+        maxMs: maxWaitMs,
+        total: maxWaiting,
+        perOwner: maxWaitingPerOwner,
+      },
     });
   }
 
   async handle(call: CallbackRequest): Promise<void> {
     const asked = askedIn(call);
-    if (asked === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
+    if (asked === undefined)
+      throw new ProblemError('route-not-found', 'There is no such endpoint.');
     const { grant, service } = asked;
     const sandbox = this.#holder(call, grant);
     if (sandbox === undefined) throw refusedTicket();
-    if (service === 'push') throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
+    if (service === 'push')
+      throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
     const { spec, metadata } = sandbox;
-    const release = await this.#shares.wait({ owner: spec.owner, sandbox: metadata.uid }, { signal: call.signal });
+    const release = await this.#shares.wait(
+      { owner: spec.owner, sandbox: metadata.uid },
+      { signal: call.signal },
+    );
     try {
       if (!(await this.#isPreparing(sandbox, grant, call.signal))) throw refusedTicket();
       await this.#pass(call, sandbox, grant, service);
@@ -107,16 +132,31 @@ export class CloneHandler implements CallbackHandler {
     }
   }
 
-  /** The sandbox, if the ticket is its own. The check of an unknown sandbox takes as long as that of a known one. */
+  /**
+   * The sandbox, if the ticket is its own. The check of an unknown sandbox takes as long as that of
+   * a known one.
+   */
   #holder({ request, sandbox }: CallbackRequest, grant: CloneGrant): Sandbox | undefined {
     const { keys, clock } = this.#options;
     const ticket = /^Bearer (\S{1,256})$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    const isGood = keys.acceptsCloneTicket(sandbox?.metadata.uid ?? 'none', grant, ticket, clock.now());
+    const isGood = keys.acceptsCloneTicket(
+      sandbox?.metadata.uid ?? 'none',
+      grant,
+      ticket,
+      clock.now(),
+    );
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
 
-  /** Whether the operator still prepares the repository. The ticket ends with this step, long before it expires. */
-  async #isPreparing({ metadata, spec }: Sandbox, { provider, repository }: CloneGrant, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Whether the operator still prepares the repository. The ticket ends with this step, long before
+   * it expires.
+   */
+  async #isPreparing(
+    { metadata, spec }: Sandbox,
+    { provider, repository }: CloneGrant,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { conversations, clock, defaultProvider } = this.#options;
     const lateMs = clock.monotonic() + this.#limits.lagMs;
     const isIt = (conversation: CachedConversation): boolean =>
@@ -126,24 +166,45 @@ export class CloneHandler implements CallbackHandler {
       conversation.spec.repository?.name === repository &&
       (conversation.spec.repository.provider ?? defaultProvider) === provider;
     for (;;) {
-      if (conversations.store.byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name)).some(isIt)) return true;
+      if (
+        conversations.store
+          .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
+          .some(isIt)
+      )
+        return true;
       if (clock.monotonic() >= lateMs) return false;
       await sleep(clock, cachePollMs, signal);
     }
   }
 
-  async #pass(call: CallbackRequest, sandbox: Sandbox, grant: CloneGrant, service: 'refs' | 'pack'): Promise<void> {
+  async #pass(
+    call: CallbackRequest,
+    sandbox: Sandbox,
+    grant: CloneGrant,
+    service: 'refs' | 'pack',
+  ): Promise<void> {
     const { host, clock, logger, metrics } = this.#options;
     const { idleMs, totalMs, maxBodyBytes } = this.#limits;
     const { request, response } = call;
     const late = new AbortController();
-    const idle = new IdleTimer({ clock, idleMs, onIdle: () => late.abort(new Error('nothing has moved for too long')) });
+    const idle = new IdleTimer({
+      clock,
+      idleMs,
+      onIdle: () => late.abort(new Error('nothing has moved for too long')),
+    });
     const total = clock.after(totalMs, () => late.abort(new Error('it has taken too long')));
     const signal = AbortSignal.any([call.signal, late.signal]);
     const touch = () => idle.touch();
     try {
-      const wanted: Wanted = { owner: sandbox.spec.owner, ...grant, headers: headersOf(request), signal };
-      const answer = await (service === 'refs' ? host.refs(wanted) : host.pack(wanted, bodyOf(request, touch, maxBodyBytes, signal)));
+      const wanted: Wanted = {
+        owner: sandbox.spec.owner,
+        ...grant,
+        headers: headersOf(request),
+        signal,
+      };
+      const answer = await (service === 'refs'
+        ? host.refs(wanted)
+        : host.pack(wanted, bodyOf(request, touch, maxBodyBytes, signal)));
       metrics.gitClones.inc({ result: answer.kind });
       if (answer.kind === 'stream') await send(response, answer.stream, touch, signal);
       else refuse(response, answer);
@@ -158,12 +219,15 @@ export class CloneHandler implements CallbackHandler {
   }
 }
 
-const refusedTicket = (): ProblemError => new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
+const refusedTicket = (): ProblemError =>
+  new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
 
 const tooMany = (bound: Bound): ProblemError =>
   bound === 'owner'
     ? shareProblem(bound, 'clones')
-    : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', { headers: { 'retry-after': '10' } });
+    : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', {
+        headers: { 'retry-after': '10' },
+      });
 
 /** Reads paths like `{provider}/{owner}/{name}.git/info/refs`; undefined for all others. */
 function askedIn({
@@ -181,7 +245,11 @@ function askedIn({
   const grant = { provider, repository };
   const what = rest.slice(end + 1).join('/');
   const service =
-    what === 'info/refs' && method === 'GET' ? query.get('service') : method === 'POST' && query.size === 0 ? what : undefined;
+    what === 'info/refs' && method === 'GET'
+      ? query.get('service')
+      : method === 'POST' && query.size === 0
+        ? what
+        : undefined;
   if (service === 'git-receive-pack') return { grant, service: 'push' };
   if (service !== 'git-upload-pack') return undefined;
   return { grant, service: what === 'info/refs' ? 'refs' : 'pack' };
@@ -195,7 +263,12 @@ const headersOf = ({ headers }: IncomingMessage): Record<string, string> =>
     }),
   );
 
-async function send(response: ServerResponse, { headers, body }: GitStream, touch: () => void, signal: AbortSignal): Promise<void> {
+async function send(
+  response: ServerResponse,
+  { headers, body }: GitStream,
+  touch: () => void,
+  signal: AbortSignal,
+): Promise<void> {
   response.statusCode = 200;
   response.setHeader('cache-control', 'no-store');
   for (const name of passedBack) {
@@ -206,9 +279,16 @@ async function send(response: ServerResponse, { headers, body }: GitStream, touc
 }
 
 /** Answers with a text, because git shows it to people. */
-function refuse(response: ServerResponse, answer: Exclude<HostAnswer, { readonly kind: 'stream' }>): void {
+function refuse(
+  response: ServerResponse,
+  answer: Exclude<HostAnswer, { readonly kind: 'stream' }>,
+): void {
   const [status, text] = refusals[answer.kind];
-  response.writeHead(status, { 'content-type': 'text/plain', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  response.writeHead(status, {
+    'content-type': 'text/plain',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
   response.end(`${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}\n`);
 }
 
@@ -218,7 +298,12 @@ const refusals = {
   failed: [502, 'The git host can not be asked'],
 } as const;
 
-function bodyOf(request: IncomingMessage, touch: () => void, maxBytes: number, signal: AbortSignal): Readable {
+function bodyOf(
+  request: IncomingMessage,
+  touch: () => void,
+  maxBytes: number,
+  signal: AbortSignal,
+): Readable {
   const body = measured(touch, maxBytes);
   // The reader of the body gets the error.
   pipeline(request, body, { signal }).catch(() => undefined);

@@ -18,7 +18,10 @@ export const basicAuthorization = (user: string, password: string): string =>
 /** The user that a base URL names, as git takes it. */
 export function credentialIn({ username, password }: URL): GitCredential | undefined {
   if (username === '' && password === '') return undefined;
-  return { authorization: basicAuthorization(decoded(username), decoded(password)), name: 'in the URL' };
+  return {
+    authorization: basicAuthorization(decoded(username), decoded(password)),
+    name: 'in the URL',
+  };
 }
 
 function decoded(text: string): string {

@@ -32,9 +32,15 @@ export type GitAccess = 'granted' | 'denied' | 'unknown';
 /** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
 export type GitCheck = GitAccess | 'branch-not-found';
 
-/** Reads about repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
+/**
+ * Reads about repositories on the configured git hosts. Nothing is found on a host that is not
+ * configured. Never rejects.
+ */
 export interface GitDirectory {
-  /** Whether this owner may read the repository with this branch or tag. Without a provider, the first host is asked. */
+  /**
+   * Whether this owner may read the repository with this branch or tag. Without a provider, the
+   * first host is asked.
+   */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
   /** Returns the default branch first. */

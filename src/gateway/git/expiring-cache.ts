@@ -6,7 +6,10 @@ interface Entry<V> {
   readonly bytes: number;
 }
 
-/** Keeps values for a limited time, and within limits: the least recently used value is removed first. */
+/**
+ * Keeps values for a limited time, and within limits: the least recently used value is removed
+ * first.
+ */
 export class ExpiringCache<V> {
   readonly #clock: Clock;
   readonly #maxEntries: number;
@@ -15,7 +18,15 @@ export class ExpiringCache<V> {
   readonly #entries = new Map<string, Entry<V>>();
   #bytes = 0;
 
-  constructor({ clock, maxEntries, maxBytes }: { readonly clock: Clock; readonly maxEntries: number; readonly maxBytes: number }) {
+  constructor({
+    clock,
+    maxEntries,
+    maxBytes,
+  }: {
+    readonly clock: Clock;
+    readonly maxEntries: number;
+    readonly maxBytes: number;
+  }) {
     this.#clock = clock;
     this.#maxEntries = maxEntries;
     this.#maxBytes = maxBytes;

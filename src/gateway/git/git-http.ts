@@ -7,7 +7,10 @@ export interface GitRequest {
   readonly url: URL;
   /** Redirects lead only below this URL. */
   readonly within: URL;
-  /** Redirects lead only to paths with this ending, as git itself requires: others are pages for people. */
+  /**
+   * Redirects lead only to paths with this ending, as git itself requires: others are pages for
+   * people.
+   */
   readonly ending: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -42,7 +45,10 @@ export interface GitStream {
   readonly url: URL;
 }
 
-/** The failure of a request to a git host. `reason` is one word, and the error discloses nothing about the address of the host. */
+/**
+ * The failure of a request to a git host. `reason` is one word, and the error discloses nothing
+ * about the address of the host.
+ */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
   readonly reason: string;
@@ -54,7 +60,10 @@ export class GitHostError extends Error {
     return notConnected.has(this.reason);
   }
 
-  constructor(reason: string, { status, ...options }: ErrorOptions & { readonly status?: number } = {}) {
+  constructor(
+    reason: string,
+    { status, ...options }: ErrorOptions & { readonly status?: number } = {},
+  ) {
     super(`A git host can not be asked: ${reason}.`, options);
     this.reason = reason;
     this.status = status;
@@ -85,7 +94,10 @@ const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRE
 /** Hosts distinguish git from browsers by this header. */
 const userAgent = 'git/2 (conversation-operator)';
 
-/** Sends bounded requests to git hosts. Requests and credentials are only sent to URLs below the configured base URL of a host. */
+/**
+ * Sends bounded requests to git hosts. Requests and credentials are only sent to URLs below the
+ * configured base URL of a host.
+ */
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
@@ -109,12 +121,16 @@ export class GitHttp {
       const { location, ...answer } = await this.#sendPersistently({ ...options, url });
       const { status } = answer;
       if (!redirects.has(status)) return answer;
-      if (hops === maxRedirects || options.method !== 'GET') throw new GitHostError('redirect', { status });
+      if (hops === maxRedirects || options.method !== 'GET')
+        throw new GitHostError('redirect', { status });
       url = redirected(url, location, options, status);
     }
   }
 
-  /** Returns the answer before its body has arrived; the signal bounds the time. Throws `GitHostError` where there is none. */
+  /**
+   * Returns the answer before its body has arrived; the signal bounds the time. Throws
+   * `GitHostError` where there is none.
+   */
   async open(options: GitStreamRequest): Promise<GitStream> {
     const { method, headers, body = null, authorization, signal } = options;
     let { url } = options;
@@ -128,10 +144,12 @@ export class GitHttp {
       }).catch((error: unknown) => {
         throw hostError(error, signal);
       });
-      // An abort after the last read would otherwise be an error without a listener, and end the process.
+      // An abort after the last read would otherwise be an error without a listener, and end the
+      // process.
       response.body.on('error', () => undefined);
       const { statusCode: status } = response;
-      if (!redirects.has(status)) return { status, headers: response.headers, body: response.body, url };
+      if (!redirects.has(status))
+        return { status, headers: response.headers, body: response.body, url };
       response.body.destroy();
       const { location } = response.headers;
       // A body that was sent can't be sent again.
@@ -148,7 +166,8 @@ export class GitHttp {
     try {
       return await this.#sendOnce(options);
     } catch (error) {
-      if (!staleConnection.has(systemCodeOf(error) ?? '') || options.signal.aborted) throw hostError(error, options.signal);
+      if (!staleConnection.has(systemCodeOf(error) ?? '') || options.signal.aborted)
+        throw hostError(error, options.signal);
     }
     try {
       return await this.#sendOnce(options);
@@ -180,7 +199,10 @@ export class GitHttp {
   }
 }
 
-const headersOf = (headers: GitRequest['headers'], authorization: string | undefined): Record<string, string> => ({
+const headersOf = (
+  headers: GitRequest['headers'],
+  authorization: string | undefined,
+): Record<string, string> => ({
   accept: '*/*',
   'user-agent': userAgent,
   ...headers,
@@ -193,14 +215,20 @@ function redirected(
   { ending, within }: Pick<GitRequest, 'ending' | 'within'>,
   status: number,
 ): URL {
-  const next = location !== undefined && URL.canParse(location, from.href) ? new URL(location, from) : undefined;
-  if (next?.pathname.endsWith(ending) !== true || !isBelow(next, within)) throw new GitHostError('redirect', { status });
+  const next =
+    location !== undefined && URL.canParse(location, from.href)
+      ? new URL(location, from)
+      : undefined;
+  if (next?.pathname.endsWith(ending) !== true || !isBelow(next, within))
+    throw new GitHostError('redirect', { status });
   return next;
 }
 
 /** Whether `url` has the origin of `base`, and a path below the path of `base`. */
 const isBelow = (url: URL, base: URL): boolean =>
-  url.origin === base.origin && url.username === '' && url.pathname.startsWith(`${base.pathname.replace(/\/+$/, '')}/`);
+  url.origin === base.origin &&
+  url.username === '' &&
+  url.pathname.startsWith(`${base.pathname.replace(/\/+$/, '')}/`);
 
 function withoutUser(url: URL): URL {
   const plain = new URL(url);
@@ -210,7 +238,10 @@ function withoutUser(url: URL): URL {
 }
 
 /** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
-async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
+async function readBounded(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+): Promise<Buffer> {
   if (maxBytes === 0) {
     // A short body is read, so that the connection can be used again.
     await body.dump({ limit: 16_384 });

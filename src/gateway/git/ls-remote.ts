@@ -42,18 +42,30 @@ export interface Question {
   readonly signal: AbortSignal;
 }
 
-/** Statuses for repositories that do not exist, or that the client may not see. Status 451: the repository is taken down. */
+/**
+ * Statuses for repositories that do not exist, or that the client may not see. Status 451: the
+ * repository is taken down.
+ */
 const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
 
-/** Version 2 of the protocol: a host grants the access without a list of all references. Older hosts ignore the header, and list them. */
+/**
+ * Version 2 of the protocol: a host grants the access without a list of all references. Older hosts
+ * ignore the header, and list them.
+ */
 const headers = { 'git-protocol': 'version=2' };
 
 const infoRefs = '/info/refs';
 
-/** Maximum bytes of bodies: tens of thousands of references, or the beginning of their list, which shows the access. */
+/**
+ * Maximum bytes of bodies: tens of thousands of references, or the beginning of their list, which
+ * shows the access.
+ */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
-/** Asks a host for references, as `git ls-remote` does. Never rejects because of an answer of the host. */
+/**
+ * Asks a host for references, as `git ls-remote` does. Never rejects because of an answer of the
+ * host.
+ */
 export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { repository, within, authorization, wantsRefs, named, signal } = question;
   const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
@@ -84,12 +96,18 @@ export async function lsRemote(http: GitHttp, question: Question): Promise<Findi
     case 'unreadable':
       return { access: 'unknown', status, reason: 'answer' };
     case 'refused':
-      return advertisement.isAboutAccess ? { access: 'denied', status } : { access: 'unknown', status, reason: 'refused' };
+      return advertisement.isAboutAccess
+        ? { access: 'denied', status }
+        : { access: 'unknown', status, reason: 'refused' };
     case 'refs':
     case 'capabilities': {
       const refs = await refsOf(http, question, answer, advertisement);
       if (named === undefined) return { access: 'granted', status, refs };
-      return { access: 'granted', status, hasNamed: refs?.hasNamed === true || (refs?.isTruncated === false ? false : undefined) };
+      return {
+        access: 'granted',
+        status,
+        hasNamed: refs?.hasNamed === true || (refs?.isTruncated === false ? false : undefined),
+      };
     }
   }
 }
@@ -105,10 +123,15 @@ async function refsOf(
 ): Promise<Listed | undefined> {
   const { wantsRefs, named } = question;
   if (!wantsRefs && named === undefined) return undefined;
-  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isTruncated };
+  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined))
+    return { ...advertisement.refs, isTruncated };
   try {
     return advertisement.kind === 'refs'
-      ? { ...advertisement.refs, isTruncated, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
+      ? {
+          ...advertisement.refs,
+          isTruncated,
+          defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch,
+        }
       : await listed(http, question, url, advertisement.capabilities);
   } catch (error) {
     if (error instanceof GitHostError) return undefined;
@@ -120,7 +143,11 @@ async function refsOf(
 const besides = (infoRefsUrl: URL, path: string): URL =>
   new URL(`${infoRefsUrl.pathname.slice(0, -infoRefs.length)}${path}`, infoRefsUrl.origin);
 
-async function plainHead(http: GitHttp, { within, authorization, signal }: Question, infoRefsUrl: URL): Promise<string | undefined> {
+async function plainHead(
+  http: GitHttp,
+  { within, authorization, signal }: Question,
+  infoRefsUrl: URL,
+): Promise<string | undefined> {
   const ending = '/HEAD';
   const { status, body } = await http.send({
     method: 'GET',

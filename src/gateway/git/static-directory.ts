@@ -3,33 +3,48 @@ import type { GitDirectory } from './directory.ts';
 
 export type GitHosts = Readonly<Record<string, string>>;
 
-/** Default branch of most repositories. A start that names no branch gets the repository's own default. */
+/**
+ * Default branch of most repositories. A start that names no branch gets the repository's own
+ * default.
+ */
 export const likelyBranch = 'main';
 
 /** The part of a URL after the repository, in the URLs of its pages on common git hosts. */
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
 
-/** The repository in a text that a user has typed or pasted: owner/name, or a URL on this host. Undefined when it is neither. */
+/**
+ * The repository in a text that a user has typed or pasted: owner/name, or a URL on this host.
+ * Undefined when it is neither.
+ */
 export function repositoryTyped(text: string, baseUrl: string): string | undefined {
   const typed = text.trim();
   const base = `${baseUrl.replace(/\/+$/, '')}/`;
   const isUrl = typed.includes('://');
   if (isUrl && !typed.toLowerCase().startsWith(base.toLowerCase())) return undefined;
-  const path = isUrl ? (typed.slice(base.length).split(/[?#]/, 1)[0] ?? '').replace(pageOfRepository, '') : typed;
+  const path = isUrl
+    ? (typed.slice(base.length).split(/[?#]/, 1)[0] ?? '').replace(pageOfRepository, '')
+    : typed;
   const name = path.replace(/\/+$/, '').replace(/\.git$/, '');
   return repository().safeParse(name).success ? name : undefined;
 }
 
-/** Reads own properties only, because the provider comes from a client: `constructor` is no host. */
-const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined => (Object.hasOwn(hosts, provider) ? hosts[provider] : undefined);
+/**
+ * Reads own properties only, because the provider comes from a client: `constructor` is no host.
+ */
+const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
+  Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
-/** A directory that asks no host. Every valid name is taken to exist, and the start finds the error. */
+/**
+ * A directory that asks no host. Every valid name is taken to exist, and the start finds the error.
+ */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
     const baseUrl = baseUrlOf(hosts, provider);
     const name = baseUrl === undefined ? undefined : repositoryTyped(query, baseUrl);
-    return Promise.resolve(name === undefined ? [] : [{ name, isPublic: true, defaultBranch: likelyBranch }]);
+    return Promise.resolve(
+      name === undefined ? [] : [{ name, isPublic: true, defaultBranch: likelyBranch }],
+    );
   },
   branches: ({ provider, query }) => {
     if (baseUrlOf(hosts, provider) === undefined) return Promise.resolve([]);

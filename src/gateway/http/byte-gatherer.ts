@@ -1,6 +1,9 @@
 const firstBytes = 4096;
 
-/** Copies chunks into one buffer as they arrive. A list of chunks of one byte would take a hundred times the memory of its content. */
+/**
+ * Copies chunks into one buffer as they arrive. A list of chunks of one byte would take a hundred
+ * times the memory of its content.
+ */
 export class ByteGatherer {
   #buffer = Buffer.alloc(0);
   #length = 0;

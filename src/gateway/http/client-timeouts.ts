@@ -3,15 +3,27 @@ import { ProblemError } from '../errors/problem-error.ts';
 
 /** Timeouts of the server for clients, in milliseconds. */
 export interface ClientTimeouts {
-  /** Maximum time for the headers of a request, from its first byte or from the beginning of the connection. */
+  /**
+   * Maximum time for the headers of a request, from its first byte or from the beginning of the
+   * connection.
+   */
   readonly headersMs: number;
-  /** Maximum time for a whole request. Proxied requests have a limit of their own, because an upload may take longer. */
+  /**
+   * Maximum time for a whole request. Proxied requests have a limit of their own, because an upload
+   * may take longer.
+   */
   readonly requestMs: number;
-  /** Maximum time of an idle connection. Common load balancers have a shorter one, so that they close the connection first. */
+  /**
+   * Maximum time of an idle connection. Common load balancers have a shorter one, so that they
+   * close the connection first.
+   */
   readonly keepAliveMs: number;
   /** Maximum time in which a client reads nothing of its answer. */
   readonly stallMs: number;
-  /** Maximum time for the rest of a request after its response: a close would lose the response of a client that still sends. */
+  /**
+   * Maximum time for the rest of a request after its response: a close would lose the response of a
+   * client that still sends.
+   */
   readonly lingerMs: number;
 }
 
@@ -23,13 +35,20 @@ export const defaultTimeouts: ClientTimeouts = {
   lingerMs: 3000,
 };
 
-export const lateRequest = () => new ProblemError('request-timeout', 'The request took too long to arrive.');
+export const lateRequest = () =>
+  new ProblemError('request-timeout', 'The request took too long to arrive.');
 
 /** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
-export function endInTime(request: IncomingMessage, response: ServerResponse, { stallMs, lingerMs }: ClientTimeouts): void {
+export function endInTime(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { stallMs, lingerMs }: ClientTimeouts,
+): void {
   response.once('prefinish', () => {
-    // The response is written, but the client has not read all of it. Each part that it reads restarts the timeout.
-    if ((response.socket?.writableLength ?? 0) > 0) response.setTimeout(stallMs, () => response.destroy());
+    // The response is written, but the client has not read all of it. Each part that it reads
+    // restarts the timeout.
+    if ((response.socket?.writableLength ?? 0) > 0)
+      response.setTimeout(stallMs, () => response.destroy());
   });
   response.once('finish', () => {
     if (request.complete) return;

@@ -11,28 +11,41 @@ const requestHeaders = [
   'X-OpenHands-Client-Version',
   'X-OpenHands-Telemetry-Distinct-Id',
 ].join(', ');
-/** Maximum age that browsers accept, because they preflight every request of a page on another origin. */
+/**
+ * Maximum age that browsers accept, because they preflight every request of a page on another
+ * origin.
+ */
 const maxAgeSeconds = 7200;
 
 /** Origins whose pages may read responses; `*` means every origin. */
 export type CorsOrigins = readonly string[];
 
 /** The headers of a response to a page of this origin; none where the origin is not allowed. */
-function allowing(origins: CorsOrigins, origin: string | undefined): Readonly<Record<string, string>> {
+function allowing(
+  origins: CorsOrigins,
+  origin: string | undefined,
+): Readonly<Record<string, string>> {
   if (origins.includes('*')) return { 'access-control-allow-origin': '*' };
   if (origin === undefined || !origins.includes(origin)) return {};
   return { 'access-control-allow-origin': origin };
 }
 
-/** Whether the proxy removes the header from an agent's answer: browsers refuse an answer with two headers of CORS. */
-export const isCorsHeader = (name: string): boolean => name.toLowerCase().startsWith('access-control-');
+/**
+ * Whether the proxy removes the header from an agent's answer: browsers refuse an answer with two
+ * headers of CORS.
+ */
+export const isCorsHeader = (name: string): boolean =>
+  name.toLowerCase().startsWith('access-control-');
 
 /**
- * Allows pages of the given origins to read all responses, errors included, and answers their preflights, on every path and without a
- * key. The gateway has no cookies, so an origin gives no right without an API key. Without origins the function does nothing.
+ * Allows pages of the given origins to read all responses, errors included, and answers their
+ * preflights, on every path and without a key. The gateway has no cookies, so an origin gives no
+ * right without an API key. Without origins the function does nothing.
  * @returns Whether the request was a preflight, which is answered then.
  */
-export function cors(origins: CorsOrigins): (request: IncomingMessage, response: ServerResponse) => boolean {
+export function cors(
+  origins: CorsOrigins,
+): (request: IncomingMessage, response: ServerResponse) => boolean {
   if (origins.length === 0) return () => false;
   const varies = !origins.includes('*');
   return (request, response) => {
@@ -40,7 +53,11 @@ export function cors(origins: CorsOrigins): (request: IncomingMessage, response:
     const headers = allowing(origins, origin);
     if (varies) response.appendHeader('vary', 'Origin');
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (request.method !== 'OPTIONS' || origin === undefined || request.headers['access-control-request-method'] === undefined) {
+    if (
+      request.method !== 'OPTIONS' ||
+      origin === undefined ||
+      request.headers['access-control-request-method'] === undefined
+    ) {
       return false;
     }
     if ('access-control-allow-origin' in headers) {

@@ -15,24 +15,36 @@ const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
 };
 
 const unsupported = () =>
-  new ProblemError('unsupported-media-type', 'The body has to be UTF-8, and plain or compressed with gzip, deflate or br.');
+  new ProblemError(
+    'unsupported-media-type',
+    'The body has to be UTF-8, and plain or compressed with gzip, deflate or br.',
+  );
 const tooLarge = () => new ProblemError('body-too-large', 'The body is larger than 1 MiB.');
 
 export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
+  headers['transfer-encoding'] !== undefined ||
+  (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
-/** Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing, or the length of its packed form. */
+/**
+ * Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing,
+ * or the length of its packed form.
+ */
 export function bodyBytesOf(request: Pick<IncomingMessage, 'headers'>): number {
   if (!hasBody(request)) return 0;
   const { 'content-length': length, 'content-encoding': encoding } = request.headers;
-  return length === undefined || encoding !== undefined ? maxBodyBytes : Math.min(Number(length), maxBodyBytes);
+  return length === undefined || encoding !== undefined
+    ? maxBodyBytes
+    : Math.min(Number(length), maxBodyBytes);
 }
 
 /** Throws `unsupported-media-type` for anything but JSON in UTF-8. */
 function refuseOtherTypes({ headers }: IncomingMessage): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
   if (type.trim().toLowerCase() !== 'application/json') {
-    throw new ProblemError('unsupported-media-type', 'The body has to be sent as application/json.');
+    throw new ProblemError(
+      'unsupported-media-type',
+      'The body has to be sent as application/json.',
+    );
   }
   for (const parameter of parameters) {
     const [, charset] = /^\s*charset\s*=\s*"?([^"]*?)"?\s*$/i.exec(parameter) ?? [];
@@ -48,14 +60,20 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/** Reads and decompresses the JSON body of a request. Throws the problem to respond with, and leaves the rest of the body unread. */
+/**
+ * Reads and decompresses the JSON body of a request. Throws the problem to respond with, and leaves
+ * the rest of the body unread.
+ */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   refuseOtherTypes(request);
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();
   return readAll(request, decoderOf(request));
 }
 
-/** Parses a body, or throws the problem to respond with. An empty body is an empty object: many clients announce a body and send none. */
+/**
+ * Parses a body, or throws the problem to respond with. An empty body is an empty object: many
+ * clients announce a body and send none.
+ */
 export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 
 function decode(bytes: Buffer): string {
@@ -89,7 +107,8 @@ function readAll(request: IncomingMessage, decoder: Transform | undefined): Prom
     if (gathered.length + chunk.length > maxBodyBytes) stop(tooLarge());
     else gathered.add(chunk);
   };
-  const broken = (cause: Error) => stop(new ProblemError('malformed-request', 'The body could not be read.', { cause }));
+  const broken = (cause: Error) =>
+    stop(new ProblemError('malformed-request', 'The body could not be read.', { cause }));
   request.once('error', broken).once('close', () => {
     if (!request.complete) broken(new Error('the client has gone'));
   });

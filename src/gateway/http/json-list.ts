@@ -28,10 +28,15 @@ export function listText({ head, tail }: ListFrame, items: readonly (string | Pi
 }
 
 /**
- * Sends a JSON list item by item, at the pace at which its client reads, so that only the item under way is in memory. The status is sent
- * with the first item, so a later failure ends the connection. Returns the bytes sent.
+ * Sends a JSON list item by item, at the pace at which its client reads, so that only the item
+ * under way is in memory. The status is sent with the first item, so a later failure ends the
+ * connection. Returns the bytes sent.
  */
-export async function sendList(response: ServerResponse, { head, tail }: ListFrame, items: AsyncIterable<string>): Promise<number> {
+export async function sendList(
+  response: ServerResponse,
+  { head, tail }: ListFrame,
+  items: AsyncIterable<string>,
+): Promise<number> {
   let bytes = 0;
   let before = head;
   for await (const item of items) {

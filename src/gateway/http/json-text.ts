@@ -17,12 +17,20 @@ interface Level {
 const malformed = (detail: string) => new ProblemError('malformed-json', detail);
 
 const pathOf = (levels: readonly Level[]): string =>
-  levels.reduce((path, { names, name, index }) => (names === undefined ? `${path}[${index}]` : `${path}.${shown(name)}`), 'body');
+  levels.reduce(
+    (path, { names, name, index }) =>
+      names === undefined ? `${path}[${index}]` : `${path}.${shown(name)}`,
+    'body',
+  );
 
-// eslint-disable-next-line no-control-regex -- these are what must not be shown
-const shown = (name: string): string => name.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
+const shown = (name: string): string =>
+  // eslint-disable-next-line no-control-regex -- the pattern replaces control characters
+  name.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
-/** The end of the string that begins at `start`: behind the first quote with an even number of backslashes before it. */
+/**
+ * The end of the string that begins at `start`: behind the first quote with an even number of
+ * backslashes before it.
+ */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
     let slashes = 0;
@@ -32,12 +40,14 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Parses a body, which has to be an object or an array. A name may occur in an object only once (RFC 7493): of two, some readers take the
- * first and some the last one, so that what one has checked the other would not do. Throws `malformed-json`.
+ * Parses a body, which has to be an object or an array. A name may occur in an object only once
+ * (RFC 7493): of two, some readers take the first and some the last one, so that what one has
+ * checked the other would not do. Throws `malformed-json`.
  */
 export function parseJson(text: string): unknown {
   const value = parse(text);
-  if (typeof value !== 'object' || value === null) throw malformed('The body has to be a JSON object or array.');
+  if (typeof value !== 'object' || value === null)
+    throw malformed('The body has to be a JSON object or array.');
   refuseAmbiguous(text);
   return value;
 }
@@ -58,8 +68,14 @@ function refuseAmbiguous(text: string): void {
     switch (text.charAt(at)) {
       case '{':
       case '[':
-        if (levels.length === maxDepth) throw malformed(`The body is nested more than ${maxDepth} levels deep.`);
-        levels.push({ names: text[at] === '{' ? new Set() : undefined, name: '', index: 0, expectsName: text[at] === '{' });
+        if (levels.length === maxDepth)
+          throw malformed(`The body is nested more than ${maxDepth} levels deep.`);
+        levels.push({
+          names: text[at] === '{' ? new Set() : undefined,
+          name: '',
+          index: 0,
+          expectsName: text[at] === '{',
+        });
         break;
       case '}':
       case ']':
@@ -87,6 +103,9 @@ function readName(token: string, levels: readonly Level[]): void {
   const name = token.includes('\\') ? String(JSON.parse(token)) : token.slice(1, -1);
   level.expectsName = false;
   level.name = name;
-  if (level.names.has(name)) throw malformed(`The name "${shown(name)}" occurs twice in the same object, at ${pathOf(levels)}.`);
+  if (level.names.has(name))
+    throw malformed(
+      `The name "${shown(name)}" occurs twice in the same object, at ${pathOf(levels)}.`,
+    );
   level.names.add(name);
 }

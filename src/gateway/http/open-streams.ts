@@ -9,14 +9,20 @@ export interface StreamLimits {
 
 export const defaultStreamLimits: StreamLimits = { total: 2000, perOwner: 250 };
 
-/** Tracks the answers that are still being written, so that a shutdown ends each of them properly. */
+/**
+ * Tracks the answers that are still being written, so that a shutdown ends each of them properly.
+ */
 export class OpenStreams {
   readonly #ends = new Set<() => void>();
   readonly #shares: Shares;
   #closed = false;
 
   constructor(limits: Partial<StreamLimits> = {}) {
-    this.#shares = new Shares({ ...defaultStreamLimits, ...limits, refuse: (bound) => shareProblem(bound, 'streams') });
+    this.#shares = new Shares({
+      ...defaultStreamLimits,
+      ...limits,
+      refuse: (bound) => shareProblem(bound, 'streams'),
+    });
   }
 
   get size(): number {

@@ -3,7 +3,10 @@ import { ProblemError } from '../errors/problem-error.ts';
 /** Parameters that may be given more than once. The last value of every other parameter counts. */
 const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
-/** Refuses a query that parsers repair in different ways: a percent sign without digits, or bytes that are not UTF-8. Refuses NUL too. */
+/**
+ * Refuses a query that parsers repair in different ways: a percent sign without digits, or bytes
+ * that are not UTF-8. Refuses NUL too.
+ */
 function refuseUnreadable(query: string): void {
   if (!query.includes('%')) return;
   try {
@@ -14,7 +17,10 @@ function refuseUnreadable(query: string): void {
   throw new ProblemError('malformed-request', 'The query is not percent-encoded UTF-8 text.');
 }
 
-/** The query of a request target. Lists stay lists also when they have one element. Throws `malformed-request`. */
+/**
+ * The query of a request target. Lists stay lists also when they have one element. Throws
+ * `malformed-request`.
+ */
 export function queryOf(target: string): Readonly<Record<string, unknown>> {
   const start = target.indexOf('?');
   if (start < 0) return {};

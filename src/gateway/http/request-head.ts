@@ -3,9 +3,21 @@ import { ProblemError } from '../errors/problem-error.ts';
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
-/** Headers that a request may have once: of two, the gateway and a proxy before it could each believe another one. */
+/**
+ * Headers that a request may have once: of two, the gateway and a proxy before it could each
+ * believe another one.
+ */
 const single: ReadonlySet<string> = new Set([
-  ...['host', 'authorization', 'content-type', 'content-encoding', 'content-length', 'transfer-encoding', 'upgrade', 'x-session-api-key'],
+  ...[
+    'host',
+    'authorization',
+    'content-type',
+    'content-encoding',
+    'content-length',
+    'transfer-encoding',
+    'upgrade',
+    'x-session-api-key',
+  ],
 ]);
 /** A host name or address, and a port. */
 const hostForm = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
@@ -28,12 +40,13 @@ function repeatedName(rawHeaders: readonly string[]): string | undefined {
 }
 
 /**
- * The problem of an ambiguous request, which two parsers could take for different requests; undefined where there is none. A target in
- * absolute form becomes one in origin form.
+ * The problem of an ambiguous request, which two parsers could take for different requests;
+ * undefined where there is none. A target in absolute form becomes one in origin form.
  */
 export function headFlaw(request: IncomingMessage): ProblemError | undefined {
   const { rawHeaders, headers, httpVersion } = request;
-  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('Only HTTP/1.1 is spoken here, and HTTP/1.0.');
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return refuse('Only HTTP/1.1 is spoken here, and HTTP/1.0.');
   if (rawHeaders.length > maxHeaders * 2) {
     return new ProblemError('headers-too-large', `There are more than ${maxHeaders} headers.`);
   }

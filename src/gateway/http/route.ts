@@ -27,9 +27,15 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where no bytes count. */
+/**
+ * Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself;
+ * undefined where no bytes count.
+ */
 export type HandlerResult =
-  { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | { readonly sentBytes: number } | undefined;
+  | { readonly status?: number; readonly json: unknown }
+  | { readonly jsonText: string }
+  | { readonly sentBytes: number }
+  | undefined;
 
 /** Description of an endpoint, of which the router and the OpenAPI document are both made. */
 interface Description {
@@ -60,7 +66,8 @@ export interface Route extends Description {
   readonly handle: (raw: RawCall) => HandlerResult | Promise<HandlerResult>;
 }
 
-export const kindOf = ({ method }: Pick<Route, 'method'>): RequestKind => (method === 'get' ? 'reads' : 'writes');
+export const kindOf = ({ method }: Pick<Route, 'method'>): RequestKind =>
+  method === 'get' ? 'reads' : 'writes';
 
 export interface RawCall {
   readonly principal: Principal | undefined;
@@ -93,21 +100,33 @@ interface KeyRoute<P, Q, B, H> extends Description {
   readonly handle: (call: Call<P, Q, B, H>) => HandlerResult | Promise<HandlerResult>;
 }
 
-/** An endpoint that needs an API key. Its handler is called with what its schemas have made of the request. */
-export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefined>(definition: KeyRoute<P, Q, B, H>): Route {
+/**
+ * An endpoint that needs an API key. Its handler is called with what its schemas have made of the
+ * request.
+ */
+export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefined>(
+  definition: KeyRoute<P, Q, B, H>,
+): Route {
   const schemas: Schemas<P, Q, B, H> = definition;
   return {
     ...definition,
     access: 'key',
     handle: ({ principal, reader, query, request, response }) => {
-      if (principal === undefined || reader === undefined) throw new Error(`${definition.operationId} was reached without a key`);
+      if (principal === undefined || reader === undefined)
+        throw new Error(`${definition.operationId} was reached without a key`);
       const { params, headers } = request;
-      const valid = validate(schemas, { params, query, headers, body: (request.body as unknown) ?? {} });
+      const valid = validate(schemas, {
+        params,
+        query,
+        headers,
+        body: (request.body as unknown) ?? {},
+      });
       return definition.handle({
         principal,
         reader,
         owner: principal.owner,
-        // Undefined exactly where the route has no schema for it, which is what P, Q, H and B say then.
+        // Undefined exactly where the route has no schema for it, which is what P, Q, H and B say
+        // then.
         params: valid.params as P,
         query: valid.query as Q,
         headers: valid.headers as H,
@@ -122,15 +141,22 @@ export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefi
 }
 
 /** An endpoint for everyone. */
-export const openRoute = (definition: Description & { readonly handle: () => HandlerResult }): Route => ({ ...definition, access: 'open' });
+export const openRoute = (
+  definition: Description & { readonly handle: () => HandlerResult },
+): Route => ({ ...definition, access: 'open' });
 
 interface SessionRoute<P> extends Description {
   readonly params: z.ZodType<P>;
   /** `owner` is undefined where the request shows the sandbox's session key, and no API key. */
-  readonly handle: (call: { readonly owner: string | undefined; readonly params: P }) => HandlerResult | Promise<HandlerResult>;
+  readonly handle: (call: {
+    readonly owner: string | undefined;
+    readonly params: P;
+  }) => HandlerResult | Promise<HandlerResult>;
 }
 
-/** An endpoint about one sandbox, which an API key of its owner and the sandbox's session key open. */
+/**
+ * An endpoint about one sandbox, which an API key of its owner and the sandbox's session key open.
+ */
 export const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
   ...definition,
   access: 'session',

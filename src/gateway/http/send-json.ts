@@ -2,12 +2,24 @@ import type { ServerResponse } from 'node:http';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON defines none. */
-export const sendJson = (response: ServerResponse, status: number, json: unknown, headers?: Headers): number =>
-  sendJsonText(response, status, JSON.stringify(json), headers);
+/**
+ * Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON
+ * defines none.
+ */
+export const sendJson = (
+  response: ServerResponse,
+  status: number,
+  json: unknown,
+  headers?: Headers,
+): number => sendJsonText(response, status, JSON.stringify(json), headers);
 
 /** Sends a text that is JSON already, and returns its length in bytes. */
-export function sendJsonText(response: ServerResponse, status: number, body: string, headers: Headers = {}): number {
+export function sendJsonText(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  headers: Headers = {},
+): number {
   const bytes = Buffer.byteLength(body);
   response.statusCode = status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);

@@ -5,7 +5,11 @@ import { problemBody } from '../errors/problem-body.ts';
 import type { ProblemError } from '../errors/problem-error.ts';
 
 /** Answers with a problem, as the rest of the service does. */
-export function sendProblem(response: ServerResponse, problem: ProblemError, requestId: string): void {
+export function sendProblem(
+  response: ServerResponse,
+  problem: ProblemError,
+  requestId: string,
+): void {
   if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
@@ -29,17 +33,25 @@ export function refuseConnection(socket: Duplex, problem: ProblemError, requestI
     'x-request-id': requestId,
     connection: 'close',
   });
-  endWith(socket, `${statusLine(problem.status)}${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`);
+  endWith(
+    socket,
+    `${statusLine(problem.status)}${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+  );
 }
 
 /** Ends a handshake with the status of the agent, without a body. */
 export const refuseWithStatus = (socket: Duplex, status: number, requestId: string): void =>
-  endWith(socket, `${statusLine(status)}content-length: 0\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n`);
+  endWith(
+    socket,
+    `${statusLine(status)}content-length: 0\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n`,
+  );
 
-const statusLine = (status: number): string => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
+const statusLine = (status: number): string =>
+  `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
 
 function endWith(socket: Duplex, text: string): void {
   if (socket.destroyed) return;
-  // Its half of the connection ends with the answer; the other half would stay open as long as the client likes.
+  // Its half of the connection ends with the answer; the other half would stay open as long as the
+  // client likes.
   socket.end(text, () => socket.destroy());
 }

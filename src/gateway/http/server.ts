@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { sleep, type Clock } from '@conversation-operator/kube/clock';
@@ -12,7 +18,10 @@ import { refuseConnection, sendProblem } from './send-problem.ts';
 /** Maximum listeners of one event of a response before the runtime warns. */
 const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
-/** Maximum requests on one connection that wait for their responses; no known client sends even two ahead. */
+/**
+ * Maximum requests on one connection that wait for their responses; no known client sends even two
+ * ahead.
+ */
 const maxPipelined = 64;
 /** Delay between two searches for idle connections to close when there are too many. */
 const makeRoomIntervalMs = 1000;
@@ -30,7 +39,10 @@ export interface HttpServerOptions {
 
 export interface ServerHandlers {
   readonly request: RequestListener;
-  /** Whether a request changes the protocol of its connection; other requests are answered over HTTP. */
+  /**
+   * Whether a request changes the protocol of its connection; other requests are answered over
+   * HTTP.
+   */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
   /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
@@ -47,8 +59,14 @@ interface ConnectionState {
   isOver: boolean;
 }
 
-/** An HTTP server that trusts no client: clients may be slow, leave answers unread, and send ambiguous requests. */
-export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: ServerHandlers, options: HttpServerOptions = {}): Server {
+/**
+ * An HTTP server that trusts no client: clients may be slow, leave answers unread, and send
+ * ambiguous requests.
+ */
+export function createHttpServer(
+  { request: listener, wantsUpgrade, upgrade }: ServerHandlers,
+  options: HttpServerOptions = {},
+): Server {
   const { maxConnections, onDrop, onConnection } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const states = new WeakMap<Duplex, ConnectionState>();
@@ -90,12 +108,14 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
           sendProblem(response, flaw, requestIdOf(request));
         }
       };
-      // Requests of one connection run one after the other, and the next one only after the client has read the answer.
+      // Requests of one connection run one after the other, and the next one only after the client
+      // has read the answer.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
   );
-  // All of them, so that none is overlooked; their number is limited before anything is done with them.
+  // All of them, so that none is overlooked; their number is limited before anything is done with
+  // them.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     const flaw = headFlaw(request);
@@ -104,15 +124,20 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
     else upgrade(request, socket, head);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    const problem = new ProblemError('expectation-failed', 'The only thing to expect is 100-continue.');
+    const problem = new ProblemError(
+      'expectation-failed',
+      'The only thing to expect is 100-continue.',
+    );
     endInTime(request, response, timeouts);
     sendProblem(response, problem, requestIdOf(request));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // A response written now has to be that of the unreadable request: not of a request before it, nor the end of a response.
+    // A response written now has to be that of the unreadable request: not of a request before it,
+    // nor the end of a response.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
-    const isAnswerable = socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
+    const isAnswerable =
+      socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
     if (isAnswerable) refuseConnection(socket, unreadable(error.code), randomUUID());
     else socket.destroy();
   });
@@ -133,7 +158,10 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
 function unreadable(code: string | undefined): ProblemError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return new ProblemError('headers-too-large', `The request line and the headers are larger than ${maxHeaderBytes} bytes.`);
+      return new ProblemError(
+        'headers-too-large',
+        `The request line and the headers are larger than ${maxHeaderBytes} bytes.`,
+      );
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new ProblemError('body-too-large', 'The extensions of a chunk are too large.');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -144,8 +172,9 @@ function unreadable(code: string | undefined): ProblemError {
 }
 
 /**
- * Connections that the system keeps until they are accepted. The system drops any more silently, and a client that connects
- * again does so after 1 s, 3 s, 7 s: under load /alive would count as failed. As many as Linux allows by default.
+ * Connections that the system keeps until they are accepted. The system drops any more silently,
+ * and a client that connects again does so after 1 s, 3 s, 7 s: under load /alive would count as
+ * failed. As many as Linux allows by default.
  */
 const maxWaitingConnections = 4096;
 
@@ -154,7 +183,11 @@ export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
 
-export function listenOn(server: Server, host: string, port: number): Promise<{ readonly port: number }> {
+export function listenOn(
+  server: Server,
+  host: string,
+  port: number,
+): Promise<{ readonly port: number }> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {
       const where = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
@@ -170,7 +203,10 @@ export function listenOn(server: Server, host: string, port: number): Promise<{ 
   });
 }
 
-/** Accepts no new connections, waits for the requests under way, and closes the remaining connections after `graceMs`. */
+/**
+ * Accepts no new connections, waits for the requests under way, and closes the remaining
+ * connections after `graceMs`.
+ */
 export async function closeServer(server: Server, clock: Clock, graceMs: number): Promise<void> {
   if (!server.listening) return;
   const closed = new AbortController();
@@ -183,7 +219,8 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   const deadline = clock.monotonic() + graceMs;
   try {
     while (clock.monotonic() < deadline) {
-      // A connection that was busy when close was called becomes idle later, and would be kept alive.
+      // A connection that was busy when close was called becomes idle later, and would be kept
+      // alive.
       server.closeIdleConnections();
       await sleep(clock, 50, closed.signal);
     }

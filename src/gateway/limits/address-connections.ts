@@ -20,8 +20,9 @@ export interface AddressConnectionsOptions {
 }
 
 /**
- * Limits the concurrent connections of one client address. Connections count for clients that connect directly; requests and WebSockets
- * under way count for clients behind a trusted proxy, because the connections of the proxy carry the requests of other clients too.
+ * Limits the concurrent connections of one client address. Connections count for clients that
+ * connect directly; requests and WebSockets under way count for clients behind a trusted proxy,
+ * because the connections of the proxy carry the requests of other clients too.
  */
 export class AddressConnections {
   readonly #options: AddressConnectionsOptions;
@@ -46,7 +47,8 @@ export class AddressConnections {
   }
 
   /**
-   * Counts a request that comes through a trusted proxy. Returns a problem instead where its client has too many under way.
+   * Counts a request that comes through a trusted proxy. Returns a problem instead where its client
+   * has too many under way.
    * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): ProblemError | undefined {
@@ -57,9 +59,13 @@ export class AddressConnections {
     if (proxies.has(address)) return undefined;
     const release = this.#enter(address);
     if (release === undefined) {
-      return new ProblemError('too-many-connections', 'Too many requests from your address are under way.', {
-        headers: { 'retry-after': '1' },
-      });
+      return new ProblemError(
+        'too-many-connections',
+        'Too many requests from your address are under way.',
+        {
+          headers: { 'retry-after': '1' },
+        },
+      );
     }
     carrier.once('close', release);
     return undefined;
@@ -71,7 +77,11 @@ export class AddressConnections {
     const count = this.#counts.get(name) ?? { open: 0, isRefusing: false };
     if (count.open >= max) {
       metrics.droppedConnections.inc();
-      if (!count.isRefusing) logger.warn('Too many connections of one address; name it in TRUSTED_PROXIES if it is a proxy', { address });
+      if (!count.isRefusing)
+        logger.warn(
+          'Too many connections of one address; name it in TRUSTED_PROXIES if it is a proxy',
+          { address },
+        );
       count.isRefusing = true;
       return undefined;
     }

@@ -11,7 +11,9 @@ export interface AgentReadLimits {
   readonly total: number;
   readonly perOwner: number;
   readonly perSandbox: number;
-  /** Maximum time in the queue, in milliseconds, and maximum queued reads, of all owners and of one. */
+  /**
+   * Maximum time in the queue, in milliseconds, and maximum queued reads, of all owners and of one.
+   */
   readonly maxWaitMs: number;
   readonly maxWaiting: number;
   readonly maxWaitingPerOwner: number;
@@ -37,7 +39,10 @@ export interface ReadAgent {
   readonly container: string;
 }
 
-/** Reads from agents on behalf of clients. An agent that is slow or silent holds few places, all of them of its own owner. */
+/**
+ * Reads from agents on behalf of clients. An agent that is slow or silent holds few places, all of
+ * them of its own owner.
+ */
 export class AgentReads {
   readonly #clock: Clock;
   readonly #firstByteMs: number;
@@ -51,10 +56,11 @@ export class AgentReads {
     readonly clock: Clock;
     /** Values that differ from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
   }) {
-    const { total, perOwner, perSandbox, maxWaitMs, maxWaiting, maxWaitingPerOwner, firstByteMs } = {
-      ...defaultAgentReadLimits,
-      ...limits,
-    };
+    const { total, perOwner, perSandbox, maxWaitMs, maxWaiting, maxWaitingPerOwner, firstByteMs } =
+      {
+        ...defaultAgentReadLimits,
+        ...limits,
+      };
     this.#clock = clock;
     this.#firstByteMs = firstByteMs;
     this.#silent = new UnresponsiveAgents({ clock });
@@ -66,7 +72,8 @@ export class AgentReads {
   }
 
   /**
-   * Reads as soon as there is a place. Throws a problem where there is none in time, and where the agent is silent.
+   * Reads as soon as there is a place. Throws a problem where there is none in time, and where the
+   * agent is silent.
    * @param begin Resolves when the agent has begun its answer.
    * @param pass Takes the rest of it; the place is held until it is over.
    */
@@ -78,7 +85,11 @@ export class AgentReads {
   ): Promise<R> {
     const release = await this.#shares.wait({ owner, sandbox }, { signal });
     try {
-      const asked = await this.#silent.call(container, () => this.#inTime(begin, signal), isSilence);
+      const asked = await this.#silent.call(
+        container,
+        () => this.#inTime(begin, signal),
+        isSilence,
+      );
       if ('restMs' in asked) throw agentSilent(asked.restMs);
       return await pass(asked.answer);
     } finally {
@@ -88,7 +99,9 @@ export class AgentReads {
 
   async #inTime<T>(begin: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const late = new AbortController();
-    const timer = this.#clock.after(this.#firstByteMs, () => late.abort(new Error('the agent has not begun its answer in time')));
+    const timer = this.#clock.after(this.#firstByteMs, () =>
+      late.abort(new Error('the agent has not begun its answer in time')),
+    );
     // The rest of the answer may be given up as well.
     const giveUp = () => late.abort(signal.reason);
     signal.addEventListener('abort', giveUp, { once: true });
@@ -103,11 +116,17 @@ export class AgentReads {
 }
 
 const agentSilent = (restMs: number): ProblemError =>
-  new ProblemError('agent-silent', 'The agent has not answered lately. It is asked again a little later.', {
-    headers: { 'retry-after': String(Math.max(1, Math.ceil(restMs / 1000))) },
-  });
+  new ProblemError(
+    'agent-silent',
+    'The agent has not answered lately. It is asked again a little later.',
+    {
+      headers: { 'retry-after': String(Math.max(1, Math.ceil(restMs / 1000))) },
+    },
+  );
 
 /** Whether the agent gave no answer at all; a refusal is an answer. */
 const isSilence = (error: unknown): boolean =>
-  error instanceof ProblemError ? error.code === 'agent-timeout' : error instanceof AgentError && silentCodes.has(error.code);
+  error instanceof ProblemError
+    ? error.code === 'agent-timeout'
+    : error instanceof AgentError && silentCodes.has(error.code);
 const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);

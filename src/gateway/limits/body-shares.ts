@@ -3,8 +3,8 @@ import { shareProblem } from './share-problem.ts';
 import { Shares } from '@conversation-operator/kube/shares';
 
 /**
- * Maximum bytes of bodies that are read and worked on at once, of all owners and of one. While a body is parsed, checked and stored,
- * it takes some eight times its size.
+ * Maximum bytes of bodies that are read and worked on at once, of all owners and of one. While a
+ * body is parsed, checked and stored, it takes some eight times its size.
  */
 const totalBytes = 32 * 1024 * 1024;
 const bytesPerOwner = 8 * 1024 * 1024;

@@ -16,8 +16,9 @@ export type ClientAddress = (request: Carried) => string;
 /** The proxies whose `X-Forwarded-For` is believed. */
 export interface TrustedProxies {
   /**
-   * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted proxies have written it: read from its
-   * end, the first address that is none of theirs is the client's. Entries before that may be the client's own invention.
+   * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted
+   * proxies have written it: read from its end, the first address that is none of theirs is the
+   * client's. Entries before that may be the client's own invention.
    */
   readonly clientAddress: ClientAddress;
   /** Whether an address is that of a trusted proxy. */
@@ -29,7 +30,8 @@ export interface TrustedProxies {
 /** @param trusted Addresses and ranges, as `addressRanges` takes them. */
 export function trustedProxies(trusted: readonly string[]): TrustedProxies {
   const ranges = new BlockList();
-  for (const { address, prefix, family } of trusted.flatMap((text) => addressRanges(text) ?? [])) ranges.addSubnet(address, prefix, family);
+  for (const { address, prefix, family } of trusted.flatMap((text) => addressRanges(text) ?? []))
+    ranges.addSubnet(address, prefix, family);
   const has = (address: string): boolean => {
     const family = isIP(address);
     return family !== 0 && ranges.check(address, family === 4 ? 'ipv4' : 'ipv6');
@@ -48,7 +50,10 @@ export function trustedProxies(trusted: readonly string[]): TrustedProxies {
   return { clientAddress, has, carries: (socket) => has(plain(socket.remoteAddress ?? '')) };
 }
 
-/** The network of a client: one client with an IPv6 address usually has all of its /64, so these count as one. */
+/**
+ * The network of a client: one client with an IPv6 address usually has all of its /64, so these
+ * count as one.
+ */
 export function subscriberOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = '', tail = ''] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];

@@ -6,7 +6,10 @@ const ownersShare = 1 / 5;
 /** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
 const burstMs = 50;
 const maxDebtMs = 200;
-/** Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4 MB. */
+/**
+ * Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4
+ * MB.
+ */
 const storedBytesPerMs = 256;
 const storingBurstMs = 16_000;
 const maxStoringWaitMs = 10_000;
@@ -17,13 +20,17 @@ const maxOwners = 10_000;
 interface Level {
   leftMs: number;
   at: number;
-  /** Monotonic time at which the stored bytes of the owner would be stored at its maximum rate, in milliseconds. */
+  /**
+   * Monotonic time at which the stored bytes of the owner would be stored at its maximum rate, in
+   * milliseconds.
+   */
   storedUntil: number;
 }
 
 /**
- * Counts the recent time of each owner on the event loop. Tasks can't be interrupted, so the requests of one owner may wait for those of
- * another one even where the loop is not saturated. While several owners are active, the budget limits each to a share of the time.
+ * Counts the recent time of each owner on the event loop. Tasks can't be interrupted, so the
+ * requests of one owner may wait for those of another one even where the loop is not saturated.
+ * While several owners are active, the budget limits each to a share of the time.
  */
 export class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -53,9 +60,10 @@ export class EventLoopBudget {
   }
 
   /**
-   * Counts bytes that an owner wants to store. Returns the delay after which it may, in milliseconds; undefined where that is too long,
-   * and nothing is counted. The API server answers no other call while it works on a large object, and sends it to every process that
-   * watches: the gateway's own time is the smaller part of the cost.
+   * Counts bytes that an owner wants to store. Returns the delay after which it may, in
+   * milliseconds; undefined where that is too long, and nothing is counted. The API server answers
+   * no other call while it works on a large object, and sends it to every process that watches: the
+   * gateway's own time is the smaller part of the cost.
    */
   storingWaitMs(owner: string, bytes: number): number | undefined {
     const now = this.#clock.monotonic();
@@ -63,7 +71,10 @@ export class EventLoopBudget {
     const begin = Math.max(now, level.storedUntil);
     const debtMs = Math.max(0, begin - storingBurstMs - now);
     if (this.#isAlone(owner, now)) {
-      level.storedUntil = Math.min(begin + bytes / storedBytesPerMs, now + storingBurstMs + maxStoringWaitMs);
+      level.storedUntil = Math.min(
+        begin + bytes / storedBytesPerMs,
+        now + storingBurstMs + maxStoringWaitMs,
+      );
       return 0;
     }
     if (debtMs > maxStoringWaitMs) return undefined;

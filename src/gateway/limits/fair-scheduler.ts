@@ -24,9 +24,10 @@ interface Account {
 }
 
 /**
- * The time of the event loop, shared fairly among owners: start-time fair queueing of what is done for their requests. As long as there
- * is little to do, each piece of work is done at once. When more comes than can be done, the owner that has had the least time goes
- * first, so that one whose requests cost much waits for itself.
+ * The time of the event loop, shared fairly among owners: start-time fair queueing of what is done
+ * for their requests. As long as there is little to do, each piece of work is done at once. When
+ * more comes than can be done, the owner that has had the least time goes first, so that one whose
+ * requests cost much waits for itself.
  */
 export class FairScheduler {
   readonly #clock: FairSchedulerOptions['clock'];
@@ -56,9 +57,13 @@ export class FairScheduler {
     return this.#accounts.size;
   }
 
-  /** Runs a task when it is the owner's turn, at once where no task waits. The cost of a task is its time until it first waits itself. */
+  /**
+   * Runs a task when it is the owner's turn, at once where no task waits. The cost of a task is its
+   * time until it first waits itself.
+   */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
-    if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0) return this.#measured(owner, work);
+    if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0)
+      return this.#measured(owner, work);
     return new Promise((resolve) => {
       this.#accountOf(owner).waiting.push(() => resolve(this.#measured(owner, work)));
       this.#waiting += 1;
@@ -66,14 +71,18 @@ export class FairScheduler {
     });
   }
 
-  /** Counts bytes that are read or made for an owner, because their garbage collection takes time that no task is measured with. */
+  /**
+   * Counts bytes that are read or made for an owner, because their garbage collection takes time
+   * that no task is measured with.
+   */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }
 
   /**
-   * Counts bytes that an owner stores, and waits until it may. While other owners are there, an owner stores no more than a bound.
-   * Rejects with `share-exceeded` where that would take too long, and with the signal's reason.
+   * Counts bytes that an owner stores, and waits until it may. While other owners are there, an
+   * owner stores no more than a bound. Rejects with `share-exceeded` where that would take too
+   * long, and with the signal's reason.
    */
   async store(owner: string, bytes: number, signal?: AbortSignal): Promise<void> {
     const waitMs = this.#meter.storingWaitMs(owner, bytes);
@@ -123,7 +132,10 @@ export class FairScheduler {
     });
   }
 
-  /** Runs one task and yields, so that its continuations in the microtask queue run before the next task is chosen. */
+  /**
+   * Runs one task and yields, so that its continuations in the microtask queue run before the next
+   * task is chosen.
+   */
   #next(): void {
     if (this.#waiting === 0) {
       // Time that was used while nothing waited delayed no owner.
@@ -134,7 +146,8 @@ export class FairScheduler {
     let first: Account | undefined;
     let waitMs = Infinity;
     for (const account of this.#accounts.values()) {
-      if (account.waiting.length === 0 || (first !== undefined && account.dueMs >= first.dueMs)) continue;
+      if (account.waiting.length === 0 || (first !== undefined && account.dueMs >= first.dueMs))
+        continue;
       const ownMs = this.#meter.waitMs(account.owner);
       if (ownMs === 0) first = account;
       else waitMs = Math.min(waitMs, ownMs);

@@ -8,27 +8,35 @@ import { Shares } from '@conversation-operator/kube/shares';
 
 export interface LoadOptions {
   /**
-   * Maximum concurrent requests; 0: no limit. Writes get three quarters of them, and few while writes are slow. One owner gets a quarter
-   * of each.
+   * Maximum concurrent requests; 0: no limit. Writes get three quarters of them, and few while
+   * writes are slow. One owner gets a quarter of each.
    */
   readonly maxUnderWay?: number;
-  /** Maximum delay of the event loop before writes are refused; reads are refused at four times that. 0: no limit. */
+  /**
+   * Maximum delay of the event loop before writes are refused; reads are refused at four times
+   * that. 0: no limit.
+   */
   readonly maxDelayMs?: number;
 }
 
 const sampleMs = 50;
-/** Number of samples in a row that have to be late: one pause, of the garbage collector for example, is no overload. */
+/**
+ * Number of samples in a row that have to be late: one pause, of the garbage collector for example,
+ * is no overload.
+ */
 const samples = 3;
 /**
- * Maximum number of sockets that the event loop handles in one poll. While as many are ready again, it polls 48 times in a row before it
- * runs a timer or reads an answer of the API server: the gateway accepts requests, and finishes none.
+ * Maximum number of sockets that the event loop handles in one poll. While as many are ready again,
+ * it polls 48 times in a row before it runs a timer or reads an answer of the API server: the
+ * gateway accepts requests, and finishes none.
  */
 const maxSocketsPerPoll = 1024;
 const writesShare = 0.75;
 const ownersShare = 0.25;
 /**
- * Mean duration from which the writes of an owner count as slow. Writes are slow where those before them wait for the API server. A few
- * concurrent writes use its whole capacity as well as many do, and each of them ends in time.
+ * Mean duration from which the writes of an owner count as slow. Writes are slow where those before
+ * them wait for the API server. A few concurrent writes use its whole capacity as well as many do,
+ * and each of them ends in time.
  */
 const slowWriteMs = 1000;
 /** Maximum concurrent writes of an owner whose writes are slow. */
@@ -40,7 +48,10 @@ const smoothing = 0.05;
 const readsPatience = 4;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
-/** Refuses work that would be answered too late, while what has been accepted still is answered in time. */
+/**
+ * Refuses work that would be answered too late, while what has been accepted still is answered in
+ * time.
+ */
 export class LoadShedder {
   readonly #clock: Clock;
   readonly #metrics: Metrics;
@@ -61,7 +72,11 @@ export class LoadShedder {
     this.#maxUnderWay = load.maxUnderWay || Infinity;
     this.#maxDelayMs = load.maxDelayMs || Infinity;
     const pool = (total: number, what: string) =>
-      new Shares({ total, perOwner: Math.ceil(total * ownersShare), refuse: (bound) => shareProblem(bound, what) });
+      new Shares({
+        total,
+        perOwner: Math.ceil(total * ownersShare),
+        refuse: (bound) => shareProblem(bound, what),
+      });
     this.#requests = pool(this.#maxUnderWay, 'requests');
     this.#writes = pool(this.#maxUnderWay * writesShare, 'writes');
   }
@@ -91,7 +106,10 @@ export class LoadShedder {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** The refusal of a request of any size; undefined when `enter` may be called. Costs next to nothing. */
+  /**
+   * The refusal of a request of any size; undefined when `enter` may be called. Costs next to
+   * nothing.
+   */
   refusal(kind: RequestKind): ProblemError | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;
@@ -99,14 +117,16 @@ export class LoadShedder {
   }
 
   /**
-   * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under way.
+   * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under
+   * way.
    * @returns The function that ends the request. Further calls of it do nothing.
    */
   enter(owner: string, kind: RequestKind): () => void {
     const isWrite = kind === 'writes';
     this.#sinceTimer += 1;
     if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
-    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= maxSlowWrites) throw shareProblem('owner', 'writes');
+    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= maxSlowWrites)
+      throw shareProblem('owner', 'writes');
     const leave = this.#requests.take({ owner });
     if (!isWrite) return leave;
     let endWrite: () => void;
@@ -124,7 +144,10 @@ export class LoadShedder {
       leave();
       endWrite();
       const averageMs = this.#writeMs.get(owner) ?? 0;
-      this.#writeMs.set(owner, averageMs + smoothing * (this.#clock.monotonic() - beganMs - averageMs));
+      this.#writeMs.set(
+        owner,
+        averageMs + smoothing * (this.#clock.monotonic() - beganMs - averageMs),
+      );
     };
   }
 
@@ -137,14 +160,25 @@ export class LoadShedder {
 
   #refuse(kind: RequestKind): ProblemError {
     this.#metrics.shedRequests.inc({ kind });
-    return new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
-      // New connections are taken one in a go, so that what is closed gives room to what is under way.
-      headers: { 'retry-after': String(retryAfterSeconds[kind]), ...(this.#isStarved ? { connection: 'close' } : {}) },
-    });
+    return new ProblemError(
+      'overloaded',
+      'The service has too much to do at the moment. Try again.',
+      {
+        // New connections are taken one in a go, so that what is closed gives room to what is under
+        // way.
+        headers: {
+          'retry-after': String(retryAfterSeconds[kind]),
+          ...(this.#isStarved ? { connection: 'close' } : {}),
+        },
+      },
+    );
   }
 
   get #isStarved(): boolean {
-    return this.#sinceTimer > maxSocketsPerPoll && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
+    return (
+      this.#sinceTimer > maxSocketsPerPoll &&
+      this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs
+    );
   }
 
   #areWritesSlow(owner: string): boolean {

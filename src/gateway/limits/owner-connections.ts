@@ -4,9 +4,14 @@ import type { TrustedProxies } from './client-address.ts';
 import { Shares, type Release } from '@conversation-operator/kube/shares';
 
 export interface OwnerConnectionsOptions {
-  /** Maximum concurrent connections of all clients; 0: no limit. One owner may have a quarter of them. */
+  /**
+   * Maximum concurrent connections of all clients; 0: no limit. One owner may have a quarter of
+   * them.
+   */
   readonly max: number;
-  /** Trusted proxies. Their connections carry the requests of many owners, and count for no owner. */
+  /**
+   * Trusted proxies. Their connections carry the requests of many owners, and count for no owner.
+   */
   readonly proxies: TrustedProxies;
 }
 
@@ -17,7 +22,10 @@ interface Attribution {
   release: Release;
 }
 
-/** Counts the connections of each owner. A connection belongs to the owner of the last request on it that showed a key. */
+/**
+ * Counts the connections of each owner. A connection belongs to the owner of the last request on it
+ * that showed a key.
+ */
 export class OwnerConnections {
   readonly #options: OwnerConnectionsOptions;
   readonly #shares: Shares;
@@ -29,10 +37,14 @@ export class OwnerConnections {
     this.#shares = new Shares({ total, perOwner: Math.ceil(total * ownersShare), refuse: tooMany });
   }
 
-  /** Counts the connection of a request for its owner. Throws where the owner has too many connections; the response then ends this one. */
+  /**
+   * Counts the connection of a request for its owner. Throws where the owner has too many
+   * connections; the response then ends this one.
+   */
   attribute(socket: Socket, owner: string): void {
     const known = this.#attributions.get(socket);
-    if (this.#options.max === 0 || known?.owner === owner || this.#options.proxies.carries(socket)) return;
+    if (this.#options.max === 0 || known?.owner === owner || this.#options.proxies.carries(socket))
+      return;
     const attribution = known ?? this.#follow(socket);
     attribution.release();
     attribution.owner = undefined;
@@ -49,6 +61,10 @@ export class OwnerConnections {
 }
 
 const tooMany = (): ProblemError =>
-  new ProblemError('share-exceeded', 'Too many of your connections are open. Close some, or use them for more than one request.', {
-    headers: { 'retry-after': '1', connection: 'close' },
-  });
+  new ProblemError(
+    'share-exceeded',
+    'Too many of your connections are open. Close some, or use them for more than one request.',
+    {
+      headers: { 'retry-after': '1', connection: 'close' },
+    },
+  );

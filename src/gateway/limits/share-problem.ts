@@ -10,12 +10,22 @@ const headers = { 'retry-after': '1' };
 export function shareProblem(bound: Bound, what: string): ProblemError {
   switch (bound) {
     case 'sandbox':
-      return new ProblemError('agent-busy', `Too many ${what} wait for this agent. Try again.`, { headers });
-    case 'owner':
-      return new ProblemError('share-exceeded', `Too many ${what} of yours are under way. Try again when some of them are over.`, {
+      return new ProblemError('agent-busy', `Too many ${what} wait for this agent. Try again.`, {
         headers,
       });
+    case 'owner':
+      return new ProblemError(
+        'share-exceeded',
+        `Too many ${what} of yours are under way. Try again when some of them are over.`,
+        {
+          headers,
+        },
+      );
     case 'total':
-      return new ProblemError('overloaded', `The service has too many ${what} under way at the moment. Try again.`, { headers });
+      return new ProblemError(
+        'overloaded',
+        `The service has too many ${what} under way at the moment. Try again.`,
+        { headers },
+      );
   }
 }

@@ -25,8 +25,9 @@ interface Owner {
 }
 
 /**
- * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a share: beyond it, the guard closes the
- * stream of this owner that has waited longest. Beyond the limit of all owners, it closes a stream of the owner with most bytes.
+ * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a
+ * share: beyond it, the guard closes the stream of this owner that has waited longest. Beyond the
+ * limit of all owners, it closes a stream of the owner with most bytes.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;
@@ -36,7 +37,10 @@ export class SlowReaderGuard {
   readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 
-  constructor({ maxBytes = defaultMaxBytes, maxBytesPerOwner = maxBytes * ownersShare }: SlowReaderGuardOptions = {}) {
+  constructor({
+    maxBytes = defaultMaxBytes,
+    maxBytesPerOwner = maxBytes * ownersShare,
+  }: SlowReaderGuardOptions = {}) {
     this.#maxBytes = maxBytes;
     this.#maxBytesPerOwner = maxBytesPerOwner;
   }
@@ -47,7 +51,8 @@ export class SlowReaderGuard {
 
   /**
    * Counts the unread bytes of a stream after a write to it. The caller calls it after each write.
-   * @param owner Whose client it is for; for a client without a key, something that names the client.
+   * @param owner Whose client it is for; for a client without a key, something that names the
+   * client.
    * @param close Ends its connection.
    */
   add(stream: Unread, owner: string, close: () => void): void {
@@ -69,7 +74,8 @@ export class SlowReaderGuard {
 
   #largest(): string {
     let [largest, most] = ['', -1];
-    for (const [owner, { bytes }] of this.#owners) if (bytes > most) [largest, most] = [owner, bytes];
+    for (const [owner, { bytes }] of this.#owners)
+      if (bytes > most) [largest, most] = [owner, bytes];
     return largest;
   }
 

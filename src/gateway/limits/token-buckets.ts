@@ -24,11 +24,16 @@ export interface TokenBucketOptions {
   readonly perSecond: number;
   /** Maximum number at once: the size of a full bucket. */
   readonly burst: number;
-  /** Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is dropped, and starts full again. */
+  /**
+   * Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is
+   * dropped, and starts full again.
+   */
   readonly capacity: number;
 }
 
-/** A token bucket for each name. The memory is bounded by `capacity`, however many names there are. */
+/**
+ * A token bucket for each name. The memory is bounded by `capacity`, however many names there are.
+ */
 export class TokenBuckets {
   readonly perSecond: number;
   readonly burst: number;
@@ -49,13 +54,17 @@ export class TokenBuckets {
   take(name: string): Taken {
     const now = this.#clock.monotonic();
     const bucket = this.#buckets.get(name) ?? this.#newBucket(name, now);
-    bucket.tokens = Math.min(this.burst, bucket.tokens + ((now - bucket.at) / 1000) * this.perSecond);
+    bucket.tokens = Math.min(
+      this.burst,
+      bucket.tokens + ((now - bucket.at) / 1000) * this.perSecond,
+    );
     bucket.at = now;
     const allowed = bucket.tokens >= 1;
     const isFirstRefusal = !allowed && !bucket.isRefusing;
     bucket.isRefusing = !allowed;
     if (allowed) bucket.tokens -= 1;
-    const msUntil = (tokens: number) => Math.max(0, ((tokens - bucket.tokens) / this.perSecond) * 1000);
+    const msUntil = (tokens: number) =>
+      Math.max(0, ((tokens - bucket.tokens) / this.perSecond) * 1000);
     return {
       allowed,
       isFirstRefusal,
@@ -65,7 +74,10 @@ export class TokenBuckets {
     };
   }
 
-  /** Takes further tokens for a call whose cost was higher. The bucket may become negative, so that the next calls wait. */
+  /**
+   * Takes further tokens for a call whose cost was higher. The bucket may become negative, so that
+   * the next calls wait.
+   */
   charge(name: string, tokens: number): void {
     const bucket = this.#buckets.get(name) ?? this.#newBucket(name, this.#clock.monotonic());
     bucket.tokens -= tokens;

@@ -3,7 +3,10 @@ import { LRUCache } from 'lru-cache';
 export interface ByteCacheOptions {
   /** Maximum bytes of all values. */
   readonly maxBytes: number;
-  /** Maximum bytes of one owner: less than the total, so that one owner's values never take the place of everybody else's. */
+  /**
+   * Maximum bytes of one owner: less than the total, so that one owner's values never take the
+   * place of everybody else's.
+   */
   readonly maxOwnerBytes: number;
 }
 
@@ -12,7 +15,10 @@ interface Entry<V> {
   readonly value: V;
 }
 
-/** Caches values within a total limit of bytes and one for each owner. Beyond a limit, the least recently used value is removed. */
+/**
+ * Caches values within a total limit of bytes and one for each owner. Beyond a limit, the least
+ * recently used value is removed.
+ */
 export class ByteCache<V> {
   readonly #maxOwnerBytes: number;
   readonly #all: LRUCache<string, Entry<V>>;
@@ -60,6 +66,9 @@ export class ByteCache<V> {
   }
 
   #newOwner(): LRUCache<string, true> {
-    return new LRUCache({ maxSize: this.#maxOwnerBytes, disposeAfter: (_present, key) => this.#all.delete(key) });
+    return new LRUCache({
+      maxSize: this.#maxOwnerBytes,
+      disposeAfter: (_present, key) => this.#all.delete(key),
+    });
   }
 }

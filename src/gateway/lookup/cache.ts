@@ -6,7 +6,11 @@ import type { Indexers } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
-import { cachedConversation, maxCachedTextBytes, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  maxCachedTextBytes,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { cachedObject } from '../../resources/cached-object.ts';
 import { cachedSandbox } from '../../resources/cached-sandbox.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
@@ -18,7 +22,10 @@ import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 
 /** The part of a reflector that the gateway uses. */
-export type Cache<T extends KubeObject> = Pick<Reflector<KubeObject, T>, 'store' | 'addHandler' | 'hasSynced'>;
+export type Cache<T extends KubeObject> = Pick<
+  Reflector<KubeObject, T>,
+  'store' | 'addHandler' | 'hasSynced'
+>;
 
 export interface Caches {
   readonly conversations: Cache<CachedConversation>;
@@ -29,7 +36,8 @@ export interface Caches {
 }
 
 /** Index values carry the namespace, since a cache may span them all. */
-export const inNamespace = (namespace: string | undefined, value: string): string => `${namespace ?? ''}/${value}`;
+export const inNamespace = (namespace: string | undefined, value: string): string =>
+  `${namespace ?? ''}/${value}`;
 
 /** The indexers that the caches handed to a gateway must have. */
 export const gatewayIndexers = {
@@ -41,8 +49,12 @@ export const gatewayIndexers = {
       const id = conversationIdOf(conversation);
       return id === name ? [] : [inNamespace(namespace, id)];
     },
-    sandboxName: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [inNamespace(metadata.namespace, status.sandboxName)]),
-    parent: ({ metadata, spec }) => (spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)]),
+    sandboxName: ({ metadata, status }) =>
+      status?.sandboxName === undefined
+        ? []
+        : [inNamespace(metadata.namespace, status.sandboxName)],
+    parent: ({ metadata, spec }) =>
+      spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)],
   },
   sandboxes: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
@@ -75,21 +87,38 @@ export function gatewayCaches(options: GatewayCachesOptions) {
   return {
     conversations: new Reflector({
       ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
-      transform: (object: Conversation, removedBytes) => cachedConversation(object, interner, removedBytes),
+      transform: (object: Conversation, removedBytes) =>
+        cachedConversation(object, interner, removedBytes),
       indexers: gatewayIndexers.conversations,
     }),
     sandboxes: new Reflector({
-      ...{ ...options, resource: sandboxes, transform: (object: Sandbox) => cachedSandbox(object, interner) },
+      ...{
+        ...options,
+        resource: sandboxes,
+        transform: (object: Sandbox) => cachedSandbox(object, interner),
+      },
       indexers: gatewayIndexers.sandboxes,
     }),
     templates: new Reflector({
-      ...{ ...options, resource: sandboxTemplates, transform: (object: SandboxTemplate) => cachedObject(object, interner) },
+      ...{
+        ...options,
+        resource: sandboxTemplates,
+        transform: (object: SandboxTemplate) => cachedObject(object, interner),
+      },
     }),
     quotas: new Reflector({
-      ...{ ...options, resource: conversationQuotas, transform: (object: ConversationQuota) => cachedObject(object, interner) },
+      ...{
+        ...options,
+        resource: conversationQuotas,
+        transform: (object: ConversationQuota) => cachedObject(object, interner),
+      },
     }),
     apiKeys: new Reflector({
-      ...{ ...options, resource: apiKeys, transform: (object: ApiKey) => cachedObject(object, interner) },
+      ...{
+        ...options,
+        resource: apiKeys,
+        transform: (object: ApiKey) => cachedObject(object, interner),
+      },
       indexers: gatewayIndexers.apiKeys,
     }),
   };

@@ -1,6 +1,6 @@
 /**
- * Derives a value from an object alone, at its first use. Objects and arrays of a store never change, so the value stays right; the
- * garbage collector removes it together with the object.
+ * Derives a value from an object alone, at its first use. Objects and arrays of a store never
+ * change, so the value stays right; the garbage collector removes it together with the object.
  */
 export class Derived<S extends WeakKey, R extends WeakKey | string> {
   readonly #make: (source: S) => R;

@@ -6,8 +6,8 @@ import type { Cache } from './cache.ts';
 export type Listener<T> = (object: T | undefined) => void;
 
 /**
- * Notifies the listeners of one object of its changes in a cache. The feed has one handler on the cache for all listeners, because a
- * cache first reports every object to a new handler.
+ * Notifies the listeners of one object of its changes in a cache. The feed has one handler on the
+ * cache for all listeners, because a cache first reports every object to a new handler.
  */
 export class ObjectFeed<T extends KubeObject> {
   readonly #cache: Cache<T>;
@@ -40,21 +40,30 @@ export class ObjectFeed<T extends KubeObject> {
     return this.#listeners.values().reduce((total, { size }) => total + size, 0);
   }
 
-  /** Adds a listener for later changes; the present state of the cache is not reported. Returns the function that removes it. */
+  /**
+   * Adds a listener for later changes; the present state of the cache is not reported. Returns the
+   * function that removes it.
+   */
   on(name: string, listener: Listener<T>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners.add(listener));
     return () => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(name) === listeners) this.#listeners.delete(name);
+      if (listeners.size === 0 && this.#listeners.get(name) === listeners)
+        this.#listeners.delete(name);
     };
   }
 
   /**
-   * Waits at most `timeoutMs` until the cache shows a write, so that its writer reads its own write.
+   * Waits at most `timeoutMs` until the cache shows a write, so that its writer reads its own
+   * write.
    * @returns The object in the cache; undefined where the cache has none, or after the timeout.
    */
-  settled(name: string, holds: (object: T | undefined) => boolean, timeoutMs = 500): Promise<T | undefined> {
+  settled(
+    name: string,
+    holds: (object: T | undefined) => boolean,
+    timeoutMs = 500,
+  ): Promise<T | undefined> {
     const known = this.#cache.store.get(this.#namespace, name);
     if (holds(known)) return Promise.resolve(known);
     return new Promise((resolve) => {
@@ -70,9 +79,15 @@ export class ObjectFeed<T extends KubeObject> {
     });
   }
 
-  /** Waits until the cache shows the object of a write, or a newer version. Resolves at once where the cache has no such object. */
+  /**
+   * Waits until the cache shows the object of a write, or a newer version. Resolves at once where
+   * the cache has no such object.
+   */
   async shows(written: T): Promise<void> {
-    await this.settled(written.metadata.name, (seen) => seen === undefined || !isNewerVersion(written, seen));
+    await this.settled(
+      written.metadata.name,
+      (seen) => seen === undefined || !isNewerVersion(written, seen),
+    );
   }
 
   #notify(object: T, state: T | undefined): void {

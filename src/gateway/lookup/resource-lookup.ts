@@ -1,6 +1,9 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
@@ -10,7 +13,10 @@ import { inNamespace, type Cache, type Caches } from './cache.ts';
 import { Derived } from './derived.ts';
 import { findStored } from './find-stored.ts';
 
-/** A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API server. */
+/**
+ * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API
+ * server.
+ */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Maximum concurrent direct reads of one request. */
@@ -20,7 +26,10 @@ interface Owned extends KubeObject {
   readonly spec: { readonly owner: string };
 }
 
-/** Conversations and sandboxes of the same owners, with what is being deleted: it may still have a pod. */
+/**
+ * Conversations and sandboxes of the same owners, with what is being deleted: it may still have a
+ * pod.
+ */
 export interface Holdings {
   readonly conversations: readonly CachedConversation[];
   readonly sandboxes: readonly Sandbox[];
@@ -30,9 +39,10 @@ export interface Holdings {
 const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
 
 /**
- * The resources of one namespace as their owners see them. Answers come from the caches; a single object that the cache does
- * not show to be the owner's is read once from the API server before it counts as unknown, because the cache may be behind.
- * A foreign object takes the same way as one that does not exist, so not even the duration distinguishes them.
+ * The resources of one namespace as their owners see them. Answers come from the caches; a single
+ * object that the cache does not show to be the owner's is read once from the API server before it
+ * counts as unknown, because the cache may be behind. A foreign object takes the same way as one
+ * that does not exist, so not even the duration distinguishes them.
  */
 export class ResourceLookup {
   readonly #client: KubeClient;
@@ -41,7 +51,9 @@ export class ResourceLookup {
   readonly #quotas = new Derived((all: readonly ConversationQuota[]) =>
     all.filter(({ metadata }) => metadata.namespace === this.#namespace),
   );
-  readonly #liveConversations = new Derived((all: readonly CachedConversation[]) => all.filter(isLive));
+  readonly #liveConversations = new Derived((all: readonly CachedConversation[]) =>
+    all.filter(isLive),
+  );
 
   constructor(options: { client: KubeClient; namespace: string; caches: Caches }) {
     this.#client = options.client;
@@ -52,13 +64,19 @@ export class ResourceLookup {
   conversation(owner: string, id: string): Promise<CachedConversation | undefined> {
     const { store } = this.#caches.conversations;
     const named = store.get(this.#namespace, id);
-    const candidates = [...(named === undefined ? [] : [named]), ...store.byIndex('restId', inNamespace(this.#namespace, id))];
+    const candidates = [
+      ...(named === undefined ? [] : [named]),
+      ...store.byIndex('restId', inNamespace(this.#namespace, id)),
+    ];
     const cached = candidates.find((candidate) => isOwnedBy(candidate, owner));
     return this.#own(owner, cached, () => this.#conversationNow(id));
   }
 
   /** Returns the conversations in the order of the ids. */
-  conversations(owner: string, ids: readonly string[]): Promise<(CachedConversation | undefined)[]> {
+  conversations(
+    owner: string,
+    ids: readonly string[],
+  ): Promise<(CachedConversation | undefined)[]> {
     return mapLimited(ids, (id) => this.conversation(owner, id));
   }
 
@@ -79,13 +97,15 @@ export class ResourceLookup {
   }
 
   /**
-   * The sandbox that a conversation has started in. Where the cache does not have it and the operator does not say that it is gone,
-   * the API server is asked: the one cache may be behind the other.
+   * The sandbox that a conversation has started in. Where the cache does not have it and the
+   * operator does not say that it is gone, the API server is asked: the one cache may be behind the
+   * other.
    */
   async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
     const { sandboxName, sandboxStatus } = conversation.status ?? {};
     const cached = this.sandboxNamed(sandboxName);
-    if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING') return cached;
+    if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING')
+      return cached;
     return startStatusOf(conversation) === 'READY' ? this.#read(sandboxes, sandboxName) : undefined;
   }
 
@@ -96,7 +116,9 @@ export class ResourceLookup {
 
   /** The conversation of a resource name, of any owner, from the cache alone. */
   cachedConversation(name: string | undefined): CachedConversation | undefined {
-    return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
+    return name === undefined
+      ? undefined
+      : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
   /** An undefined owner means every owner. */
@@ -111,12 +133,16 @@ export class ResourceLookup {
 
   /** The keys of every owner. */
   everyApiKey(): readonly ApiKey[] {
-    return this.#caches.apiKeys.store.list().filter((key) => key.metadata.namespace === this.#namespace && isLive(key));
+    return this.#caches.apiKeys.store
+      .list()
+      .filter((key) => key.metadata.namespace === this.#namespace && isLive(key));
   }
 
   /** Returns the same array as long as nothing in it has changed. */
   conversationsOf(owner: string): readonly CachedConversation[] {
-    return this.#liveConversations.of(this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)));
+    return this.#liveConversations.of(
+      this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)),
+    );
   }
 
   sandboxesOf(owner: string): readonly Sandbox[] {
@@ -146,7 +172,9 @@ export class ResourceLookup {
   }
 
   templates(): readonly SandboxTemplate[] {
-    return this.#caches.templates.store.list().filter((template) => template.metadata.namespace === this.#namespace && isLive(template));
+    return this.#caches.templates.store
+      .list()
+      .filter((template) => template.metadata.namespace === this.#namespace && isLive(template));
   }
 
   /** The conversations that were started from this one, by the same owner. */
@@ -174,13 +202,17 @@ export class ResourceLookup {
     return stored && cachedConversation(stored);
   }
 
-  async #read<T extends KubeObject>(resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
+  async #read<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    name: string,
+  ): Promise<T | undefined> {
     if (!objectName.test(name)) return undefined;
     return findStored(this.#client, resource, this.#namespace, name);
   }
 }
 
-const isOwnedBy = (object: Owned, owner: string | undefined): boolean => owner === undefined || object.spec.owner === owner;
+const isOwnedBy = (object: Owned, owner: string | undefined): boolean =>
+  owner === undefined || object.spec.owner === owner;
 
 /** Like Promise.all over a map, with a bound on what runs at once. */
 async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {

@@ -1,6 +1,9 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
-import { lacksStepsInCaches, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  lacksStepsInCaches,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { Shares } from '@conversation-operator/kube/shares';
@@ -17,30 +20,43 @@ const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 /** Bytes of an entry besides its texts. */
 const entryBytes = 512;
-/** Maximum reads at once: half of the connections to the API server, so that everything else has the others. */
+/**
+ * Maximum reads at once: half of the connections to the API server, so that everything else has the
+ * others.
+ */
 const reads = { total: 8, perOwner: 4 } as const;
 /** Maximum time of a read in the queue, and maximum queued reads. */
 const waiting = { maxMs: 10_000, total: 1024, perOwner: 256 } as const;
 
 const overloaded = () =>
-  new ProblemError('overloaded', 'The service reads too many start requests at the moment. Try again.', {
-    headers: { 'retry-after': '1' },
-  });
+  new ProblemError(
+    'overloaded',
+    'The service reads too many start requests at the moment. Try again.',
+    {
+      headers: { 'retry-after': '1' },
+    },
+  );
 
-/** The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely on it. Steps exist once they end. */
-const keyOf = ({ metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>, lacksSteps: boolean): string =>
-  `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
+/**
+ * The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely
+ * on it. Steps exist once they end.
+ */
+const keyOf = (
+  { metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>,
+  lacksSteps: boolean,
+): string => `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 
 /** The memory of the texts in bytes: a character takes at most two. */
 const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): number => {
-  const said = message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
+  const said =
+    message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
   const texts = [...said, ...steps.map(({ output = '' }) => output)];
   return texts.reduce((sum, { length }) => sum + 2 * length, 2 * systemMessageSuffix.length);
 };
 
 /**
- * The texts of starts, read from the API server where they are not known. Those of one owner take neither the memory nor the connections
- * of the others.
+ * The texts of starts, read from the API server where they are not known. Those of one owner take
+ * neither the memory nor the connections of the others.
  */
 export class StartTextReader {
   readonly #client: KubeClient;
@@ -53,7 +69,10 @@ export class StartTextReader {
     this.#places = new Shares({ ...reads, refuse: overloaded, waiting: { ...waiting, clock } });
   }
 
-  /** Undefined where the conversation does not exist any more. Throws what a read throws, and `overloaded`. */
+  /**
+   * Undefined where the conversation does not exist any more. Throws what a read throws, and
+   * `overloaded`.
+   */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation.lacksSteps);
     const known = this.#known.get(key);
@@ -68,11 +87,19 @@ export class StartTextReader {
   /** Remembers the texts of an object that is at hand. */
   keep(stored: Conversation): StartTexts {
     const texts = startTextsOf(stored);
-    this.#known.set(stored.spec.owner, keyOf(stored, lacksStepsInCaches(stored)), texts, bytesOf(texts) + entryBytes);
+    this.#known.set(
+      stored.spec.owner,
+      keyOf(stored, lacksStepsInCaches(stored)),
+      texts,
+      bytesOf(texts) + entryBytes,
+    );
     return texts;
   }
 
-  async #read({ metadata: { namespace, name, uid }, spec: { owner } }: CachedConversation): Promise<StartTexts | undefined> {
+  async #read({
+    metadata: { namespace, name, uid },
+    spec: { owner },
+  }: CachedConversation): Promise<StartTexts | undefined> {
     const release = await this.#places.wait({ owner });
     try {
       const stored = await findStored(this.#client, conversations, namespace, name);

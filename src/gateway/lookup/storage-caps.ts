@@ -1,4 +1,10 @@
-import { capFields, capsOf, quotaCaps, type Cap, type CapField } from '../../resources/quota-caps.ts';
+import {
+  capFields,
+  capsOf,
+  quotaCaps,
+  type Cap,
+  type CapField,
+} from '../../resources/quota-caps.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -31,13 +37,22 @@ const units: Readonly<Record<CapField, string>> = {
   maxSandboxes: 'sandboxes',
 };
 
-/** The limits that the quotas of a namespace set on stored objects. The operator refuses objects that pass no gateway. */
+/**
+ * The limits that the quotas of a namespace set on stored objects. The operator refuses objects
+ * that pass no gateway.
+ */
 export class StorageCaps {
   readonly #lookup: Pick<ResourceLookup, 'quotas'>;
   readonly #totals: StoredTotals;
   readonly #caps = new Derived((quotas: readonly ConversationQuota[]) => quotaCaps(quotas));
 
-  constructor({ lookup, totals }: { readonly lookup: Pick<ResourceLookup, 'quotas'>; readonly totals: StoredTotals }) {
+  constructor({
+    lookup,
+    totals,
+  }: {
+    readonly lookup: Pick<ResourceLookup, 'quotas'>;
+    readonly totals: StoredTotals;
+  }) {
     this.#lookup = lookup;
     this.#totals = totals;
   }
@@ -49,7 +64,9 @@ export class StorageCaps {
       capsOf(caps, owner, field).map((cap) => ({
         ...cap,
         field,
-        current: (cap.scope === 'Owner' ? this.#totals.of(owner) : this.#totals.all)[totalOf[field]],
+        current: (cap.scope === 'Owner' ? this.#totals.of(owner) : this.#totals.all)[
+          totalOf[field]
+        ],
       })),
     );
   }
@@ -58,7 +75,10 @@ export class StorageCaps {
     return this.#totals.of(owner);
   }
 
-  /** Counts what is about to be stored. Throws where a limit has no room for it; what is stored already is never refused. */
+  /**
+   * Counts what is about to be stored. Throws where a limit has no room for it; what is stored
+   * already is never refused.
+   */
   reserve(owner: string, growth: Partial<Totals>): Reservation {
     for (const { field, scope, limit, current } of this.of(owner)) {
       const more = growth[totalOf[field]] ?? 0;

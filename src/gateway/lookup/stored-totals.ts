@@ -7,7 +7,10 @@ import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from './cache.ts';
 
-/** The objects that an owner, or a namespace, has stored. Objects that are being deleted do not count. */
+/**
+ * The objects that an owner, or a namespace, has stored. Objects that are being deleted do not
+ * count.
+ */
 export interface Totals {
   readonly conversations: number;
   /** The bytes of the conversations. */
@@ -30,21 +33,34 @@ const negative = ({ conversations, storedBytes, sandboxes }: Totals): Totals => 
   sandboxes: -sandboxes,
 });
 
-const isLive = ({ metadata }: CachedConversation | Sandbox): boolean => metadata.deletionTimestamp === undefined;
-const ofConversation = ({ storedBytes }: CachedConversation): Totals => ({ conversations: 1, storedBytes, sandboxes: 0 });
+const isLive = ({ metadata }: CachedConversation | Sandbox): boolean =>
+  metadata.deletionTimestamp === undefined;
+const ofConversation = ({ storedBytes }: CachedConversation): Totals => ({
+  conversations: 1,
+  storedBytes,
+  sandboxes: 0,
+});
 /** A sandbox that the operator has refused for a limit of these never gets a volume. */
 const ofSandbox = ({ status }: Sandbox): Totals =>
-  isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason) ? none : { ...none, sandboxes: 1 };
+  isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason)
+    ? none
+    : { ...none, sandboxes: 1 };
 
 /** A reservation counts as stored before its object is. */
 export interface Reservation {
   /** Ends the reservation. Further calls do nothing. */
   release(): void;
-  /** Ends the reservation as soon as the cache shows the object, which then counts itself; after one minute at the latest. */
+  /**
+   * Ends the reservation as soon as the cache shows the object, which then counts itself; after one
+   * minute at the latest.
+   */
   releaseWhenShown(kind: Kind, name: string): void;
 }
 
-/** Maximum lifetime of a reservation. A cache that does not show the object by then has lost its watch, and lists again. */
+/**
+ * Maximum lifetime of a reservation. A cache that does not show the object by then has lost its
+ * watch, and lists again.
+ */
 const maxReservedMs = 60_000;
 
 export interface StoredTotalsOptions {
@@ -53,7 +69,10 @@ export interface StoredTotalsOptions {
   readonly clock: Clock;
 }
 
-/** Keeps the totals of each owner up to date with every change of the caches, so that no request has to count. */
+/**
+ * Keeps the totals of each owner up to date with every change of the caches, so that no request has
+ * to count.
+ */
 export class StoredTotals {
   readonly #options: StoredTotalsOptions;
   readonly #byOwner = new Map<string, Totals>();
@@ -146,7 +165,12 @@ export class StoredTotals {
     const { metadata, spec } = conversation;
     if (metadata.namespace !== this.#options.namespace) return;
     this.#count(conversation, old, ofConversation);
-    this.#expect(conversation, isLive(conversation) && spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation)));
+    this.#expect(
+      conversation,
+      isLive(conversation) &&
+        spec.sandboxName === undefined &&
+        !isStartOver(startStatusOf(conversation)),
+    );
     this.#unseen.get(`conversations/${metadata.name}`)?.();
   }
 
@@ -162,7 +186,9 @@ export class StoredTotals {
   #expect(conversation: CachedConversation, isExpecting: boolean): void {
     const { metadata, spec } = conversation;
     const name = ownSandboxName(conversationIdOf(conversation));
-    const isMissing = isExpecting && this.#options.caches.sandboxes.store.get(this.#options.namespace, name) === undefined;
+    const isMissing =
+      isExpecting &&
+      this.#options.caches.sandboxes.store.get(this.#options.namespace, name) === undefined;
     const known = this.#expected.get(name);
     if (isMissing && known === undefined) {
       this.#expected.set(name, { owner: spec.owner, uid: metadata.uid });
@@ -180,8 +206,13 @@ export class StoredTotals {
   }
 
   /** Counts an object in the place of what the cache had of it before. */
-  #count<T extends CachedConversation | Sandbox>(object: T | undefined, old: T | undefined, totalsOf: (live: T) => Totals): void {
-    const isCounted = (one: T | undefined): one is T => one?.metadata.namespace === this.#options.namespace && isLive(one);
+  #count<T extends CachedConversation | Sandbox>(
+    object: T | undefined,
+    old: T | undefined,
+    totalsOf: (live: T) => Totals,
+  ): void {
+    const isCounted = (one: T | undefined): one is T =>
+      one?.metadata.namespace === this.#options.namespace && isLive(one);
     if (isCounted(old)) this.#add(old.spec.owner, negative(totalsOf(old)));
     if (isCounted(object)) this.#add(object.spec.owner, totalsOf(object));
   }
@@ -189,7 +220,8 @@ export class StoredTotals {
   #add(owner: string, totals: Totals): void {
     this.#all = sum(this.#all, totals);
     const own = sum(this.of(owner), totals);
-    if (own.conversations === 0 && own.storedBytes === 0 && own.sandboxes === 0) this.#byOwner.delete(owner);
+    if (own.conversations === 0 && own.storedBytes === 0 && own.sandboxes === 0)
+      this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);
   }
 }

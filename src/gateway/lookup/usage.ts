@@ -1,14 +1,21 @@
 import { LimitGroup } from '../../quota/limit-group.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { conversations as conversationKind, isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import {
+  conversations as conversationKind,
+  isStartOver,
+  startStatusOf,
+} from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Holdings, ResourceLookup } from './resource-lookup.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
-export function startsWithoutSandbox({ conversations }: Holdings, lookup: Pick<ResourceLookup, 'sandboxNamed'>): number {
+export function startsWithoutSandbox(
+  { conversations }: Holdings,
+  lookup: Pick<ResourceLookup, 'sandboxNamed'>,
+): number {
   return conversations.filter(
     (conversation) =>
       conversation.metadata.deletionTimestamp === undefined &&
@@ -18,17 +25,29 @@ export function startsWithoutSandbox({ conversations }: Holdings, lookup: Pick<R
   ).length;
 }
 
-/** Number of slots that are in use, or that starts and resumes under way will use. Slots that are being released don't count. */
-export const slotsInUse = (holdings: Holdings, lookup: Pick<ResourceLookup, 'sandboxNamed'>): number =>
-  holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, lookup);
+/**
+ * Number of slots that are in use, or that starts and resumes under way will use. Slots that are
+ * being released don't count.
+ */
+export const slotsInUse = (
+  holdings: Holdings,
+  lookup: Pick<ResourceLookup, 'sandboxNamed'>,
+): number => holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, lookup);
 
 /** The conversations of each sandbox: those that are in it, and the one that it was made for. */
-export function conversationsIn({ conversations, sandboxes }: Holdings): ReadonlyMap<string, readonly CachedConversation[]> {
-  const byUid = new Map(conversations.map((conversation) => [conversation.metadata.uid, conversation]));
+export function conversationsIn({
+  conversations,
+  sandboxes,
+}: Holdings): ReadonlyMap<string, readonly CachedConversation[]> {
+  const byUid = new Map(
+    conversations.map((conversation) => [conversation.metadata.uid, conversation]),
+  );
   const bySandbox = Map.groupBy(conversations, ({ status }) => status?.sandboxName ?? '');
   return new Map(
     sandboxes.map(({ metadata: { name, ownerReferences = [] } }) => {
-      const madeFor = ownerReferences.flatMap(({ kind, uid }) => (kind === conversationKind.kind ? (byUid.get(uid) ?? []) : []));
+      const madeFor = ownerReferences.flatMap(({ kind, uid }) =>
+        kind === conversationKind.kind ? (byUid.get(uid) ?? []) : [],
+      );
       return [name, [...new Set([...(bySandbox.get(name) ?? []), ...madeFor])]];
     }),
   );
@@ -40,14 +59,20 @@ interface GroupSources {
 }
 
 /** The sandboxes of one owner as the operator sees them. */
-export function groupOf(holdings: Holdings, rule: QuotaRule | undefined, { now, templates }: GroupSources): LimitGroup {
+export function groupOf(
+  holdings: Holdings,
+  rule: QuotaRule | undefined,
+  { now, templates }: GroupSources,
+): LimitGroup {
   const inside = conversationsIn(holdings);
   const group = new LimitGroup();
   group.rule = rule;
   const limits = new Map(templates.map(({ metadata, spec }) => [metadata.name, spec]));
   for (const sandbox of holdings.sandboxes) {
     const conversations = inside.get(sandbox.metadata.name) ?? [];
-    group.add(classify({ sandbox, conversations, limits: limits.get(sandbox.spec.templateName), now }));
+    group.add(
+      classify({ sandbox, conversations, limits: limits.get(sandbox.spec.templateName), now }),
+    );
   }
   group.advance(now);
   return group;

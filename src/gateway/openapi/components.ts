@@ -13,7 +13,12 @@ import {
 } from '../v1/response-schemas.ts';
 import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
-import { resumeRequestSchema, sendMessageSchema, startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
+import {
+  resumeRequestSchema,
+  sendMessageSchema,
+  startRequestSchema,
+  updateRequestSchema,
+} from '../v1/schemas.ts';
 import { sentSchema } from '../v1/send-message.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
 import { apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
@@ -23,7 +28,10 @@ import { sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
 import { sandboxSchema } from '../presenters/sandbox.ts';
 import { startTaskSchema } from '../presenters/start-task.ts';
 
-/** Names of the schemas in the document. Schemas of responses are written as they are sent, of requests as they are accepted. */
+/**
+ * Names of the schemas in the document. Schemas of responses are written as they are sent, of
+ * requests as they are accepted.
+ */
 const answers = {
   Problem: problemSchema,
   Conversation: conversationSchema,
@@ -67,11 +75,20 @@ const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): v
   if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
 };
 
-function convertAll(schemas: Readonly<Record<string, z.ZodType>>, io: 'input' | 'output'): Readonly<Record<string, JsonSchema>> {
+function convertAll(
+  schemas: Readonly<Record<string, z.ZodType>>,
+  io: 'input' | 'output',
+): Readonly<Record<string, JsonSchema>> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
-  const converted = z.toJSONSchema(registry, { io, uri: refTo, ...(io === 'output' ? { override: openAnswers } : {}) });
-  return Object.fromEntries(Object.entries(converted.schemas).map(([name, schema]) => [name, clean(schema)]));
+  const converted = z.toJSONSchema(registry, {
+    io,
+    uri: refTo,
+    ...(io === 'output' ? { override: openAnswers } : {}),
+  });
+  return Object.fromEntries(
+    Object.entries(converted.schemas).map(([name, schema]) => [name, clean(schema)]),
+  );
 }
 
 export const componentSchemas = (): Readonly<Record<string, JsonSchema>> => ({
@@ -79,11 +96,15 @@ export const componentSchemas = (): Readonly<Record<string, JsonSchema>> => ({
   ...convertAll(requests, 'input'),
 });
 
-const names = new Map<z.ZodType, string>(Object.entries({ ...answers, ...requests }).map(([name, schema]) => [schema, name]));
+const names = new Map<z.ZodType, string>(
+  Object.entries({ ...answers, ...requests }).map(([name, schema]) => [schema, name]),
+);
 
 /** A reference where the schema has a name, else the schema itself. */
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const name = names.get(schema);
   if (name !== undefined) return { $ref: refTo(name) };
-  return clean(z.toJSONSchema(schema, { io, ...(io === 'output' ? { override: openAnswers } : {}) }));
+  return clean(
+    z.toJSONSchema(schema, { io, ...(io === 'output' ? { override: openAnswers } : {}) }),
+  );
 }

@@ -7,7 +7,11 @@ import { headersOf, responseHeaders } from './headers.ts';
 
 type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
 
-const contentOf = (schema: z.ZodType, io: 'input' | 'output', mediaType = 'application/json'): Content => ({
+const contentOf = (
+  schema: z.ZodType,
+  io: 'input' | 'output',
+  mediaType = 'application/json',
+): Content => ({
   [mediaType]: { schema: schemaOf(schema, io) },
 });
 
@@ -27,15 +31,41 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
 }
 
 /** Problems that every endpoint of a kind may respond with. */
-function commonProblems({ access, params, query, headers, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
-  const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
+function commonProblems({
+  access,
+  params,
+  query,
+  headers,
+  body,
+  deprecated,
+  mediaType,
+}: Route): readonly ProblemCode[] {
+  const isChecked =
+    mediaType === undefined &&
+    [params, query, headers, body].some((schema) => schema !== undefined);
   return [
-    ...(access !== 'open' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
+    ...(access !== 'open'
+      ? ([
+          'unauthorized',
+          'too-many-attempts',
+          'rate-limited',
+          'overloaded',
+          'unavailable',
+          'internal',
+        ] as const)
+      : []),
     // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
     'malformed-request',
     ...(isChecked ? (['invalid-request'] as const) : []),
     ...(deprecated === true ? (['legacy-api-removed'] as const) : []),
-    ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type', 'request-timeout'] as const)),
+    ...(body === undefined
+      ? []
+      : ([
+          'malformed-json',
+          'body-too-large',
+          'unsupported-media-type',
+          'request-timeout',
+        ] as const)),
   ];
 }
 
@@ -46,15 +76,20 @@ interface ResponseObject {
 }
 
 function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
-  const answers = Object.entries(route.responses).map(([status, schema]): [string, ResponseObject] => [
-    status,
-    {
-      description: Number(status) < 300 ? 'Success' : 'Not at the moment',
-      headers: headersOf(route, Number(status)),
-      content: contentOf(schema, 'output', route.mediaType),
-    },
-  ]);
-  const byStatus = Map.groupBy(new Set([...commonProblems(route), ...(route.problems ?? [])]), (code) => problems[code].status);
+  const answers = Object.entries(route.responses).map(
+    ([status, schema]): [string, ResponseObject] => [
+      status,
+      {
+        description: Number(status) < 300 ? 'Success' : 'Not at the moment',
+        headers: headersOf(route, Number(status)),
+        content: contentOf(schema, 'output', route.mediaType),
+      },
+    ],
+  );
+  const byStatus = Map.groupBy(
+    new Set([...commonProblems(route), ...(route.problems ?? [])]),
+    (code) => problems[code].status,
+  );
   const failures = [...byStatus].map(([status, codes]): [string, ResponseObject] => [
     String(status),
     {
@@ -63,7 +98,9 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
       content: contentOf(problemSchema, 'output'),
     },
   ]);
-  return Object.fromEntries([...failures, ...answers].sort(([left], [right]) => Number(left) - Number(right)));
+  return Object.fromEntries(
+    [...failures, ...answers].sort(([left], [right]) => Number(left) - Number(right)),
+  );
 }
 
 const operationOf = (route: Route) => ({
@@ -72,15 +109,27 @@ const operationOf = (route: Route) => ({
   summary: route.summary,
   ...(route.deprecated === true ? { deprecated: true } : {}),
   ...(route.access === 'open' ? { security: [] } : {}),
-  parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query'), ...parametersOf(route.headers, 'header')],
+  parameters: [
+    ...parametersOf(route.params, 'path'),
+    ...parametersOf(route.query, 'query'),
+    ...parametersOf(route.headers, 'header'),
+  ],
   ...(route.body === undefined
     ? {}
-    : { requestBody: { required: !route.body.safeParse({}).success, content: contentOf(route.body, 'input') } }),
+    : {
+        requestBody: {
+          required: !route.body.safeParse({}).success,
+          content: contentOf(route.body, 'input'),
+        },
+      }),
   responses: responsesOf(route),
 });
 
 /** The OpenAPI 3.1 document of the routes, made from the very schemas that check requests. */
-export function openApiDocument(routes: readonly Route[], info: { readonly version: string; readonly serverUrl: string }) {
+export function openApiDocument(
+  routes: readonly Route[],
+  info: { readonly version: string; readonly serverUrl: string },
+) {
   const byPath = Map.groupBy(routes, ({ path }) => path);
   return {
     openapi: '3.1.0',
@@ -97,7 +146,10 @@ export function openApiDocument(routes: readonly Route[], info: { readonly versi
     servers: [{ url: info.serverUrl }],
     security: [{ bearer: [] }, { sessionKey: [] }],
     paths: Object.fromEntries(
-      [...byPath].map(([path, group]) => [path, Object.fromEntries(group.map((route) => [route.method, operationOf(route)]))]),
+      [...byPath].map(([path, group]) => [
+        path,
+        Object.fromEntries(group.map((route) => [route.method, operationOf(route)])),
+      ]),
     ),
     components: {
       securitySchemes: {

@@ -1,15 +1,23 @@
 import type { Route } from '../http/route.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
-const count = (description: string) => ({ description, required: true, schema: { type: 'integer', minimum: 0 } });
+const count = (description: string) => ({
+  description,
+  required: true,
+  schema: { type: 'integer', minimum: 0 },
+});
 /** A header that is absent where no limit is set. */
 const perhaps = (description: string) => ({ ...text(description), required: false });
 
 /** The headers of answers that clients may rely on. */
 export const responseHeaders = {
-  'X-Request-Id': text("Identifies the request for the administrator of the service: the client's own where it is a sane token."),
+  'X-Request-Id': text(
+    "Identifies the request for the administrator of the service: the client's own where it is a sane token.",
+  ),
   'Retry-After': count('Seconds after which to try again.'),
-  'RateLimit-Policy': perhaps('How many requests the key may make in which time, as in draft-ietf-httpapi-ratelimit-headers.'),
+  'RateLimit-Policy': perhaps(
+    'How many requests the key may make in which time, as in draft-ietf-httpapi-ratelimit-headers.',
+  ),
   RateLimit: perhaps('How many of these are left, and for how long.'),
   'WWW-Authenticate': text('Bearer.'),
   Deprecation: text('Since when this is deprecated, RFC 9745.'),
@@ -19,12 +27,18 @@ export const responseHeaders = {
 } as const;
 type Header = Exclude<keyof typeof responseHeaders, 'NextLink'>;
 
-const statusesOf: Readonly<Partial<Record<Header, readonly number[]>>> = { 'Retry-After': [429, 503], 'WWW-Authenticate': [401] };
+const statusesOf: Readonly<Partial<Record<Header, readonly number[]>>> = {
+  'Retry-After': [429, 503],
+  'WWW-Authenticate': [401],
+};
 const optionalHeaders: readonly Header[] = ['RateLimit-Policy', 'RateLimit'];
 const legacyHeaders: readonly Header[] = ['Deprecation', 'Sunset', 'Link'];
 
 /** References to the headers that an answer of this status has. */
-export function headersOf(route: Route, status: number): Readonly<Record<string, { readonly $ref: string }>> {
+export function headersOf(
+  route: Route,
+  status: number,
+): Readonly<Record<string, { readonly $ref: string }>> {
   const names: readonly Header[] = [
     'X-Request-Id',
     ...(['Retry-After', 'WWW-Authenticate'] as const).filter(
@@ -33,6 +47,10 @@ export function headersOf(route: Route, status: number): Readonly<Record<string,
     ...(route.access !== 'open' && status !== 401 ? optionalHeaders : []),
     ...(route.deprecated === true ? legacyHeaders : []),
   ];
-  const references = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-  return route.hasNextLink === true && status === 200 ? { ...references, Link: { $ref: '#/components/headers/NextLink' } } : references;
+  const references = Object.fromEntries(
+    names.map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+  );
+  return route.hasNextLink === true && status === 200
+    ? { ...references, Link: { $ref: '#/components/headers/NextLink' } }
+    : references;
 }

@@ -4,13 +4,20 @@ import { docsPage } from '../pages/docs.ts';
 import { pageRoute } from '../pages/page.ts';
 import { openApiDocument, type OpenApiDocument } from './document.ts';
 
-/** Serves the document of all routes, these two included, and the page that shows it. The first request makes the document. */
+/**
+ * Serves the document of all routes, these two included, and the page that shows it. The first
+ * request makes the document.
+ */
 export function openApiRoutes(
   routes: readonly Route[],
   info: { readonly version: string; readonly publicUrl: () => string },
 ): readonly Route[] {
   let made: OpenApiDocument | undefined;
-  const document = () => (made ??= openApiDocument([...routes, ...own], { version: info.version, serverUrl: info.publicUrl() }));
+  const document = () =>
+    (made ??= openApiDocument([...routes, ...own], {
+      version: info.version,
+      serverUrl: info.publicUrl(),
+    }));
   const own: readonly Route[] = [
     openRoute({
       method: 'get',

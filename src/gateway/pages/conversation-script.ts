@@ -1,6 +1,7 @@
 /**
- * Runs in the browser. The key is held in a variable alone: other pages of this origin, those of agents among them, can read what is
- * in the browser's storage. Text goes into the page as text, never as markup.
+ * Runs in the browser. The key is held in a variable alone: other pages of this origin, those of
+ * agents among them, can read what is in the browser's storage. Text goes into the page as text,
+ * never as markup.
  */
 export const conversationScript = `
 'use strict';
@@ -63,7 +64,8 @@ async function poll() {
     if (isKnown) timer = setTimeout(poll, 3000);
   } catch (error) {
     element('notice').textContent = error.message;
-    // After an error that passes, the page keeps its content and polls again. A refusal is final for this key.
+    // After an error that passes, the page keeps its content and polls again. A refusal is final
+    // for this key.
     if (error.passes !== false) timer = setTimeout(poll, 5000);
     else show({});
   }

@@ -14,8 +14,9 @@ const body = `
 `;
 
 /**
- * The page behind the link that clients print for a conversation; the id may be a start task's. The page is the same for every id and
- * discloses none: it asks for a key, and reads what it shows with that key from the interface, like any client.
+ * The page behind the link that clients print for a conversation; the id may be a start task's. The
+ * page is the same for every id and discloses none: it asks for a key, and reads what it shows with
+ * that key from the interface, like any client.
  */
 export const conversationPage = (): Route =>
   pageRoute({

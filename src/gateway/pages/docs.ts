@@ -6,19 +6,26 @@ type Operation = OpenApiDocument['paths'][string][string];
 
 const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
 
-const isPlain = (value: unknown): boolean => typeof value !== 'object' || (Array.isArray(value) && value.every(isPlain));
+const isPlain = (value: unknown): boolean =>
+  typeof value !== 'object' || (Array.isArray(value) && value.every(isPlain));
 
-/** A link where the schema has a name, a list of such, one line where it is of one type, else all of it. */
+/**
+ * A link where the schema has a name, a list of such, one line where it is of one type, else all of
+ * it.
+ */
 function schemaHtml(schema: JsonSchema): string {
   const { $ref: reference, type, items } = schema;
   if (typeof reference === 'string') {
     const name = escapeHtml(reference.split('/').at(-1) ?? '');
     return `<a href="#schema-${name}">${name}</a>`;
   }
-  if (type === 'array' && typeof items === 'object' && items !== null && '$ref' in items) return `list of ${schemaHtml({ ...items })}`;
+  if (type === 'array' && typeof items === 'object' && items !== null && '$ref' in items)
+    return `list of ${schemaHtml({ ...items })}`;
   const { type: _type, description: _description, ...rules } = schema;
   if (Object.values(rules).every(isPlain)) {
-    const texts = Object.entries(rules).map(([rule, value]) => `${rule} ${Array.isArray(value) ? value.join(', ') : String(value)}`);
+    const texts = Object.entries(rules).map(
+      ([rule, value]) => `${rule} ${Array.isArray(value) ? value.join(', ') : String(value)}`,
+    );
     return code([typeof type === 'string' ? type : 'anything', ...texts].join('; '));
   }
   return `<pre>${escapeHtml(JSON.stringify(schema, undefined, 2))}</pre>`;
@@ -49,7 +56,9 @@ function operationHtml(method: string, path: string, operation: Operation): stri
     `<summary><b>${escapeHtml(method)}</b> ${name} ${escapeHtml(operation.summary)}</summary>`,
     operation.security === undefined ? '' : '<p>Needs no key.</p>',
     parametersHtml(operation.parameters),
-    operation.requestBody === undefined ? '' : `<h4>Body</h4>${contentHtml(operation.requestBody.content)}`,
+    operation.requestBody === undefined
+      ? ''
+      : `<h4>Body</h4>${contentHtml(operation.requestBody.content)}`,
     `<h4>Answers</h4>${responses.join('')}`,
     '</details>',
   ].join('');

@@ -9,8 +9,15 @@ export interface Page {
   readonly script?: string;
 }
 
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-export const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+export const escapeHtml = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
 
 const styles = `
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
@@ -31,14 +38,24 @@ input { font: inherit; width: 26rem; max-width: 100%; }
 button { font: inherit; }
 `;
 
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const hashOf = (text: string): string =>
+  `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** The policy refuses resources of other origins, frames, and every script and style but those in the page itself. */
+/**
+ * The policy refuses resources of other origins, frames, and every script and style but those in
+ * the page itself.
+ */
 const policyOf = (script: string | undefined): string =>
   [
     "default-src 'none'",
     `style-src ${hashOf(styles)}`,
-    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`, "connect-src 'self'", "require-trusted-types-for 'script'"]),
+    ...(script === undefined
+      ? []
+      : [
+          `script-src ${hashOf(script)}`,
+          "connect-src 'self'",
+          "require-trusted-types-for 'script'",
+        ]),
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
@@ -67,12 +84,18 @@ interface PageRoute {
   readonly page: () => Page;
 }
 
-/** A route that serves a page for people without a key. The page itself contains nothing that needs a key. */
+/**
+ * A route that serves a page for people without a key. The page itself contains nothing that needs
+ * a key.
+ */
 export function pageRoute({ page, ...description }: PageRoute): Route {
   let made: { readonly body: Buffer; readonly policy: string } | undefined;
   const make = () => {
     const { script, ...rest } = page();
-    return { body: Buffer.from(htmlOf(script === undefined ? rest : { ...rest, script })), policy: policyOf(script) };
+    return {
+      body: Buffer.from(htmlOf(script === undefined ? rest : { ...rest, script })),
+      policy: policyOf(script),
+    };
   };
   return {
     ...description,

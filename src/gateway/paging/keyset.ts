@@ -33,13 +33,25 @@ const comparePositions = (left: Position, right: Position): number => {
 };
 
 /** The position of an object in the order of creation. */
-export const creationOf = ({ metadata }: KubeObject): Position => ({ key: metadata.creationTimestamp, id: metadata.name });
+export const creationOf = ({ metadata }: KubeObject): Position => ({
+  key: metadata.creationTimestamp,
+  id: metadata.name,
+});
 
-export const sortedBy = <T>(items: readonly T[], positionOf: (item: T) => Position): readonly Placed<T>[] =>
-  items.map((item) => ({ item, position: positionOf(item) })).sort((left, right) => comparePositions(left.position, right.position));
+export const sortedBy = <T>(
+  items: readonly T[],
+  positionOf: (item: T) => Position,
+): readonly Placed<T>[] =>
+  items
+    .map((item) => ({ item, position: positionOf(item) }))
+    .sort((left, right) => comparePositions(left.position, right.position));
 
 /** Number of items before a position, and at the position as well where `including` says that. */
-function countBefore<T>(sorted: readonly Placed<T>[], position: Position, including: boolean): number {
+function countBefore<T>(
+  sorted: readonly Placed<T>[],
+  position: Position,
+  including: boolean,
+): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -51,11 +63,19 @@ function countBefore<T>(sorted: readonly Placed<T>[], position: Position, includ
   return low;
 }
 
-/** The matching items that follow a position. Items that are inserted or deleted elsewhere move nothing. */
-export function pageOf<T>(sorted: readonly Placed<T>[], { descending, limit, after, matches = () => true }: PageRequest<T>): Page<T> {
+/**
+ * The matching items that follow a position. Items that are inserted or deleted elsewhere move
+ * nothing.
+ */
+export function pageOf<T>(
+  sorted: readonly Placed<T>[],
+  { descending, limit, after, matches = () => true }: PageRequest<T>,
+): Page<T> {
   const step = descending ? -1 : 1;
   const beginning = descending ? sorted.length : 0;
-  const first = (after === undefined ? beginning : countBefore(sorted, after, !descending)) - (descending ? 1 : 0);
+  const first =
+    (after === undefined ? beginning : countBefore(sorted, after, !descending)) -
+    (descending ? 1 : 0);
   const found: Placed<T>[] = [];
   for (let index = first; found.length <= limit; index += step) {
     const placed = sorted[index];
@@ -63,5 +83,8 @@ export function pageOf<T>(sorted: readonly Placed<T>[], { descending, limit, aft
     if (matches(placed.item)) found.push(placed);
   }
   const page = found.slice(0, limit);
-  return { items: page.map(({ item }) => item), next: found.length > limit ? page.at(-1)?.position : undefined };
+  return {
+    items: page.map(({ item }) => item),
+    next: found.length > limit ? page.at(-1)?.position : undefined,
+  };
 }

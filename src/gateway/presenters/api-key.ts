@@ -9,20 +9,34 @@ export const apiKeySchema = z.object({
   user_id: z.string(),
   role: z.enum(apiKeyRoles),
   created_at: timestampSchema,
-  last_used_at: timestampSchema.nullable().meta({ description: 'To the hour; null: not yet, or within the last minute.' }),
-  expires_at: timestampSchema.nullable().meta({ description: 'When it stops working; null: never.' }),
-  issued_by: z.string().nullable().meta({ description: 'The key that made it, and that it ends with; null: none.' }),
+  last_used_at: timestampSchema
+    .nullable()
+    .meta({ description: 'To the hour; null: not yet, or within the last minute.' }),
+  expires_at: timestampSchema
+    .nullable()
+    .meta({ description: 'When it stops working; null: never.' }),
+  issued_by: z
+    .string()
+    .nullable()
+    .meta({ description: 'The key that made it, and that it ends with; null: none.' }),
 });
 export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().meta({ description: 'The key itself. It is shown only now.' }),
 });
 
-/** A time that a person wrote by kubectl and that can't be read shows as none; for authentication it is past. */
+/**
+ * A time that a person wrote by kubectl and that can't be read shows as none; for authentication it
+ * is past.
+ */
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 
 /** The record of a key, without its hash. */
-export const presentApiKey = ({ metadata, spec, status }: ApiKey): z.output<typeof apiKeySchema> => ({
+export const presentApiKey = ({
+  metadata,
+  spec,
+  status,
+}: ApiKey): z.output<typeof apiKeySchema> => ({
   id: metadata.name,
   name: spec.description ?? metadata.name,
   user_id: spec.owner,

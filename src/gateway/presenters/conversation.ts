@@ -22,18 +22,16 @@ export const conversationSchema = z.object({
   created_by_user_id: z.string(),
   sandbox_id: z.string().nullable(),
   sandbox_status: z.enum(sandboxStatuses),
-  sandbox_status_reason: z
-    .string()
-    .nullable()
-    .meta({ description: 'Why, in kebab-case: user, quota, idle, waiting-for-quota, … Null while RUNNING.' }),
-  execution_status: z
-    .enum(executionStatuses)
-    .nullable()
-    .meta({ description: 'Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.' }),
-  execution_status_detail: z
-    .string()
-    .nullable()
-    .meta({ description: 'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.' }),
+  sandbox_status_reason: z.string().nullable().meta({
+    description: 'Why, in kebab-case: user, quota, idle, waiting-for-quota, … Null while RUNNING.',
+  }),
+  execution_status: z.enum(executionStatuses).nullable().meta({
+    description: 'Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.',
+  }),
+  execution_status_detail: z.string().nullable().meta({
+    description:
+      'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.',
+  }),
   selected_repository: z.string().nullable(),
   selected_branch: z.string().nullable(),
   git_provider: z.string().nullable(),
@@ -63,16 +61,30 @@ export interface ConversationSources {
 }
 
 /** WaitingForQuota → waiting-for-quota. */
-const kebabCase = (reason: string): string => reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
+const kebabCase = (reason: string): string =>
+  reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
-/** The sandbox of a conversation as clients see it, also before there is one and after the start has failed. */
-export function sandboxViewOf(conversation: Pick<CachedConversation, 'spec' | 'status'>, sandbox: Sandbox | undefined): SandboxView {
+/**
+ * The sandbox of a conversation as clients see it, also before there is one and after the start has
+ * failed.
+ */
+export function sandboxViewOf(
+  conversation: Pick<CachedConversation, 'spec' | 'status'>,
+  sandbox: Sandbox | undefined,
+): SandboxView {
   const { status, spec } = conversation;
   const start = startStatusOf(conversation);
-  if (start === 'ERROR') return { phase: 'ERROR', reason: status?.start?.errorCode ?? 'StartFailed', message: status?.start?.error ?? '' };
+  if (start === 'ERROR')
+    return {
+      phase: 'ERROR',
+      reason: status?.start?.errorCode ?? 'StartFailed',
+      message: status?.start?.error ?? '',
+    };
   if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
-  // The cache of conversations may be ahead of that of sandboxes, and MISSING ends a client's polling for good.
-  if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING') return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
+  // The cache of conversations may be ahead of that of sandboxes, and MISSING ends a client's
+  // polling for good.
+  if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
+    return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);
 }
 
@@ -104,7 +116,8 @@ export function presentConversation(
     sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
     execution_status: executionStatus,
     // A status that differs from the observed one has another reason.
-    execution_status_detail: executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
+    execution_status_detail:
+      executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
     selected_repository: spec.repository?.name ?? null,
     selected_branch: spec.repository?.branch ?? null,
     git_provider: spec.repository?.provider ?? null,
@@ -126,25 +139,37 @@ export function presentConversation(
   };
 }
 
-/** Statuses of an agent at rest: with a message that is not delivered yet, a client that polls must not take one of them for the result. */
+/**
+ * Statuses of an agent at rest: with a message that is not delivered yet, a client that polls must
+ * not take one of them for the result.
+ */
 const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
 
 function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
   const { status } = conversation;
   if (phase === 'RUNNING') {
-    const isToRun = standing.has(status?.executionStatus) && undeliveredMessages(conversation).some(({ run }) => run);
+    const isToRun =
+      standing.has(status?.executionStatus) &&
+      undeliveredMessages(conversation).some(({ run }) => run);
     return isToRun ? 'running' : (status?.executionStatus ?? null);
   }
   if (phase !== 'PAUSED') return null;
   // A run that is still being interrupted counts: the pause shows before the agent is at rest.
   const { interruption, executionStatus } = status ?? {};
-  return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running' ? 'paused' : null;
+  return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'
+    ? 'paused'
+    : null;
 }
 
-const metricsView = (metrics: NonNullable<CachedConversation['status']>['metrics']): z.output<typeof metricsSchema> | null =>
+const metricsView = (
+  metrics: NonNullable<CachedConversation['status']>['metrics'],
+): z.output<typeof metricsSchema> | null =>
   metrics === undefined
     ? null
     : {
         accumulated_cost: Number(metrics.accumulatedCost ?? 0) || 0,
-        accumulated_token_usage: { prompt_tokens: metrics.promptTokens ?? 0, completion_tokens: metrics.completionTokens ?? 0 },
+        accumulated_token_usage: {
+          prompt_tokens: metrics.promptTokens ?? 0,
+          completion_tokens: metrics.completionTokens ?? 0,
+        },
       };

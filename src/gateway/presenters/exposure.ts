@@ -11,7 +11,10 @@ export interface AgentAccess {
 }
 
 export interface Exposure {
-  /** The access of clients to a sandbox's agent. Undefined unless the sandbox is RUNNING, and where agents are not exposed. */
+  /**
+   * The access of clients to a sandbox's agent. Undefined unless the sandbox is RUNNING, and where
+   * agents are not exposed.
+   */
   accessTo(sandbox: Sandbox | undefined): AgentAccess | undefined;
 }
 

@@ -7,7 +7,9 @@ export const sandboxSpecSchema = z.object({
   id: z.string(),
   command: z.array(z.string()).nullable(),
   created_at: timestampSchema,
-  initial_env: z.record(z.string(), z.string()).meta({ description: 'Plain values only; what comes from Secrets is left out.' }),
+  initial_env: z
+    .record(z.string(), z.string())
+    .meta({ description: 'Plain values only; what comes from Secrets is left out.' }),
   working_dir: z.string(),
   display_name: z.string().nullable(),
   description: z.string().nullable(),
@@ -22,7 +24,11 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
     id: metadata.name,
     command: command.length > 0 ? command : null,
     created_at: wireTime(metadata.creationTimestamp),
-    initial_env: Object.fromEntries((container?.env ?? []).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]]))),
+    initial_env: Object.fromEntries(
+      (container?.env ?? []).flatMap(({ name, value }) =>
+        value === undefined ? [] : [[name, value]],
+      ),
+    ),
     working_dir: spec.agent.workingDir,
     display_name: spec.displayName ?? null,
     description: spec.description ?? null,

@@ -13,16 +13,23 @@ export const sandboxSchema = z.object({
   created_by_user_id: z.string(),
   sandbox_spec_id: z.string(),
   status: z.enum(sandboxStatuses),
-  status_detail: z.string().nullable().meta({ description: 'Why the sandbox has its status, as a text.' }),
-  session_api_key: z
+  status_detail: z
     .string()
     .nullable()
-    .meta({ description: 'Opens the agent, as long as the API key of this request is valid. Only while RUNNING.' }),
+    .meta({ description: 'Why the sandbox has its status, as a text.' }),
+  session_api_key: z.string().nullable().meta({
+    description:
+      'Opens the agent, as long as the API key of this request is valid. Only while RUNNING.',
+  }),
   exposed_urls: z.array(exposedUrlSchema).meta({ description: 'Empty unless RUNNING.' }),
   created_at: timestampSchema,
 });
 
-export function presentSandbox(sandbox: Sandbox, exposure: Exposure, reader: Reader): z.output<typeof sandboxSchema> {
+export function presentSandbox(
+  sandbox: Sandbox,
+  exposure: Exposure,
+  reader: Reader,
+): z.output<typeof sandboxSchema> {
   const { phase, message } = viewOfSandbox(sandbox);
   const access = exposure.accessTo(sandbox);
   return {
@@ -32,7 +39,10 @@ export function presentSandbox(sandbox: Sandbox, exposure: Exposure, reader: Rea
     status: phase,
     status_detail: message === '' ? null : message,
     session_api_key: access?.sessionKeyFor(reader) ?? null,
-    exposed_urls: access === undefined ? [] : [{ name: 'AGENT_SERVER', url: access.agentUrl, port: access.port }],
+    exposed_urls:
+      access === undefined
+        ? []
+        : [{ name: 'AGENT_SERVER', url: access.agentUrl, port: access.port }],
     created_at: wireTime(sandbox.metadata.creationTimestamp),
   };
 }

@@ -16,7 +16,9 @@ const contentSchema = z.union([
 /** The start request as it is echoed: with defaults filled in, without what was ignored. */
 export const startRequestSchema = z.object({
   conversation_id: z.string().nullable(),
-  initial_message: z.object({ role: z.string(), content: z.array(contentSchema), run: z.boolean() }).nullable(),
+  initial_message: z
+    .object({ role: z.string(), content: z.array(contentSchema), run: z.boolean() })
+    .nullable(),
   selected_repository: z.string().nullable(),
   selected_branch: z.string().nullable(),
   git_provider: z.string().nullable(),
@@ -34,7 +36,10 @@ export const startRequestSchema = z.object({
   public: z.boolean().nullable(),
 });
 
-/** The texts of a start that caches of conversations lack: the client's own, and the output of its steps once it is over. */
+/**
+ * The texts of a start that caches of conversations lack: the client's own, and the output of its
+ * steps once it is over.
+ */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;
@@ -56,7 +61,10 @@ const messageView = ({ role, content, run }: Message) => ({
   run,
 });
 
-export function presentStartRequest({ metadata, spec }: CachedConversation, texts: StartTexts): z.output<typeof startRequestSchema> {
+export function presentStartRequest(
+  { metadata, spec }: CachedConversation,
+  texts: StartTexts,
+): z.output<typeof startRequestSchema> {
   return {
     conversation_id: metadata.annotations?.[chosenIdAnnotation] === 'true' ? metadata.name : null,
     initial_message: texts.message === undefined ? null : messageView(texts.message),
@@ -66,7 +74,8 @@ export function presentStartRequest({ metadata, spec }: CachedConversation, text
     title: spec.title ?? null,
     trigger: spec.trigger ?? null,
     pr_number: [...(spec.prNumbers ?? [])],
-    parent_conversation_id: spec.parent === undefined ? null : (parseUuid(spec.parent) ?? spec.parent),
+    parent_conversation_id:
+      spec.parent === undefined ? null : (parseUuid(spec.parent) ?? spec.parent),
     llm_model: spec.agent?.model ?? null,
     agent_type: spec.agent?.type ?? null,
     system_message_suffix: texts.systemMessageSuffix ?? null,

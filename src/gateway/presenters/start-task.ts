@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
-import { startStatuses, startStepNames, startStepStates, type StartStatus, type StartStep } from '../../resources/conversation-status.ts';
+import {
+  startStatuses,
+  startStepNames,
+  startStepStates,
+  type StartStatus,
+  type StartStep,
+} from '../../resources/conversation-status.ts';
 import { conversationIdOf, ownSandboxName, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
 import { idSchema, timestampSchema } from './schemas.ts';
@@ -14,19 +20,30 @@ const stepSchema = z.object({
   started_at: timestampSchema,
   ended_at: timestampSchema.nullable(),
   exit_code: z.int().nullable(),
-  output: z.string().nullable().meta({ description: 'The last of what it has printed, up to 4096 characters.' }),
+  output: z
+    .string()
+    .nullable()
+    .meta({ description: 'The last of what it has printed, up to 4096 characters.' }),
 });
 
 export const startTaskSchema = z.object({
   id: idSchema,
   created_by_user_id: z.string(),
   status: z.enum(startStatuses),
-  detail: z.string().nullable().meta({ description: 'What happens at the moment or, with ERROR, what went wrong.' }),
-  error: z.string().nullable().meta({ description: 'What went wrong: the same text as detail. Null unless ERROR.' }),
+  detail: z
+    .string()
+    .nullable()
+    .meta({ description: 'What happens at the moment or, with ERROR, what went wrong.' }),
+  error: z
+    .string()
+    .nullable()
+    .meta({ description: 'What went wrong: the same text as detail. Null unless ERROR.' }),
   app_conversation_id: idSchema.nullable().meta({ description: 'Null until READY.' }),
   sandbox_id: z.string().nullable().meta({ description: 'From WAITING_FOR_SANDBOX on.' }),
   agent_server_url: z.string().nullable(),
-  steps: z.array(stepSchema).meta({ description: "What was run in the sandbox: the clone, and the repository's own set-up script." }),
+  steps: z.array(stepSchema).meta({
+    description: "What was run in the sandbox: the clone, and the repository's own set-up script.",
+  }),
   request: startRequestSchema,
   created_at: timestampSchema,
   updated_at: timestampSchema,
@@ -39,15 +56,27 @@ export interface Transition {
   readonly detail?: string | undefined;
 }
 
-/** Every status that a start has had, oldest first; it begins with WORKING and ends with the present one. */
-export function transitionsOf(conversation: CachedConversation): readonly [Transition, ...Transition[]] {
+/**
+ * Every status that a start has had, oldest first; it begins with WORKING and ends with the present
+ * one.
+ */
+export function transitionsOf(
+  conversation: CachedConversation,
+): readonly [Transition, ...Transition[]] {
   const stored = conversation.status?.start?.transitions ?? [];
   const [first, ...others] = stored;
   const present = startStatusOf(conversation);
   const last = stored.at(-1)?.status ?? 'WORKING';
-  const missing = present === last ? [] : [{ status: present, time: stored.at(-1)?.time ?? conversation.metadata.creationTimestamp }];
+  const missing =
+    present === last
+      ? []
+      : [{ status: present, time: stored.at(-1)?.time ?? conversation.metadata.creationTimestamp }];
   if (first?.status === 'WORKING') return [first, ...others, ...missing];
-  return [{ status: 'WORKING', time: conversation.metadata.creationTimestamp }, ...stored, ...missing];
+  return [
+    { status: 'WORKING', time: conversation.metadata.creationTimestamp },
+    ...stored,
+    ...missing,
+  ];
 }
 
 /** A start task as it was at one of its transitions. */
@@ -80,7 +109,14 @@ export function startTaskAt(
   };
 }
 
-const stepView = ({ name, state, startedAt, endedAt, exitCode, output }: StartStep): z.output<typeof stepSchema> => ({
+const stepView = ({
+  name,
+  state,
+  startedAt,
+  endedAt,
+  exitCode,
+  output,
+}: StartStep): z.output<typeof stepSchema> => ({
   name,
   state,
   started_at: wireTime(startedAt),
@@ -89,16 +125,25 @@ const stepView = ({ name, state, startedAt, endedAt, exitCode, output }: StartSt
   output: output ?? null,
 });
 
-/** The last line of what runs. Terminal clients print it as markup, in which square brackets vanish or do harm. */
+/**
+ * The last line of what runs. Terminal clients print it as markup, in which square brackets vanish
+ * or do harm.
+ */
 function progressOf(steps: readonly StartStep[] | undefined): string | undefined {
   const line = steps
     ?.find(({ state }) => state === 'running')
     ?.output?.split('\n')
     .at(-1);
-  return line === undefined || line === '' ? undefined : line.slice(0, 512).replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
+  return line === undefined || line === ''
+    ? undefined
+    : line.slice(0, 512).replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
 }
 
-export const startTaskRecord = (conversation: CachedConversation, texts: StartTexts, access: AgentAccess | undefined): StartTask => {
+export const startTaskRecord = (
+  conversation: CachedConversation,
+  texts: StartTexts,
+  access: AgentAccess | undefined,
+): StartTask => {
   const transitions = transitionsOf(conversation);
   return startTaskAt(conversation, texts, transitions.at(-1) ?? transitions[0], access);
 };
@@ -107,6 +152,9 @@ function sandboxIdAt(conversation: CachedConversation, status: StartStatus): str
   if (status === 'WORKING') return null;
   const named = conversation.status?.sandboxName;
   if (named !== undefined) return named;
-  // The status that says WAITING_FOR_SANDBOX may be older than the one that names the sandbox, but there is no doubt which it is.
-  return status === 'ERROR' ? null : (conversation.spec.sandboxName ?? ownSandboxName(conversationIdOf(conversation)));
+  // The status that says WAITING_FOR_SANDBOX may be older than the one that names the sandbox, but
+  // there is no doubt which it is.
+  return status === 'ERROR'
+    ? null
+    : (conversation.spec.sandboxName ?? ownSandboxName(conversationIdOf(conversation)));
 }

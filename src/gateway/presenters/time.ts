@@ -3,4 +3,8 @@ export const wireTime = (text: string): string => new Date(text).toISOString().r
 
 /** The latest of some RFC 3339 times, in ISO form; absent ones do not count. */
 export const latest = (first: string, ...others: readonly (string | undefined)[]): string =>
-  new Date(Math.max(...[first, ...others].filter((time) => time !== undefined).map((time) => Date.parse(time)))).toISOString();
+  new Date(
+    Math.max(
+      ...[first, ...others].filter((time) => time !== undefined).map((time) => Date.parse(time)),
+    ),
+  ).toISOString();

@@ -1,10 +1,15 @@
-/** The address in a request for a sandbox: a sandbox, a port and a path. A request never names the host that it is forwarded to. */
+/**
+ * The address in a request for a sandbox: a sandbox, a port and a path. A request never names the
+ * host that it is forwarded to.
+ */
 export interface ProxyAddress {
   readonly sandbox: string;
   readonly portName: PortName;
   /** The path for the agent, with the query, exactly as the client has sent it. */
   readonly path: string;
-  /** The part of the client's URL before `path`: empty where the sandbox has an origin of its own. */
+  /**
+   * The part of the client's URL before `path`: empty where the sandbox has an origin of its own.
+   */
   readonly prefix: string;
 }
 
@@ -12,29 +17,40 @@ export interface ProxyAddress {
 export const portNames = ['AGENT_SERVER'] as const;
 export type PortName = (typeof portNames)[number];
 
-const isPortName = (name: string): name is PortName => (portNames as readonly string[]).includes(name);
+const isPortName = (name: string): name is PortName =>
+  (portNames as readonly string[]).includes(name);
 
-const pathForm = /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/([A-Z][A-Z0-9_]{0,31}))(?=[/?]|$)(.*)$/s;
+const pathForm =
+  /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/([A-Z][A-Z0-9_]{0,31}))(?=[/?]|$)(.*)$/s;
 
-/** Reads `/sandboxes/{id}/{port name}/…`; undefined for anything else, also for ids and names that are not spelled plainly. */
+/**
+ * Reads `/sandboxes/{id}/{port name}/…`; undefined for anything else, also for ids and names that
+ * are not spelled plainly.
+ */
 export function parsePath(target: string): ProxyAddress | undefined {
   if (!target.startsWith('/sandboxes/')) return undefined;
   const [, prefix, sandbox, portName, rest] = pathForm.exec(target) ?? [];
-  if (prefix === undefined || sandbox === undefined || portName === undefined || rest === undefined) return undefined;
-  return isPortName(portName) ? { sandbox, portName, path: rest.startsWith('/') ? rest : `/${rest}`, prefix } : undefined;
+  if (prefix === undefined || sandbox === undefined || portName === undefined || rest === undefined)
+    return undefined;
+  return isPortName(portName)
+    ? { sandbox, portName, path: rest.startsWith('/') ? rest : `/${rest}`, prefix }
+    : undefined;
 }
 
 /** Printable ASCII; no fragment, and no backslash, which some take for a slash. */
 const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
-/** Dots alone, plainly or encoded, with or without a parameter behind them, and between slashes of either spelling. */
+/**
+ * Dots alone, plainly or encoded, with or without a parameter behind them, and between slashes of
+ * either spelling.
+ */
 const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 /** Encoded control characters and backslashes. */
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
 
 /**
- * Whether the gateway, the agent and every proxy between them read the path in the same way. Encoded slashes are allowed: the gateway
- * forwards them as they are.
+ * Whether the gateway, the agent and every proxy between them read the path in the same way.
+ * Encoded slashes are allowed: the gateway forwards them as they are.
  */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
@@ -45,7 +61,10 @@ export function isSafePath(path: string): boolean {
 
 const openPaths: ReadonlySet<string> = new Set(['/alive', '/health', '/ready', '/server_info']);
 
-/** Whether the agent answers the request without a key. The path must equal one of `openPaths` exactly. */
+/**
+ * Whether the agent answers the request without a key. The path must equal one of `openPaths`
+ * exactly.
+ */
 export function isOpen(method: string | undefined, path: string): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const query = path.indexOf('?');

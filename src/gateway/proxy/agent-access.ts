@@ -51,14 +51,20 @@ export interface AgentAccessOptions {
   readonly slowReaders: SlowReaderGuard;
   readonly scheduler: FairScheduler;
   readonly clientAddress: ClientAddress;
-  /** Counts a request without a right key. Throws the problem to respond with instead, once there were too many of that address. */
+  /**
+   * Counts a request without a right key. Throws the problem to respond with instead, once there
+   * were too many of that address.
+   */
   readonly failedKey: (address: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
-/** Maximum delay of a request for a key or a sandbox that the caches of this replica may not have yet. */
+/**
+ * Maximum delay of a request for a key or a sandbox that the caches of this replica may not have
+ * yet.
+ */
 const maxCacheWaitMs = 1000;
 /** Shape of every session key: no request waits for a key of another shape. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
@@ -66,11 +72,13 @@ const startingRetryAfter = '2';
 const pausedRetryAfter = '10';
 
 const notRunning = (phase: string, retryAfter: string) =>
-  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { headers: { 'retry-after': retryAfter } });
+  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, {
+    headers: { 'retry-after': retryAfter },
+  });
 
 /**
- * The way to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource decides where a request goes, and the session
- * keys of the sandbox decide who may send it.
+ * The way to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource
+ * decides where a request goes, and the session keys of the sandbox decide who may send it.
  */
 export class AgentAccess {
   readonly exposure: Exposure;
@@ -86,14 +94,32 @@ export class AgentAccess {
 
   /** Throws for a URL template of another form. */
   constructor(options: AgentAccessOptions) {
-    const { sandboxes, namespace, publicUrl, port, accept, urlTemplate, loopbackOrigins, feed, keys, ring, clock, logger } = options;
+    const {
+      sandboxes,
+      namespace,
+      publicUrl,
+      port,
+      accept,
+      urlTemplate,
+      loopbackOrigins,
+      feed,
+      keys,
+      ring,
+      clock,
+      logger,
+    } = options;
     this.options = options;
     this.limits = { ...defaultLimits, ...options.limits };
     this.#keys = new SessionKeys({ keys, ring, logger });
-    this.#origins = loopbackOrigins && new LoopbackOrigins({ sandboxes, namespace, port, accept, memory: loopbackOrigins, logger });
+    this.#origins =
+      loopbackOrigins &&
+      new LoopbackOrigins({ sandboxes, namespace, port, accept, memory: loopbackOrigins, logger });
     const template = urlTemplate === undefined ? undefined : new HostTemplate(urlTemplate);
     this.addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
-    this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'), keys: this.#keys });
+    this.exposure = exposedBy({
+      agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'),
+      keys: this.#keys,
+    });
     const find = (name: string) => this.#sandbox(name);
     this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, find });
     this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, find });
@@ -108,7 +134,8 @@ export class AgentAccess {
   opensSession(name: string, headers: IncomingHttpHeaders): string | undefined {
     const [key] = keysOfRequest({ headers });
     const sandbox = this.#sandbox(name);
-    if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+    if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING')
+      return undefined;
     return this.#keys.opening(sandbox, key) === undefined ? undefined : sandbox.spec.owner;
   }
 
@@ -117,7 +144,10 @@ export class AgentAccess {
     await this.#origins?.open();
   }
 
-  /** Announces a shutdown. WebSockets are closed, so that clients connect to another replica; requests under way continue. */
+  /**
+   * Announces a shutdown. WebSockets are closed, so that clients connect to another replica;
+   * requests under way continue.
+   */
   drain(): void {
     this.#origins?.close();
     this.upstreams.drain();
@@ -131,20 +161,28 @@ export class AgentAccess {
   }
 
   /**
-   * The upstream of a request that shows these keys. Throws where the sandbox does not run, and where the keys do not open it. A sandbox
-   * that does not exist, and one that the keys do not open, get the same response after the same time, which discloses no other sandbox.
+   * The upstream of a request that shows these keys. Throws where the sandbox does not run, and
+   * where the keys do not open it. A sandbox that does not exist, and one that the keys do not
+   * open, get the same response after the same time, which discloses no other sandbox.
    */
-  async upstreamFor({ sandbox: name, portName }: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
+  async upstreamFor(
+    { sandbox: name, portName }: ProxyAddress,
+    keys: readonly string[],
+    isOpenToAll: boolean,
+  ): Promise<Upstream> {
     const { feed, ring, clock } = this.options;
     const beganMs = clock.monotonic();
-    const isOpened = (sandbox: Sandbox | undefined) => isOpenToAll || this.#isOpenedBy(sandbox, keys);
+    const isOpened = (sandbox: Sandbox | undefined) =>
+      isOpenToAll || this.#isOpenedBy(sandbox, keys);
     const known = this.#sandbox(name);
     const upstream = isOpened(known) ? this.#runningUpstream(known, portName) : undefined;
     if (upstream !== undefined) return upstream;
     const plausible = keys.filter((key) => sessionKeyShape.test(key));
     if ((known !== undefined && isOpened(known)) || plausible.length > 0) {
-      if (!isOpened(known)) await Promise.all(plausible.map((key) => ring.appears(referenceIn(key), maxCacheWaitMs)));
-      const isUp = (sandbox: Sandbox | undefined) => sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING';
+      if (!isOpened(known))
+        await Promise.all(plausible.map((key) => ring.appears(referenceIn(key), maxCacheWaitMs)));
+      const isUp = (sandbox: Sandbox | undefined) =>
+        sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING';
       const leftMs = Math.max(0, beganMs + maxCacheWaitMs - clock.monotonic());
       await feed.settled(name, (sandbox) => isUp(sandbox) && isOpened(sandbox), leftMs);
     }
@@ -157,15 +195,25 @@ export class AgentAccess {
   }
 
   /**
-   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when
-   * one of the keys no longer opens the sandbox. Undefined unless all of them open the sandbox now.
+   * Registers a request or a WebSocket under its session keys, and returns a function that ends the
+   * registration; `end` is called when one of the keys no longer opens the sandbox. Undefined
+   * unless all of them open the sandbox now.
    */
-  register({ sandbox: name }: ProxyAddress, shown: readonly string[], end: () => void): (() => void) | undefined {
+  register(
+    { sandbox: name }: ProxyAddress,
+    shown: readonly string[],
+    end: () => void,
+  ): (() => void) | undefined {
     const sandbox = this.#sandbox(name);
-    return sandbox === undefined || shown.length === 0 ? undefined : this.#sessions.begin(sandbox, shown, end);
+    return sandbox === undefined || shown.length === 0
+      ? undefined
+      : this.#sessions.begin(sandbox, shown, end);
   }
 
-  /** The problem of a failed request. Requests without a right key are counted, and get another problem after too many of them. */
+  /**
+   * The problem of a failed request. Requests without a right key are counted, and get another
+   * problem after too many of them.
+   */
   problemOf(error: unknown, request: IncomingMessage): ProblemError {
     const problem = toProblem(error);
     if (problem.code !== 'unauthorized') return problem;
@@ -180,10 +228,12 @@ export class AgentAccess {
   logProblem(problem: ProblemError, { sandbox }: ProxyAddress, requestId: string): void {
     const { logger } = this.options;
     const { code, cause } = problem;
-    if (problem.status === 500) logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
+    if (problem.status === 500)
+      logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
     else if (problem.status === 502 || problem.status === 504)
       logger.warn('An agent did not answer', { requestId, sandbox, code, error: cause });
-    else if (logger.enabled('debug')) logger.debug('A request to an agent was refused', { requestId, sandbox, code });
+    else if (logger.enabled('debug'))
+      logger.debug('A request to an agent was refused', { requestId, sandbox, code });
   }
 
   #sandbox(name: string): Sandbox | undefined {
@@ -196,7 +246,10 @@ export class AgentAccess {
     return shown.every((candidate) => this.#keys.opening(sandbox, candidate) !== undefined);
   }
 
-  /** The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or STARTING. Throws for any other phase. */
+  /**
+   * The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or
+   * STARTING. Throws for any other phase.
+   */
   #runningUpstream(sandbox: Sandbox | undefined, portName: PortName): Upstream | undefined {
     if (sandbox === undefined) return undefined;
     const { phase } = viewOfSandbox(sandbox);

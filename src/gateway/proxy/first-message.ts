@@ -3,11 +3,19 @@ import { frameHeadOf, unmasked } from './frames.ts';
 /** Maximum bytes of the first message: enough for a message with a key. */
 const maxBytes = 8 * 1024;
 
-/** Result of a read: the control frames for the agent, and the first message as soon as it is complete. */
+/**
+ * Result of a read: the control frames for the agent, and the first message as soon as it is
+ * complete.
+ */
 export type FirstMessageResult =
   | { readonly state: 'waiting'; readonly controls: Buffer }
   /** `rest` follows the message. */
-  | { readonly state: 'complete'; readonly controls: Buffer; readonly text: string; readonly rest: Buffer }
+  | {
+      readonly state: 'complete';
+      readonly controls: Buffer;
+      readonly text: string;
+      readonly rest: Buffer;
+    }
   /** No text message of this size, or no WebSocket frame at all. */
   | { readonly state: 'refused'; readonly controls: Buffer };
 
@@ -16,8 +24,9 @@ const reservedBits = 0x70;
 const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 
 /**
- * Reads the frames of a client (RFC 6455 §5.2) until its first message is complete, also where that comes in several frames with control
- * frames between them. Works without extensions: a compressed message is refused.
+ * Reads the frames of a client (RFC 6455 §5.2) until its first message is complete, also where that
+ * comes in several frames with control frames between them. Works without extensions: a compressed
+ * message is refused.
  */
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
@@ -31,9 +40,11 @@ export class FirstMessage {
     const result = (state: 'waiting' | 'refused') => ({ state, controls: Buffer.concat(controls) });
     for (;;) {
       const frame = frameHeadOf(this.#bytes);
-      if (frame === undefined) return result(this.#bytes.length + this.#size > maxBytes ? 'refused' : 'waiting');
+      if (frame === undefined)
+        return result(this.#bytes.length + this.#size > maxBytes ? 'refused' : 'waiting');
       const { head, length, payloadStart, isMasked } = frame;
-      if ((head & reservedBits) !== 0 || !isMasked || this.#size + length > maxBytes) return result('refused');
+      if ((head & reservedBits) !== 0 || !isMasked || this.#size + length > maxBytes)
+        return result('refused');
       if (this.#bytes.length < payloadStart + length) return result('waiting');
       const opcode = head & 0x0f;
       const whole = this.#bytes.subarray(0, payloadStart + length);
@@ -44,11 +55,17 @@ export class FirstMessage {
         if (opcode === Opcode.close) return result('waiting');
         continue;
       }
-      if (opcode !== (this.#parts.length === 0 ? Opcode.text : Opcode.continuation)) return result('refused');
+      if (opcode !== (this.#parts.length === 0 ? Opcode.text : Opcode.continuation))
+        return result('refused');
       this.#parts.push(unmasked(whole, payloadStart));
       this.#size += whole.length;
       if ((head & finBit) === 0) continue;
-      return { state: 'complete', controls: Buffer.concat(controls), text: Buffer.concat(this.#parts).toString('utf8'), rest: this.#bytes };
+      return {
+        state: 'complete',
+        controls: Buffer.concat(controls),
+        text: Buffer.concat(this.#parts).toString('utf8'),
+        rest: this.#bytes,
+      };
     }
   }
 }

@@ -26,7 +26,10 @@ export interface ForwardedRequestOptions {
   readonly onProblem: (problem: ProblemError) => void;
 }
 
-/** Maximum informational answers, which no client gets. An agent that sends more wants to keep the gateway busy. */
+/**
+ * Maximum informational answers, which no client gets. An agent that sends more wants to keep the
+ * gateway busy.
+ */
 const maxInformational = 64;
 
 /** Maximum buffered bytes of a request's body, in each direction. */
@@ -39,7 +42,10 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Forwards one HTTP request and its answer. Both bodies are streamed, each only as fast as its reader reads it. */
+/**
+ * Forwards one HTTP request and its answer. Both bodies are streamed, each only as fast as its
+ * reader reads it.
+ */
 export class ForwardedRequest implements Dispatcher.DispatchHandler {
   readonly #options: ForwardedRequestOptions;
   #controller: Dispatcher.DispatchController | undefined;
@@ -71,7 +77,8 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     // An informational answer has nothing that the client needs.
     if (status < 200) {
       this.#informational += 1;
-      if (this.#informational > maxInformational) controller.abort(new Error('the agent says nothing but 1xx'));
+      if (this.#informational > maxInformational)
+        controller.abort(new Error('the agent says nothing but 1xx'));
       return;
     }
     const { response, facts, isLast } = this.#options;
@@ -110,7 +117,12 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     if (this.#isOver) return;
     if (this.#hasBegun) {
       response.destroy();
-    } else if (!this.#retried && this.#body === undefined && idempotent.has(request.method ?? '') && isClosedConnection(error)) {
+    } else if (
+      !this.#retried &&
+      this.#body === undefined &&
+      idempotent.has(request.method ?? '') &&
+      isClosedConnection(error)
+    ) {
       this.#retried = true;
       this.#dispatch();
     } else {
@@ -122,14 +134,20 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
   #dispatch(): void {
     const { request, upstream, path, headers } = this.#options;
     try {
-      upstream.pool.dispatch({ path, method: request.method ?? 'GET', headers, body: this.#body ?? null }, this);
+      upstream.pool.dispatch(
+        { path, method: request.method ?? 'GET', headers, body: this.#body ?? null },
+        this,
+      );
     } catch (error) {
       this.#dropBody();
       this.#options.onProblem(agentProblem(error));
     }
   }
 
-  /** A body of its own: what fails on the way to the agent would end the client's connection otherwise, before an answer. */
+  /**
+   * A body of its own: what fails on the way to the agent would end the client's connection
+   * otherwise, before an answer.
+   */
   #readBody(request: IncomingMessage): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
     const body = new PassThrough({ highWaterMark: bodyBufferBytes });
@@ -137,7 +155,8 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The agent may be what takes nothing: its time is limited too, by the wait for its first byte.
+        // The agent may be what takes nothing: its time is limited too, by the wait for its first
+        // byte.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

@@ -5,7 +5,10 @@ const maskBytes = 4;
 /** Head with an 8-byte length and a mask. */
 const maxHeadBytes = 14;
 
-/** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction of a connection, and keeps no payload. */
+/**
+ * Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction of a connection, and keeps no
+ * payload.
+ */
 export class FrameFollower {
   /** Head of the present frame, as far as it has arrived. */
   #head = Buffer.alloc(0);
@@ -14,7 +17,10 @@ export class FrameFollower {
   #hasData = false;
   #hasClose = false;
 
-  /** Whether a frame may be inserted now: before, between and behind frames, also within a message of several. */
+  /**
+   * Whether a frame may be inserted now: before, between and behind frames, also within a message
+   * of several.
+   */
   get isBetweenFrames(): boolean {
     return this.#left === 0 && this.#head.length === 0;
   }
@@ -28,7 +34,10 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /** Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of bytes read. */
+  /**
+   * Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of
+   * bytes read.
+   */
   read(chunk: Buffer, toFrameEnd = false): number {
     let at = 0;
     while (at < chunk.length) {
@@ -80,7 +89,12 @@ export function frameHeadOf(bytes: Buffer): FrameHead | undefined {
   const isMasked = (second & maskedBit) !== 0;
   const payloadStart = headerBytes + extended + (isMasked ? maskBytes : 0);
   if (bytes.length < payloadStart) return undefined;
-  const length = extended === 2 ? bytes.readUInt16BE(2) : extended === 8 ? Number(bytes.readBigUInt64BE(2)) : short;
+  const length =
+    extended === 2
+      ? bytes.readUInt16BE(2)
+      : extended === 8
+        ? Number(bytes.readBigUInt64BE(2))
+        : short;
   return { head, length, payloadStart, isMasked };
 }
 
@@ -88,12 +102,16 @@ export function frameHeadOf(bytes: Buffer): FrameHead | undefined {
 export function unmasked(frame: Buffer, payloadStart: number): Buffer {
   const payload = Buffer.from(frame.subarray(payloadStart));
   for (let index = 0; index < payload.length; index++) {
-    payload[index] = (payload[index] ?? 0) ^ (frame[payloadStart - maskBytes + (index % maskBytes)] ?? 0);
+    payload[index] =
+      (payload[index] ?? 0) ^ (frame[payloadStart - maskBytes + (index % maskBytes)] ?? 0);
   }
   return payload;
 }
 
-/** A text message of less than 64 KiB in one frame towards a server, masked by zeros as `closeFrame`. */
+/**
+ * A text message of less than 64 KiB in one frame towards a server, masked by zeros as
+ * `closeFrame`.
+ */
 export function textFrame(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
@@ -101,7 +119,10 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Close codes of the gateway, from RFC 6455 §7.4.1 and its registry. Agents close with 4001 for a wrong key. */
+/**
+ * Close codes of the gateway, from RFC 6455 §7.4.1 and its registry. Agents close with 4001 for a
+ * wrong key.
+ */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -111,9 +132,13 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** A close frame. Frames to a server must be masked; zeros are enough, because no peer has chosen the payload. */
+/**
+ * A close frame. Frames to a server must be masked; zeros are enough, because no peer has chosen
+ * the payload.
+ */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
-  const start = towards === 'client' ? [0x88, payload.length] : [0x88, maskedBit | payload.length, 0, 0, 0, 0];
+  const start =
+    towards === 'client' ? [0x88, payload.length] : [0x88, maskedBit | payload.length, 0, 0, 0, 0];
   return Buffer.concat([Buffer.from(start), payload]);
 }

@@ -20,7 +20,9 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** Headers that no agent gets: an agent is trusted with no secret that opens anything but itself. */
+/**
+ * Headers that no agent gets: an agent is trusted with no secret that opens anything but itself.
+ */
 const keptFromAgents: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -61,11 +63,17 @@ const keptFromClients: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Orders to proxies in front of the gateway: to serve a file of theirs, to take the gateway for ill. They would take them for its own. */
+/**
+ * Orders to proxies in front of the gateway: to serve a file of theirs, to take the gateway for
+ * ill. They would take them for its own.
+ */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/** Headers that apply to a whole origin, or ask its users for a password: an agent may not set them where the origin is the gateway's. */
+/**
+ * Headers that apply to a whole origin, or ask its users for a password: an agent may not set them
+ * where the origin is the gateway's.
+ */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',
@@ -78,8 +86,17 @@ const ofWholeOrigin: ReadonlySet<string> = new Set([
 
 function isKeptFromClients(name: string, prefix: string): boolean {
   if (name === 'content-security-policy') return prefix !== '';
-  if (keptFromClients.has(name) || name.startsWith('access-control-') || (prefix !== '' && ofWholeOrigin.has(name))) return true;
-  return name.startsWith('x-') && !harmlessOrders.has(name) && ordersToProxies.some((start) => name.startsWith(start));
+  if (
+    keptFromClients.has(name) ||
+    name.startsWith('access-control-') ||
+    (prefix !== '' && ofWholeOrigin.has(name))
+  )
+    return true;
+  return (
+    name.startsWith('x-') &&
+    !harmlessOrders.has(name) &&
+    ordersToProxies.some((start) => name.startsWith(start))
+  );
 }
 
 /** The names of further hop-by-hop headers, in the header Connection. */
@@ -89,7 +106,8 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
     if (raw[index]?.toLowerCase() !== 'connection') continue;
     for (const option of (raw[index + 1] ?? '').split(',')) {
       const name = option.trim().toLowerCase();
-      if (name !== '' && name !== 'keep-alive' && name !== 'close') (options ??= new Set()).add(name);
+      if (name !== '' && name !== 'keep-alive' && name !== 'close')
+        (options ??= new Set()).add(name);
     }
   }
   return options;
@@ -106,16 +124,30 @@ export interface RequestFacts {
   readonly requestId: string;
   /** The agent's address, for the header Host. */
   readonly authority: string;
-  /** Shown to the agent. Absent where the client has shown none that is right: then what it has shown is not passed on. */
+  /**
+   * Shown to the agent. Absent where the client has shown none that is right: then what it has
+   * shown is not passed on.
+   */
   readonly sessionKey: string | undefined;
   /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
 }
 
 export function requestFacts(
-  { addressing, options }: { readonly addressing: Addressing; readonly options: { readonly clientAddress: ClientAddress } },
+  {
+    addressing,
+    options,
+  }: {
+    readonly addressing: Addressing;
+    readonly options: { readonly clientAddress: ClientAddress };
+  },
   request: IncomingMessage,
-  about: { readonly address: ProxyAddress; readonly upstream: Upstream; readonly requestId: string; readonly hasKey: boolean },
+  about: {
+    readonly address: ProxyAddress;
+    readonly upstream: Upstream;
+    readonly requestId: string;
+    readonly hasKey: boolean;
+  },
 ): RequestFacts {
   const { address, upstream, requestId, hasKey } = about;
   return {
@@ -135,11 +167,23 @@ export function requestHeaders(raw: readonly string[], facts: RequestFacts): str
   for (let index = 0; index + 1 < raw.length; index += 2) {
     const [name = '', value = ''] = [raw[index], raw[index + 1]];
     const key = name.toLowerCase();
-    if (keptFromAgents.has(key) || key.startsWith('x-forwarded-') || key.startsWith('sec-websocket-')) continue;
+    if (
+      keptFromAgents.has(key) ||
+      key.startsWith('x-forwarded-') ||
+      key.startsWith('sec-websocket-')
+    )
+      continue;
     if (ofConnection?.has(key) === true || (key === 'content-length' && !facts.hasBody)) continue;
     headers.push(name, value);
   }
-  headers.push('x-forwarded-for', facts.clientAddress, 'x-forwarded-proto', facts.protocol, 'x-forwarded-host', facts.host);
+  headers.push(
+    'x-forwarded-for',
+    facts.clientAddress,
+    'x-forwarded-proto',
+    facts.protocol,
+    'x-forwarded-host',
+    facts.host,
+  );
   if (facts.prefix !== '') headers.push('x-forwarded-prefix', facts.prefix);
   if (facts.sessionKey !== undefined) headers.push('x-session-api-key', facts.sessionKey);
   headers.push('x-request-id', facts.requestId);
@@ -154,21 +198,37 @@ export interface ResponseFacts {
   readonly sessionKey: string | undefined;
 }
 
-/** The path of a URL that points at the agent itself, also where it spells out the agent's address; undefined for any other URL. */
+/**
+ * The path of a URL that points at the agent itself, also where it spells out the agent's address;
+ * undefined for any other URL.
+ */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
-    return url.startsWith('//') ? (url.startsWith(`//${authority}/`) ? url.slice(authority.length + 2) : undefined) : url;
+    return url.startsWith('//')
+      ? url.startsWith(`//${authority}/`)
+        ? url.slice(authority.length + 2)
+        : undefined
+      : url;
   const start = /^https?:\/\//i.exec(url)?.[0];
   if (start === undefined || !url.startsWith(authority, start.length)) return undefined;
   const rest = url.slice(start.length + authority.length);
-  return rest === '' ? '/' : /^[/?#]/.test(rest) ? (rest.startsWith('/') ? rest : `/${rest}`) : undefined;
+  return rest === ''
+    ? '/'
+    : /^[/?#]/.test(rest)
+      ? rest.startsWith('/')
+        ? rest
+        : `/${rest}`
+      : undefined;
 }
 
 /**
- * A URL of an answer as the client may see it. Without a key none leads anywhere else: a link to the gateway would lead there, and
- * some clients take what keys they have along.
+ * A URL of an answer as the client may see it. Without a key none leads anywhere else: a link to
+ * the gateway would lead there, and some clients take what keys they have along.
  */
-function placeFor(url: string, { prefix, authority, sessionKey }: ResponseFacts): string | undefined {
+function placeFor(
+  url: string,
+  { prefix, authority, sessionKey }: ResponseFacts,
+): string | undefined {
   const path = ownPath(url, authority);
   if (path === undefined) return sessionKey === undefined ? undefined : url;
   return sessionKey === undefined && !isSafePath(path) ? undefined : `${prefix}${path}`;
@@ -176,7 +236,10 @@ function placeFor(url: string, { prefix, authority, sessionKey }: ResponseFacts)
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** Headers for the client, as a list of names and values in turn. `raw` holds the headers of the agent. */
+/**
+ * Headers for the client, as a list of names and values in turn. `raw` holds the headers of the
+ * agent.
+ */
 export function responseHeaders(raw: readonly (Buffer | string)[], facts: ResponseFacts): string[] {
   const { requestId, prefix } = facts;
   const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
@@ -184,11 +247,18 @@ export function responseHeaders(raw: readonly (Buffer | string)[], facts: Respon
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
   // Under the gateway's own origin nothing of an agent's may act in the gateway's name.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
-  const isChunked = texts.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'transfer-encoding');
+  const isChunked = texts.some(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === 'transfer-encoding',
+  );
   for (let index = 0; index + 1 < texts.length; index += 2) {
     const [name = '', value = ''] = [texts[index], texts[index + 1]];
     const key = name.toLowerCase();
-    if (isKeptFromClients(key, prefix) || ofConnection?.has(key) === true || (isChunked && key === 'content-length')) continue;
+    if (
+      isKeptFromClients(key, prefix) ||
+      ofConnection?.has(key) === true ||
+      (isChunked && key === 'content-length')
+    )
+      continue;
     const shown = key === 'location' || key === 'content-location' ? placeFor(value, facts) : value;
     if (shown !== undefined) headers.push(name, shown);
   }

@@ -1,6 +1,7 @@
 import { portNames, type PortName } from './address.ts';
 
-const shape = /^(https?):\/\/([a-z0-9-]*)\{sandbox\}(-{1,2})\{port\}([a-z0-9-]*)((?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?\/?$/;
+const shape =
+  /^(https?):\/\/([a-z0-9-]*)\{sandbox\}(-{1,2})\{port\}([a-z0-9-]*)((?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?\/?$/;
 const sandboxLabel = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 const maxLabelLength = 63;
 
@@ -8,8 +9,9 @@ const maxLabelLength = 63;
 const portLabel = (portName: PortName): string => portName.toLowerCase().replaceAll('_', '-');
 
 /**
- * A host name for each port of each sandbox, in the form `https://{sandbox}-{port}.agents.example.com`. Both are in the first label, so
- * that one wildcard covers all host names.
+ * A host name for each port of each sandbox, in the form
+ * `https://{sandbox}-{port}.agents.example.com`. Both are in the first label, so that one wildcard
+ * covers all host names.
  */
 export class HostTemplate {
   readonly #start: string;
@@ -20,11 +22,21 @@ export class HostTemplate {
   /** Throws where the template has another form. */
   constructor(template: string) {
     const [, scheme, before, between, after, domain, port = ''] = shape.exec(template) ?? [];
-    if (scheme === undefined || before === undefined || between === undefined || after === undefined || domain === undefined) {
-      throw new Error(`a URL template must have the form https://{sandbox}-{port}.agents.example.com, not ${template}`);
+    if (
+      scheme === undefined ||
+      before === undefined ||
+      between === undefined ||
+      after === undefined ||
+      domain === undefined
+    ) {
+      throw new Error(
+        `a URL template must have the form https://{sandbox}-{port}.agents.example.com, not ${template}`,
+      );
     }
     this.#hostStart = before;
-    this.#hostEnds = new Map(portNames.map((portName) => [portName, `${between}${portLabel(portName)}${after}${domain}`]));
+    this.#hostEnds = new Map(
+      portNames.map((portName) => [portName, `${between}${portLabel(portName)}${after}${domain}`]),
+    );
     this.#start = `${scheme}://${before}`;
     this.#end = port;
   }
@@ -34,10 +46,14 @@ export class HostTemplate {
     const end = this.#hostEnds.get(portName);
     if (end === undefined || !sandboxLabel.test(sandbox)) return undefined;
     const host = `${this.#hostStart}${sandbox}${end}`;
-    return host.indexOf('.') > maxLabelLength ? undefined : `${this.#start}${sandbox}${end}${this.#end}`;
+    return host.indexOf('.') > maxLabelLength
+      ? undefined
+      : `${this.#start}${sandbox}${end}${this.#end}`;
   }
 
-  /** The sandbox and the port that a Host header names; a port number in the header does not matter. */
+  /**
+   * The sandbox and the port that a Host header names; a port number in the header does not matter.
+   */
   match(host: string): { readonly sandbox: string; readonly portName: PortName } | undefined {
     const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
     if (!name.startsWith(this.#hostStart)) return undefined;

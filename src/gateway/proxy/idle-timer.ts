@@ -1,6 +1,9 @@
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
 
-/** Calls `onIdle` once, `idleMs` after the last `touch`. A touch is cheap: it sets no timer; the timer checks the time when it fires. */
+/**
+ * Calls `onIdle` once, `idleMs` after the last `touch`. A touch is cheap: it sets no timer; the
+ * timer checks the time when it fires.
+ */
 export class IdleTimer {
   readonly #clock: Clock;
   readonly #idleMs: number;
@@ -8,7 +11,11 @@ export class IdleTimer {
   #lastMs: number;
   #timer: Timer | undefined;
 
-  constructor(options: { readonly clock: Clock; readonly idleMs: number; readonly onIdle: () => void }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly idleMs: number;
+    readonly onIdle: () => void;
+  }) {
     this.#clock = options.clock;
     this.#idleMs = options.idleMs;
     this.#onIdle = options.onIdle;

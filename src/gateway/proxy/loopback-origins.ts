@@ -34,16 +34,21 @@ interface Listener {
 
 const attempts = 20;
 
-/** An address in 127.128.0.0/9, which no pod has; no octet makes it the address of a network or a broadcast address. */
+/**
+ * An address in 127.128.0.0/9, which no pod has; no octet makes it the address of a network or a
+ * broadcast address.
+ */
 function candidate(text: string): string {
   const bytes = createHash('sha256').update(text).digest();
-  const octet = (index: number, from: number, count: number) => from + (bytes.readUInt16BE(index) % count);
+  const octet = (index: number, from: number, count: number) =>
+    from + (bytes.readUInt16BE(index) % count);
   return `127.${octet(0, 128, 127)}.${octet(2, 1, 254)}.${octet(4, 1, 254)}`;
 }
 
 /**
- * A loopback address for each port of each sandbox on one machine, at the service's own port: an origin without a path that needs no
- * names. A sandbox has its address as long as it exists, whether it runs or not, and over restarts.
+ * A loopback address for each port of each sandbox on one machine, at the service's own port: an
+ * origin without a path that needs no names. A sandbox has its address as long as it exists,
+ * whether it runs or not, and over restarts.
  */
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
@@ -74,7 +79,8 @@ export class LoopbackOrigins implements AddressOrigins {
       },
     });
     const present = new Set(sandboxes.store.list().map(({ metadata }) => metadata.uid));
-    for (const key of [...this.#remembered.keys()]) if (!present.has(key.split('/')[0] ?? '')) this.#remembered.delete(key);
+    for (const key of [...this.#remembered.keys()])
+      if (!present.has(key.split('/')[0] ?? '')) this.#remembered.delete(key);
     if (this.#remembered.size !== before) this.#remember();
     await Promise.all(this.#pending);
   }
@@ -88,7 +94,9 @@ export class LoopbackOrigins implements AddressOrigins {
 
   urlOf(sandbox: string, portName: PortName): string | undefined {
     const listener = this.#byPort.get(`${sandbox}/${portName}`);
-    return listener?.isListening === true ? `http://${listener.address}:${this.#options.port()}` : undefined;
+    return listener?.isListening === true
+      ? `http://${listener.address}:${this.#options.port()}`
+      : undefined;
   }
 
   match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined {
@@ -105,7 +113,9 @@ export class LoopbackOrigins implements AddressOrigins {
         this.#remembered.set(key, address);
         this.#remember();
       }
-      const work = this.#listen({ uid, sandbox: name, portName, address }).finally(() => this.#pending.delete(work));
+      const work = this.#listen({ uid, sandbox: name, portName, address }).finally(() =>
+        this.#pending.delete(work),
+      );
       this.#pending.add(work);
     }
   }
@@ -146,7 +156,11 @@ export class LoopbackOrigins implements AddressOrigins {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     server.once('error', (error) => {
       // The sandbox is still reachable by its path.
-      logger.warn('A sandbox gets no address of its own', { sandbox: wish.sandbox, address: wish.address, error });
+      logger.warn('A sandbox gets no address of its own', {
+        sandbox: wish.sandbox,
+        address: wish.address,
+        error,
+      });
       resolve(undefined);
     });
     server.listen({ host: wish.address, port: port(), exclusive: true }, () => {
@@ -161,7 +175,10 @@ export class LoopbackOrigins implements AddressOrigins {
     try {
       memory.write(JSON.stringify(Object.fromEntries(this.#remembered)));
     } catch (error) {
-      logger.warn('The addresses of sandboxes can not be kept: after a restart they may have others', { error });
+      logger.warn(
+        'The addresses of sandboxes can not be kept: after a restart they may have others',
+        { error },
+      );
     }
   }
 }
@@ -170,7 +187,10 @@ function parseMemory(text: string | undefined): Map<string, string> {
   try {
     const entries = Object.entries(JSON.parse(text ?? '{}') as Readonly<Record<string, unknown>>);
     return new Map(
-      entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string' && /^127(\.\d{1,3}){3}$/.test(entry[1])),
+      entries.filter(
+        (entry): entry is [string, string] =>
+          typeof entry[1] === 'string' && /^127(\.\d{1,3}){3}$/.test(entry[1]),
+      ),
     );
   } catch {
     // The stored text is damaged, so every sandbox gets a new address.

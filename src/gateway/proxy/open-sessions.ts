@@ -29,9 +29,10 @@ export interface OpenSessionsOptions {
 }
 
 /**
- * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox: after a rotation, and when its API
- * key, or an API key that this one depends on, is revoked, disabled or expired. A change of an API key or a sandbox is checked against
- * its own sessions only, so that one owner's changes cost nothing for the sessions of others.
+ * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox:
+ * after a rotation, and when its API key, or an API key that this one depends on, is revoked,
+ * disabled or expired. A change of an API key or a sandbox is checked against its own sessions
+ * only, so that one owner's changes cost nothing for the sessions of others.
  */
 export class OpenSessions {
   readonly #options: OpenSessionsOptions;
@@ -43,7 +44,8 @@ export class OpenSessions {
   constructor(options: OpenSessionsOptions) {
     this.#options = options;
     options.ring.onChange((uid) => {
-      for (const session of [...(this.#byApiKey.get(uid) ?? [])]) this.#review(session, options.find(session.sandbox));
+      for (const session of [...(this.#byApiKey.get(uid) ?? [])])
+        this.#review(session, options.find(session.sandbox));
     });
   }
 
@@ -55,8 +57,9 @@ export class OpenSessions {
   }
 
   /**
-   * Registers a request or a WebSocket, and returns the function that the caller calls at its end. `end` is called when one of the keys
-   * no longer opens the sandbox. Undefined unless all keys open the sandbox now.
+   * Registers a request or a WebSocket, and returns the function that the caller calls at its end.
+   * `end` is called when one of the keys no longer opens the sandbox. Undefined unless all keys
+   * open the sandbox now.
    */
   begin(sandbox: Sandbox, keys: readonly string[], end: () => void): (() => void) | undefined {
     const sessions = keys.map((key) => this.#sessionOf(sandbox, key));
@@ -102,7 +105,8 @@ export class OpenSessions {
   }
 
   #reviewAll(name: string, sandbox: Sandbox | undefined): void {
-    for (const session of [...(this.#bySandbox.get(name)?.byKey.values() ?? [])]) this.#review(session, sandbox);
+    for (const session of [...(this.#bySandbox.get(name)?.byKey.values() ?? [])])
+      this.#review(session, sandbox);
   }
 
   #review(session: Session, sandbox: Sandbox | undefined): void {
@@ -156,7 +160,8 @@ export class OpenSessions {
       this.#sweep = undefined;
       const now = clock.now();
       for (const { byKey } of [...this.#bySandbox.values()]) {
-        for (const session of [...byKey.values()]) if (session.opening.expiresAtMs <= now) this.#end(session);
+        for (const session of [...byKey.values()])
+          if (session.opening.expiresAtMs <= now) this.#end(session);
       }
       if (this.#expiring > 0) this.#keepSweeping();
     });

@@ -42,7 +42,8 @@ export async function proxyHttp(
     if (!hasKey && !isOpenToAll) throw unauthorized();
     if (hasKey) ownerConnections.attribute(request.socket, upstream.owner);
     // A body without a key could hold its place for as long as the client likes to send.
-    if (!hasKey && hasBody(request)) throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
+    if (!hasKey && hasBody(request))
+      throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(upstream, { isKeyless: !hasKey }));
     const facts = requestFacts(access, request, { address, upstream, requestId, hasKey });
     const forwarded = new ForwardedRequest({
@@ -67,7 +68,11 @@ export async function proxyHttp(
   }
 }
 
-function measure({ options: { clock, metrics } }: AgentAccess, request: IncomingMessage, response: ServerResponse): void {
+function measure(
+  { options: { clock, metrics } }: AgentAccess,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
   const beganMs = clock.monotonic();
   response.once('close', () => {
     // A client that left before its response has no status.

@@ -29,7 +29,8 @@ export async function proxyWebSocket(
   const { upstreams, handshakes, limits, options } = access;
   const { clock, ownerConnections, metrics, slowReaders } = options;
   const requestId = requestIdOf(request);
-  const count = (status: number) => metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status });
+  const count = (status: number) =>
+    metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status });
   socket.on('error', () => socket.destroy());
   handshakes.add(socket);
   socket.once('close', () => handshakes.delete(socket));
@@ -43,7 +44,8 @@ export async function proxyWebSocket(
     const upstream = await access.upstreamFor(address, keys, !hasKey);
     if (socket.destroyed) return;
     let opened: Tunnel | undefined;
-    const ended = () => (opened === undefined ? socket.destroy() : opened.close(CloseCode.authenticationFailed));
+    const ended = () =>
+      opened === undefined ? socket.destroy() : opened.close(CloseCode.authenticationFailed);
     const register = (shown: readonly string[]): boolean => {
       const over = access.register(address, shown, ended);
       if (over !== undefined) socket.once('close', over);

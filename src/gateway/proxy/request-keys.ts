@@ -10,8 +10,11 @@ const keyParameter = 'session_api_key';
 export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
   // The answer would show the headers that the agent gets, keys included.
   if (method === 'TRACE')
-    throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', { headers: { allow: 'GET, HEAD, POST' } });
-  if (!isSafePath(path)) throw new ProblemError('malformed-request', 'The path is not written plainly.');
+    throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', {
+      headers: { allow: 'GET, HEAD, POST' },
+    });
+  if (!isSafePath(path))
+    throw new ProblemError('malformed-request', 'The path is not written plainly.');
 }
 
 export function keysOfRequest({ headers }: Pick<IncomingMessage, 'headers'>): readonly string[] {
@@ -27,8 +30,8 @@ export function keysOfHandshake(request: IncomingMessage, path: string): readonl
 }
 
 /**
- * The path with the agent's key in the place of each session key of its query. Agents prefer that one to the header, and none is shown what
- * a client has.
+ * The path with the agent's key in the place of each session key of its query. Agents prefer that
+ * one to the header, and none is shown what a client has.
  */
 export function withAgentKey(path: string, agentKey: string): string {
   const query = path.indexOf('?');

@@ -1,7 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { hasLegacySessionKey, sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  hasLegacySessionKey,
+  sessionKeyGenerationOf,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 
 /** The reader of a record that shows session keys. */
@@ -29,8 +33,9 @@ export interface SessionKeysOptions {
 const forGood: Opening = { apiKeyUids: [], expiresAtMs: Infinity };
 
 /**
- * Checks and derives the session keys of sandboxes. Each API key has its own session key, which opens the sandbox only as long as that
- * API key is valid and the sandbox's keys are not rotated. The keys follow from the caches, so nothing is stored for them.
+ * Checks and derives the session keys of sandboxes. Each API key has its own session key, which
+ * opens the sandbox only as long as that API key is valid and the sandbox's keys are not rotated.
+ * The keys follow from the caches, so nothing is stored for them.
  */
 export class SessionKeys {
   readonly #options: SessionKeysOptions;
@@ -42,23 +47,32 @@ export class SessionKeys {
   /** Whether the keys of the sandbox can be derived. */
   has({ metadata, status }: Sandbox): boolean {
     if (this.#options.keys.knows(status?.masterKeyId)) return true;
-    this.#options.logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name });
+    this.#options.logger.warn('The key of a sandbox can not be derived', {
+      sandbox: metadata.name,
+    });
     return false;
   }
 
   /** The key that the sandbox's agent itself demands. Undefined where it cannot be derived. */
   agentKeyOf(sandbox: Sandbox): string | undefined {
-    return this.#derived(sandbox, () => this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId));
+    return this.#derived(sandbox, () =>
+      this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId),
+    );
   }
 
   /** The session key of a reader. Undefined where it cannot be derived. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
-    const key = hasLegacySessionKey(sandbox) ? this.agentKeyOf(sandbox) : this.#clientKeyOf(sandbox, reader.keyUid);
+    const key = hasLegacySessionKey(sandbox)
+      ? this.agentKeyOf(sandbox)
+      : this.#clientKeyOf(sandbox, reader.keyUid);
     if (key !== undefined) reader.disclosed(sandbox);
     return key;
   }
 
-  /** Undefined unless the candidate opens the sandbox now. The duration does not depend on how much of a MAC is right. */
+  /**
+   * Undefined unless the candidate opens the sandbox now. The duration does not depend on how much
+   * of a MAC is right.
+   */
   opening(sandbox: Sandbox, candidate: string): Opening | undefined {
     if (hasLegacySessionKey(sandbox)) {
       const key = this.agentKeyOf(sandbox);
@@ -75,7 +89,11 @@ export class SessionKeys {
     const generation = sessionKeyGenerationOf(sandbox);
     if (generation === undefined) return undefined;
     return this.#derived(sandbox, () =>
-      this.#options.keys.clientKey(sandbox.metadata.uid, { apiKeyUid, generation }, sandbox.status?.masterKeyId),
+      this.#options.keys.clientKey(
+        sandbox.metadata.uid,
+        { apiKeyUid, generation },
+        sandbox.status?.masterKeyId,
+      ),
     );
   }
 
@@ -83,8 +101,12 @@ export class SessionKeys {
     try {
       return derive();
     } catch (error) {
-      // Made under a master key that this process was not given: its record can be read all the same.
-      this.#options.logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name, error });
+      // Made under a master key that this process was not given: its record can be read all the
+      // same.
+      this.#options.logger.warn('The key of a sandbox can not be derived', {
+        sandbox: metadata.name,
+        error,
+      });
       return undefined;
     }
   }

@@ -11,7 +11,10 @@ export interface Target {
   readonly authority: string;
 }
 
-/** Addresses that are no pod's: unspecified, link-local and others with the metadata services of clouds, multicast. */
+/**
+ * Addresses that are no pod's: unspecified, link-local and others with the metadata services of
+ * clouds, multicast.
+ */
 const foreign = new BlockList();
 foreign.addSubnet('0.0.0.0', 8, 'ipv4');
 foreign.addSubnet('169.254.0.0', 16, 'ipv4');
@@ -22,11 +25,14 @@ foreign.addSubnet('ff00::', 8, 'ipv6');
 foreign.addAddress('fd00:ec2::254', 'ipv6');
 foreign.addAddress('fd20:ce::254', 'ipv6');
 
-const ports = { AGENT_SERVER: (sandbox: Sandbox) => sandbox.status?.agentPort ?? defaultAgentPort } as const satisfies Readonly<
-  Record<PortName, (sandbox: Sandbox) => number>
->;
+const ports = {
+  AGENT_SERVER: (sandbox: Sandbox) => sandbox.status?.agentPort ?? defaultAgentPort,
+} as const satisfies Readonly<Record<PortName, (sandbox: Sandbox) => number>>;
 
-/** Reads the address from the Sandbox resource only. Undefined unless the sandbox is RUNNING in a pod with an address. */
+/**
+ * Reads the address from the Sandbox resource only. Undefined unless the sandbox is RUNNING in a
+ * pod with an address.
+ */
 export function targetOf(sandbox: Sandbox, portName: PortName): Target | undefined {
   const host = sandbox.status?.podIP;
   if (host === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;

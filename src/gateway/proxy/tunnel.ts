@@ -15,8 +15,8 @@ export interface TunnelOptions {
   readonly clientHead: Buffer;
   readonly agentHead: Buffer;
   /**
-   * Checks the first message of a client that has shown no key at the handshake. Returns the message for the agent, or the reason why
-   * the connection ends.
+   * Checks the first message of a client that has shown no key at the handshake. Returns the
+   * message for the agent, or the reason why the connection ends.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: ProxyLimits;
@@ -28,8 +28,8 @@ export interface TunnelOptions {
 }
 
 /**
- * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side reads them. The tunnel follows the frames
- * only to close the WebSocket between two of them.
+ * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side
+ * reads them. The tunnel follows the frames only to close the WebSocket between two of them.
  */
 export class Tunnel {
   readonly #options: TunnelOptions;
@@ -61,8 +61,10 @@ export class Tunnel {
     };
     client.once('close', closed(agent)).on('error', () => client.destroy());
     agent.once('close', closed(client)).on('error', () => agent.destroy());
-    if (options.agentHead.length > 0) this.#pass(options.agentHead, agent, client, this.#toClient, 'client');
-    if (options.clientHead.length > 0) this.#pass(options.clientHead, client, agent, this.#toAgent, 'server');
+    if (options.agentHead.length > 0)
+      this.#pass(options.agentHead, agent, client, this.#toClient, 'client');
+    if (options.clientHead.length > 0)
+      this.#pass(options.clientHead, client, agent, this.#toAgent, 'server');
   }
 
   /** Whether the client has shown no key yet: not at the handshake, nor in a first frame. */
@@ -76,7 +78,8 @@ export class Tunnel {
     this.#closing = code;
     this.#closingSinceMs = this.#options.clock.monotonic();
     this.#timer = this.#options.clock.after(closingMs, () => this.destroy());
-    if (this.#toClient.isBetweenFrames) this.#finish(this.#options.client, this.#toClient, 'client');
+    if (this.#toClient.isBetweenFrames)
+      this.#finish(this.#options.client, this.#toClient, 'client');
     if (this.#toAgent.isBetweenFrames) this.#finish(this.#options.agent, this.#toAgent, 'server');
   }
 
@@ -87,9 +90,11 @@ export class Tunnel {
 
   /** Called every few seconds: a timer for each of thousands would cost more. */
   review(nowMs: number): void {
-    if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs) this.destroy();
+    if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
+      this.destroy();
     else if (nowMs - this.#activeMs > this.#options.limits.idleMs) this.close(CloseCode.goingAway);
-    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#options.limits.firstFrameMs) this.close(CloseCode.policyViolation);
+    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#options.limits.firstFrameMs)
+      this.close(CloseCode.policyViolation);
   }
 
   #carry(from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
@@ -101,7 +106,13 @@ export class Tunnel {
     });
   }
 
-  #pass(chunk: Buffer, from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+  #pass(
+    chunk: Buffer,
+    from: Duplex,
+    to: Duplex,
+    follower: FrameFollower,
+    towards: 'client' | 'server',
+  ): void {
     this.#activeMs = this.#options.clock.monotonic();
     // Bytes behind the gateway's close frame are dropped.
     if (to.writableEnded || to.destroyed) return;
@@ -111,7 +122,10 @@ export class Tunnel {
       if (follower.isBetweenFrames) this.#finish(to, follower, towards);
       return;
     }
-    const passed = towards === 'server' && this.#first !== undefined ? this.#afterFirst(this.#first, chunk) : chunk;
+    const passed =
+      towards === 'server' && this.#first !== undefined
+        ? this.#afterFirst(this.#first, chunk)
+        : chunk;
     if (passed.length === 0) return;
     follower.read(passed);
     if (to.write(passed)) return;
@@ -119,11 +133,15 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /** The bytes for the agent until the client has shown its key: control frames, then the first message with the agent's key. */
+  /**
+   * The bytes for the agent until the client has shown its key: control frames, then the first
+   * message with the agent's key.
+   */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;
-    const message = result.state === 'complete' ? this.#options.authenticate?.(result.text) : undefined;
+    const message =
+      result.state === 'complete' ? this.#options.authenticate?.(result.text) : undefined;
     if (result.state === 'refused' || typeof message !== 'string') {
       this.close(typeof message === 'number' ? message : CloseCode.authenticationFailed);
       return Buffer.alloc(0);

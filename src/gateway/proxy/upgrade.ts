@@ -37,7 +37,10 @@ export interface UpgradeOptions {
   readonly onClose: () => void;
 }
 
-/** Repeats a client's WebSocket handshake to the agent, and joins both connections when the agent agrees. */
+/**
+ * Repeats a client's WebSocket handshake to the agent, and joins both connections when the agent
+ * agrees.
+ */
 export function upgrade(options: UpgradeOptions): void {
   const { socket, upstream, handshake, requestId, clock, limits } = options;
   const { host, port } = upstream.target;
@@ -98,11 +101,24 @@ export function upgrade(options: UpgradeOptions): void {
       agentSocket.destroy();
       return;
     }
-    if (socket instanceof Socket) socket.setTimeout(0).setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
+    if (socket instanceof Socket)
+      socket.setTimeout(0).setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
     agentSocket.setTimeout(0).setNoDelay(true);
     socket.write(text);
     const { head: clientHead, authenticate, onClose, onOpen, onStall } = options;
-    onOpen(new Tunnel({ client: socket, agent: agentSocket, clientHead, agentHead, authenticate, limits, clock, onStall, onClose }));
+    onOpen(
+      new Tunnel({
+        client: socket,
+        agent: agentSocket,
+        clientHead,
+        agentHead,
+        authenticate,
+        limits,
+        clock,
+        onStall,
+        onClose,
+      }),
+    );
   });
   outgoing.end();
 }

@@ -4,16 +4,25 @@ import type { Target } from './target.ts';
 import type { Tunnel } from './tunnel.ts';
 import { CloseCode } from './frames.ts';
 
-/** Maximum idle time of a connection. Agents close one 5 s after its last answer; the gateway does before, so that no request is lost. */
+/**
+ * Maximum idle time of a connection. Agents close one 5 s after its last answer; the gateway does
+ * before, so that no request is lost.
+ */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
 
-/** The connections to one port of one sandbox, as long as it runs in the same pod and its agent has the same key. */
+/**
+ * The connections to one port of one sandbox, as long as it runs in the same pod and its agent has
+ * the same key.
+ */
 export class Upstream {
   readonly target: Target;
   /** The key that the agent itself demands. */
   readonly sessionKey: string;
-  /** Identifies the pod and the key of the agent. When the identity of the sandbox changes, the upstream ends. */
+  /**
+   * Identifies the pod and the key of the agent. When the identity of the sandbox changes, the
+   * upstream ends.
+   */
   readonly identity: string;
   /** The owner of the sandbox. */
   readonly owner: string;

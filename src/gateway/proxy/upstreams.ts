@@ -26,15 +26,22 @@ interface Entry {
 
 /** The part of all requests and WebSockets that one owner's sandboxes may take. */
 const ownersShare = 1 / 4;
-/** The part for requests and WebSockets without a key. Their clients are unknown, and take nothing of the part for owners. */
+/**
+ * The part for requests and WebSockets without a key. Their clients are unknown, and take nothing
+ * of the part for owners.
+ */
 const keylessShare = 1 / 8;
 
 const tooMany = (bound: Bound) =>
   bound === 'owner'
     ? shareProblem(bound, 'requests and WebSockets to agents')
-    : new ProblemError('too-many-connections', 'Too many connections are open. Close some, or try again.', {
-        headers: { 'retry-after': '1' },
-      });
+    : new ProblemError(
+        'too-many-connections',
+        'Too many connections are open. Close some, or try again.',
+        {
+          headers: { 'retry-after': '1' },
+        },
+      );
 
 export interface UpstreamsOptions {
   readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
@@ -44,7 +51,10 @@ export interface UpstreamsOptions {
   readonly clock: Clock;
 }
 
-/** Holds one upstream for each port in use. A pause, a new pod, another key of the agent, or the end of the sandbox ends the upstream. */
+/**
+ * Holds one upstream for each port in use. A pause, a new pod, another key of the agent, or the end
+ * of the sandbox ends the upstream.
+ */
 export class Upstreams {
   readonly #options: UpstreamsOptions;
   readonly #entries = new Map<string, Entry>();
@@ -58,7 +68,12 @@ export class Upstreams {
     this.#options = options;
     const { total, perSandbox, waitingForKey } = options.limits;
     const pool = (room: number, ofSandbox: number) =>
-      new Shares({ total: room, perOwner: Math.ceil(room * ownersShare), perSandbox: ofSandbox, refuse: tooMany });
+      new Shares({
+        total: room,
+        perOwner: Math.ceil(room * ownersShare),
+        perSandbox: ofSandbox,
+        refuse: tooMany,
+      });
     this.#keyed = pool(total, perSandbox);
     this.#keyless = pool(Math.ceil(total * keylessShare), waitingForKey);
   }
@@ -88,7 +103,11 @@ export class Upstreams {
       return known.upstream;
     }
     if (known !== undefined) this.#retire(id, known);
-    const upstream = new Upstream({ ...wanted, owner: sandbox.spec.owner, limits: this.#options.limits });
+    const upstream = new Upstream({
+      ...wanted,
+      owner: sandbox.spec.owner,
+      limits: this.#options.limits,
+    });
     const unsubscribe = this.#options.feed.on(name, (object) => this.#review(id, object));
     this.#entries.set(id, { name, portName, upstream, unsubscribe, seen: sandbox });
     this.#keepSweeping();
@@ -96,8 +115,9 @@ export class Upstreams {
   }
 
   /**
-   * Counts a request or a WebSocket, and returns the function that the caller calls at its end. Throws where there is no place. Requests
-   * without a key have places of their own, so that clients which only know a URL can't take the places of owners.
+   * Counts a request or a WebSocket, and returns the function that the caller calls at its end.
+   * Throws where there is no place. Requests without a key have places of their own, so that
+   * clients which only know a URL can't take the places of owners.
    */
   begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
     const { owner, identity } = upstream;
@@ -115,7 +135,8 @@ export class Upstreams {
   /** Closes every WebSocket for a shutdown, and each new one at once. */
   drain(): void {
     this.#closed = true;
-    for (const { upstream } of this.#entries.values()) for (const tunnel of upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
+    for (const { upstream } of this.#entries.values())
+      for (const tunnel of upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
   }
 
   get isDraining(): boolean {
@@ -127,14 +148,20 @@ export class Upstreams {
     this.#sweep?.cancel();
     this.#sweep = undefined;
     for (const timer of this.#retired.values()) timer.cancel();
-    const upstreams = [...this.#retired.keys(), ...[...this.#entries.values()].map(({ upstream }) => upstream)];
+    const upstreams = [
+      ...this.#retired.keys(),
+      ...[...this.#entries.values()].map(({ upstream }) => upstream),
+    ];
     for (const { unsubscribe } of this.#entries.values()) unsubscribe();
     this.#entries.clear();
     this.#retired.clear();
     await Promise.all(upstreams.map((upstream) => upstream.destroy()));
   }
 
-  #identify(sandbox: Sandbox, portName: PortName): { target: Target; sessionKey: string; identity: string } | undefined {
+  #identify(
+    sandbox: Sandbox,
+    portName: PortName,
+  ): { target: Target; sessionKey: string; identity: string } | undefined {
     const target = targetOf(sandbox, portName);
     const sessionKey = target && this.#options.keys.agentKeyOf(sandbox);
     if (target === undefined || sessionKey === undefined) return undefined;
@@ -160,7 +187,10 @@ export class Upstreams {
     this.#retired.set(upstream, timer);
   }
 
-  /** Finds changes that no event reports: another master key, and WebSockets that have been silent for long. */
+  /**
+   * Finds changes that no event reports: another master key, and WebSockets that have been silent
+   * for long.
+   */
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed) return;
     this.#sweep = this.#options.clock.after(sweepMs, () => {

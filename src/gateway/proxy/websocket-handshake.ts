@@ -17,17 +17,21 @@ export interface Handshake {
 const refuse = (detail: string) => new ProblemError('malformed-request', detail);
 
 /** Whether a request asks for a WebSocket. `readHandshake` checks its other headers later. */
-export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === 'websocket';
+export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'websocket';
 
 /** Reads a handshake. Throws `malformed-request` for one that no WebSocket client sends. */
 export function readHandshake({ method, httpVersion, headers }: IncomingMessage): Handshake {
-  if (method !== 'GET' || httpVersion !== '1.1') throw refuse('A WebSocket begins with a GET of HTTP/1.1.');
+  if (method !== 'GET' || httpVersion !== '1.1')
+    throw refuse('A WebSocket begins with a GET of HTTP/1.1.');
   // Bytes behind the head would be a body for one reader and frames for another.
   if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
     throw refuse('A WebSocket handshake has no body.');
-  if (headers['sec-websocket-version'] !== '13') throw refuse('The WebSocket version has to be 13.');
+  if (headers['sec-websocket-version'] !== '13')
+    throw refuse('The WebSocket version has to be 13.');
   const key = headers['sec-websocket-key'];
-  if (key === undefined || !keyShape.test(key)) throw refuse('The handshake needs a Sec-WebSocket-Key.');
+  if (key === undefined || !keyShape.test(key))
+    throw refuse('The handshake needs a Sec-WebSocket-Key.');
   const extensions = headers['sec-websocket-extensions'];
   const protocol = headers['sec-websocket-protocol'];
   if ((extensions?.length ?? 0) > maxExtensionBytes || (protocol?.length ?? 0) > maxExtensionBytes)
@@ -37,17 +41,38 @@ export function readHandshake({ method, httpVersion, headers }: IncomingMessage)
 
 /** The headers of the handshake, which are added to those that the agent gets anyway. */
 export const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] => [
-  ...['connection', 'Upgrade', 'upgrade', 'websocket', 'sec-websocket-version', '13', 'sec-websocket-key', key],
+  ...[
+    'connection',
+    'Upgrade',
+    'upgrade',
+    'websocket',
+    'sec-websocket-version',
+    '13',
+    'sec-websocket-key',
+    key,
+  ],
   ...(protocol === undefined ? [] : ['sec-websocket-protocol', protocol]),
   ...(extensions === undefined ? [] : ['sec-websocket-extensions', extensions]),
 ];
 
-const acceptOf = (key: string): string => createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
+const acceptOf = (key: string): string =>
+  createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
 
-/** The head of the answer to the client; undefined where the agent's answer is not one to this handshake. */
-export function switchingProtocols({ key }: Handshake, agent: IncomingMessage, requestId: string): string | undefined {
+/**
+ * The head of the answer to the client; undefined where the agent's answer is not one to this
+ * handshake.
+ */
+export function switchingProtocols(
+  { key }: Handshake,
+  agent: IncomingMessage,
+  requestId: string,
+): string | undefined {
   const { headers } = agent;
-  if (headers.upgrade?.toLowerCase() !== 'websocket' || headers['sec-websocket-accept'] !== acceptOf(key)) return undefined;
+  if (
+    headers.upgrade?.toLowerCase() !== 'websocket' ||
+    headers['sec-websocket-accept'] !== acceptOf(key)
+  )
+    return undefined;
   const { 'sec-websocket-protocol': protocol, 'sec-websocket-extensions': extensions } = headers;
   return [
     'HTTP/1.1 101 Switching Protocols',

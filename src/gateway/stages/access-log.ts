@@ -3,8 +3,9 @@ import { requestIdOf } from '../http/request-id.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Gives each request its id. When the request is over, the stage counts it, logs it, and records a write in the audit: one line with
- * who, what, from where and the outcome. No line has a key or the text of a message.
+ * Gives each request its id. When the request is over, the stage counts it, logs it, and records a
+ * write in the audit: one line with who, what, from where and the outcome. No line has a key or the
+ * text of a message.
  */
 export function accessLog({ logger, audit, metrics, clock, proxies }: Services): RequestHandler {
   return (request, response, next) => {
@@ -23,7 +24,14 @@ export function accessLog({ logger, audit, metrics, clock, proxies }: Services):
       const status = response.headersSent ? response.statusCode : 0;
       metrics.httpRequests.inc({ method: request.method, route: label, status });
       metrics.httpSeconds.observe({ route: label }, seconds);
-      if (logger.enabled('debug')) logger.debug('Request', { requestId, method: request.method, route: label, status, seconds });
+      if (logger.enabled('debug'))
+        logger.debug('Request', {
+          requestId,
+          method: request.method,
+          route: label,
+          status,
+          seconds,
+        });
       if (route !== undefined && principal !== undefined && route.method !== 'get') {
         audit.info('Write', {
           requestId,

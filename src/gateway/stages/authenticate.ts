@@ -3,7 +3,10 @@ import { authenticate as authenticateKey, type Principal } from '../auth/authent
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
-/** Finds the owner of a request by its key. Throws 401 for a request without a valid key, and 429 after too many of these. */
+/**
+ * Finds the owner of a request by its key. Throws 401 for a request without a valid key, and 429
+ * after too many of these.
+ */
 export const authenticate =
   (services: Services, route: Route): RequestHandler =>
   (request, response, next) => {
@@ -19,9 +22,18 @@ export const authenticate =
     next();
   };
 
-/** The owner of the sandbox whose session key a request shows. A session key is not tried as an API key, so it is no failed attempt. */
-function sessionOwnerOf({ agents }: Services, { access }: Route, { params: { id }, headers }: Request): string | undefined {
-  return access === 'session' && typeof id === 'string' ? agents.opensSession(id, headers) : undefined;
+/**
+ * The owner of the sandbox whose session key a request shows. A session key is not tried as an API
+ * key, so it is no failed attempt.
+ */
+function sessionOwnerOf(
+  { agents }: Services,
+  { access }: Route,
+  { params: { id }, headers }: Request,
+): string | undefined {
+  return access === 'session' && typeof id === 'string'
+    ? agents.opensSession(id, headers)
+    : undefined;
 }
 
 function principalOf({ ring, rateLimits, proxies }: Services, request: Request): Principal {

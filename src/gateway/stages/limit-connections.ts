@@ -1,7 +1,10 @@
 import type { RequestHandler } from 'express';
 import type { Services } from '../services.ts';
 
-/** Counts the connection of a request among those of its owner, and refuses the request where there are too many. */
+/**
+ * Counts the connection of a request among those of its owner, and refuses the request where there
+ * are too many.
+ */
 export const limitConnections =
   ({ ownerConnections }: Services): RequestHandler =>
   (request, response, next) => {

@@ -2,7 +2,10 @@ import type { RequestHandler } from 'express';
 import { kindOf, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
-/** Counts a request against the rate of its owner, and says in the response what is left of that rate. */
+/**
+ * Counts a request against the rate of its owner, and says in the response what is left of that
+ * rate.
+ */
 export const limitRate =
   ({ rateLimits }: Services, route: Route): RequestHandler =>
   (_request, response, next) => {

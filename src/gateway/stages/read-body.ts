@@ -2,7 +2,10 @@ import type { Request, RequestHandler, Response } from 'express';
 import { bodyBytesOf, hasBody, jsonOf, readBody as readAll } from '../http/json-body.ts';
 import type { Services } from '../services.ts';
 
-/** Reads the body of a request as soon as there is room for it, and holds the body until its owner may store that much. */
+/**
+ * Reads the body of a request as soon as there is room for it, and holds the body until its owner
+ * may store that much.
+ */
 export const readBody =
   (services: Services): RequestHandler =>
   async (request, response, next) => {
@@ -42,12 +45,15 @@ async function bodyOf(
   return body;
 }
 
-/** Parses the body in a turn of its own on the event loop: a large body takes several milliseconds. */
+/**
+ * Parses the body in a turn of its own on the event loop: a large body takes several milliseconds.
+ */
 export const parseBody =
   ({ scheduler }: Services): RequestHandler =>
   async (request, response, next) => {
     const { owner } = response.locals;
     const body = request.body as unknown;
-    if (owner !== undefined && Buffer.isBuffer(body)) request.body = await scheduler.run(owner, () => jsonOf(body));
+    if (owner !== undefined && Buffer.isBuffer(body))
+      request.body = await scheduler.run(owner, () => jsonOf(body));
     next();
   };

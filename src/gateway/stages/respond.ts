@@ -7,7 +7,10 @@ import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
 import { sendJson, sendJsonText } from '../http/send-json.ts';
 import type { Services } from '../services.ts';
 
-/** Sends the result of the handler, and counts its bytes. A handler without a result has sent its response, or is still sending it. */
+/**
+ * Sends the result of the handler, and counts its bytes. A handler without a result has sent its
+ * response, or is still sending it.
+ */
 export const respond =
   ({ scheduler, slowReaders, rateLimits, proxies }: Services, route: Route): RequestHandler =>
   (request, response) => {
@@ -15,8 +18,13 @@ export const respond =
     // A stream that is still open is no work any more.
     leave?.();
     if (result === undefined) return;
-    const bytes = owner === undefined ? send(response, result) : scheduler.now(owner, () => send(response, result));
-    slowReaders.add(response, owner ?? proxies.clientAddress(request), () => request.socket.destroy());
+    const bytes =
+      owner === undefined
+        ? send(response, result)
+        : scheduler.now(owner, () => send(response, result));
+    slowReaders.add(response, owner ?? proxies.clientAddress(request), () =>
+      request.socket.destroy(),
+    );
     if (owner === undefined) return;
     rateLimits.answered(owner, kindOf(route), bytes);
     scheduler.chargeBytes(owner, bytes);
@@ -32,22 +40,30 @@ function send(response: Response, result: NonNullable<HandlerResult>): number {
 /** Sends the problem that a stage or a handler has thrown. */
 export const respondWithProblem =
   ({ logger, rateLimits, clock }: Services): ErrorRequestHandler =>
-  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- express knows an error handler by its four parameters
+  // eslint-disable-next-line @typescript-eslint/no-unused-vars -- four parameters
   (error: unknown, request, response, _next) => {
     const problem = toProblem(error);
     const { requestId, route, owner, leave } = response.locals;
     response.locals.problem = problem.code;
     if (problem.status >= 500) {
-      logger[problem.status === 500 ? 'error' : 'warn']('Request failed', { requestId, operation: route?.operationId, error });
+      logger[problem.status === 500 ? 'error' : 'warn']('Request failed', {
+        requestId,
+        operation: route?.operationId,
+        error,
+      });
     }
     if (response.headersSent) {
       response.destroy();
       return;
     }
-    const sendIt = () => void sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
-    // An owner that repeats its requests at full speed gets refusals more slowly, so that refusing takes no more than serving.
+    const sendIt = () =>
+      void sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
+    // An owner that repeats its requests at full speed gets refusals more slowly, so that refusing
+    // takes no more than serving.
     const { delayMs, isTooMuch } =
-      owner !== undefined && isRefusal(problem) ? rateLimits.refused(owner, unreadBytesOf(request)) : { delayMs: 0, isTooMuch: false };
+      owner !== undefined && isRefusal(problem)
+        ? rateLimits.refused(owner, unreadBytesOf(request))
+        : { delayMs: 0, isTooMuch: false };
     if (isTooMuch && !request.complete) {
       response.setHeader('connection', 'close');
       response.once('finish', () => request.socket.destroy());

@@ -17,7 +17,9 @@ export const refuseMethod =
   (routes: readonly Route[]): RequestHandler =>
   (_request, response) => {
     response.locals.pattern = routes[0]?.path;
-    const allow = routes.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ');
+    const allow = routes
+      .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
+      .join(', ');
     throw new ProblemError('method-not-allowed', `Allowed here: ${allow}.`, { headers: { allow } });
   };
 

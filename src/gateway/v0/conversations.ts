@@ -23,7 +23,9 @@ function successorOf(legacy: LegacyStart): StartRequest {
   const { initial_user_msg: text, image_urls: images } = legacy;
   const content = [
     ...(text === undefined || text === '' ? [] : [{ type: 'text' as const, text }]),
-    ...(images === undefined || images.length === 0 ? [] : [{ type: 'image' as const, image_urls: images }]),
+    ...(images === undefined || images.length === 0
+      ? []
+      : [{ type: 'image' as const, image_urls: images }]),
   ];
   return {
     initial_message: content.length > 0 ? { role: 'user', content, run: true } : null,
@@ -37,7 +39,11 @@ function successorOf(legacy: LegacyStart): StartRequest {
 /** Responds with the status that this interface has always had for a refused repository. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
-  throw new ProblemError(error.code, error.message, { status: 401, headers: { 'www-authenticate': 'Bearer' }, cause: error });
+  throw new ProblemError(error.code, error.message, {
+    status: 401,
+    headers: { 'www-authenticate': 'Bearer' },
+    cause: error,
+  });
 }
 
 export const legacyRoutes = (services: Services, search: ConversationSearch): readonly Route[] => [
@@ -52,10 +58,17 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     responses: { 200: legacyStartAnswer },
     problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
-      const conversation = await startConversation(services, owner, successorOf(body)).catch(rethrow);
+      const conversation = await startConversation(services, owner, successorOf(body)).catch(
+        rethrow,
+      );
       about(`conversation/${conversation.metadata.name}`);
       return {
-        json: { status: 'ok', conversation_id: conversationIdOf(conversation), message: null, conversation_status: 'STARTING' },
+        json: {
+          status: 'ok',
+          conversation_id: conversationIdOf(conversation),
+          message: null,
+          conversation_status: 'STARTING',
+        },
       };
     },
   }),
@@ -76,7 +89,9 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
       });
       return {
         json: {
-          results: page.items.map((conversation) => presentLegacyConversation(presentedConversation(services, conversation))),
+          results: page.items.map((conversation) =>
+            presentLegacyConversation(presentedConversation(services, conversation)),
+          ),
           next_page_id: page.next_page_id,
         },
       };

@@ -8,11 +8,22 @@ const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 export const successorPath = '/api/v1/app-conversations';
 
-/** Marks every answer of the legacy interface, whatever its status; where that is switched off there is no other than 410. */
+/**
+ * Marks every answer of the legacy interface, whatever its status; where that is switched off there
+ * is no other than 410.
+ */
 export const legacyInterface =
   (options: { readonly enabled: boolean; readonly publicUrl: () => string }): RequestHandler =>
   (_request, response, next) => {
-    response.set({ deprecation, sunset, link: `<${options.publicUrl()}${successorPath}>; rel="successor-version"` });
-    if (!options.enabled) throw new ProblemError('legacy-api-removed', `The legacy interface is switched off. Use ${successorPath}.`);
+    response.set({
+      deprecation,
+      sunset,
+      link: `<${options.publicUrl()}${successorPath}>; rel="successor-version"`,
+    });
+    if (!options.enabled)
+      throw new ProblemError(
+        'legacy-api-removed',
+        `The legacy interface is switched off. Use ${successorPath}.`,
+      );
     next();
   };

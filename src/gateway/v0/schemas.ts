@@ -7,7 +7,10 @@ export const legacyStartSchema = z.strictObject({
   initial_user_msg: optional(
     z
       .string()
-      .refine((text) => Buffer.byteLength(text) <= maxMessageBytes, `must have at most ${maxMessageBytes} bytes`)
+      .refine(
+        (text) => Buffer.byteLength(text) <= maxMessageBytes,
+        `must have at most ${maxMessageBytes} bytes`,
+      )
       .overwrite((text) => text.toWellFormed()),
   ),
   repository: optional(repository()),
@@ -39,4 +42,7 @@ export const legacyConversationSchema = z.object({
   created_at: z.string(),
   last_updated_at: z.string(),
 });
-export const legacyPage = z.object({ results: z.array(legacyConversationSchema), next_page_id: z.string().nullable() });
+export const legacyPage = z.object({
+  results: z.array(legacyConversationSchema),
+  next_page_id: z.string().nullable(),
+});

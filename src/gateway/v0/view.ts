@@ -14,7 +14,9 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
 };
 
 /** A conversation in the words of the legacy interface. */
-export const presentLegacyConversation = (record: z.output<typeof conversationSchema>): z.output<typeof legacyConversationSchema> => ({
+export const presentLegacyConversation = (
+  record: z.output<typeof conversationSchema>,
+): z.output<typeof legacyConversationSchema> => ({
   conversation_id: record.id,
   title: record.title,
   status: statuses[record.sandbox_status],

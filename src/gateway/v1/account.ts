@@ -1,10 +1,22 @@
 import { z } from 'zod';
 import { keyRoute, type Route } from '../http/route.ts';
 
-const userSchema = z.object({ id: z.string(), email: z.string().nullable(), role: z.enum(['user', 'admin']) });
-const keySchema = z.object({ id: z.string(), name: z.string(), user_id: z.string(), auth_type: z.literal('bearer') });
+const userSchema = z.object({
+  id: z.string(),
+  email: z.string().nullable(),
+  role: z.enum(['user', 'admin']),
+});
+const keySchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  user_id: z.string(),
+  auth_type: z.literal('bearer'),
+});
 
-/** The account of a key. There is no `org_id`: a client that gets one switches to it, and away from the page it was opened on. */
+/**
+ * The account of a key. There is no `org_id`: a client that gets one switches to it, and away from
+ * the page it was opened on.
+ */
 export const accountRoutes: readonly Route[] = [
   keyRoute({
     method: 'get',

@@ -23,14 +23,27 @@ export const sourcesOf = (
 export const presentedConversation = (services: Services, conversation: CachedConversation) =>
   presentConversation(sourcesOf(services, conversation), services.exposure);
 
-/** The record for a client that follows one conversation. MISSING ends its polling, so it is never due to a cache that is behind. */
-export async function freshlyPresentedConversation(services: Services, conversation: CachedConversation, reader: Reader) {
+/**
+ * The record for a client that follows one conversation. MISSING ends its polling, so it is never
+ * due to a cache that is behind.
+ */
+export async function freshlyPresentedConversation(
+  services: Services,
+  conversation: CachedConversation,
+  reader: Reader,
+) {
   const sandbox: Sandbox | undefined = await services.lookup.sandboxOf(conversation);
   return presentConversation(sourcesOf(services, conversation, sandbox), services.exposure, reader);
 }
 
-/** The texts that its client has sent with the start. Throws a problem where the conversation does not exist any more. */
-export async function startTextsOf({ startTexts }: Services, conversation: CachedConversation): Promise<StartTexts> {
+/**
+ * The texts that its client has sent with the start. Throws a problem where the conversation does
+ * not exist any more.
+ */
+export async function startTextsOf(
+  { startTexts }: Services,
+  conversation: CachedConversation,
+): Promise<StartTexts> {
   const texts = await startTexts.of(conversation);
   if (texts === undefined) throw notFound('conversation');
   return texts;
@@ -39,5 +52,9 @@ export async function startTextsOf({ startTexts }: Services, conversation: Cache
 export async function presentedStartTask(services: Services, conversation: CachedConversation) {
   const { lookup, exposure } = services;
   const texts = await startTextsOf(services, conversation);
-  return startTaskRecord(conversation, texts, exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName)));
+  return startTaskRecord(
+    conversation,
+    texts,
+    exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName)),
+  );
 }

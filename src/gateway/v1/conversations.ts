@@ -1,5 +1,8 @@
 import { isConflict } from '@conversation-operator/kube/errors';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { keyRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
@@ -7,13 +10,24 @@ import { notFound } from '../errors/problem-error.ts';
 import type { Reservation } from '../lookup/stored-totals.ts';
 import { conversationSchema } from '../presenters/conversation.ts';
 import { startTaskSchema } from '../presenters/start-task.ts';
-import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './response-schemas.ts';
+import {
+  conversationList,
+  conversationPage,
+  countSchema,
+  startTaskList,
+  success,
+  successSchema,
+} from './response-schemas.ts';
 import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ResponseCache } from './response-cache.ts';
-import { freshlyPresentedConversation, startTextsOf, presentedStartTask } from './conversation-record.ts';
+import {
+  freshlyPresentedConversation,
+  startTextsOf,
+  presentedStartTask,
+} from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -31,7 +45,10 @@ import { streamStart } from './stream-start.ts';
 const base = '/api/v1/app-conversations';
 const tag = 'conversations';
 
-export const conversationRoutes = (services: Services, search: ConversationSearch): readonly Route[] => {
+export const conversationRoutes = (
+  services: Services,
+  search: ConversationSearch,
+): readonly Route[] => {
   const responses = new ResponseCache(services);
   return [
     keyRoute({
@@ -45,7 +62,12 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
       responses: { 200: startTaskSchema },
       problems: startProblems,
       handle: async ({ owner, headers, body, about }) => {
-        const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
+        const conversation = await startConversation(
+          services,
+          owner,
+          body,
+          headers['idempotency-key'],
+        );
         about(`conversation/${conversation.metadata.name}`);
         return { json: await presentedStartTask(services, conversation) };
       },
@@ -61,11 +83,20 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
       responses: { 200: startTaskList },
       problems: [...startProblems, 'share-exceeded'],
       handle: async ({ principal, owner, headers, body, about, response }) => {
-        // The stream takes its place first, so that nothing is started for a client that could not follow it.
+        // The stream takes its place first, so that nothing is started for a client that could not
+        // follow it.
         response.once('close', services.streams.enter(owner));
-        const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
+        const conversation = await startConversation(
+          services,
+          owner,
+          body,
+          headers['idempotency-key'],
+        );
         about(`conversation/${conversation.metadata.name}`);
-        streamStart(services, response, conversation, { texts: await startTextsOf(services, conversation), principal });
+        streamStart(services, response, conversation, {
+          texts: await startTextsOf(services, conversation),
+          principal,
+        });
         return undefined;
       },
     }),
@@ -80,7 +111,9 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
       problems: ['too-many-ids'],
       handle: async ({ owner, query, reader }) => {
         refuseTooMany(query.ids);
-        const found = (await services.lookup.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
+        const found = (await services.lookup.conversations(owner, query.ids)).filter(
+          (conversation) => conversation !== undefined,
+        );
         return { jsonText: await responses.freshConversations(found, reader) };
       },
     }),
@@ -93,8 +126,19 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
       query: conversationSearch,
       responses: { 200: conversationPage },
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
-        const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
-        return { jsonText: responses.conversationPage(search.page(services.lookup.conversationsOf(owner), wanted), reader) };
+        const wanted = {
+          of: 'conversations',
+          matches: conversationFilter(filters),
+          sort_order,
+          limit,
+          page_id,
+        } as const;
+        return {
+          jsonText: responses.conversationPage(
+            search.page(services.lookup.conversationsOf(owner), wanted),
+            reader,
+          ),
+        };
       },
     }),
     keyRoute({
@@ -143,7 +187,12 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
         const conversation = await services.lookup.conversation(owner, params.id);
         if (conversation === undefined) throw notFound('conversation');
         about(`conversation/${conversation.metadata.name}`);
-        await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });
+        await deleteOne({
+          client: services.client,
+          resource: conversations,
+          feed: services.feeds.conversations,
+          object: conversation,
+        });
         return success;
       },
     }),
@@ -159,8 +208,15 @@ interface Update {
   readonly reservation: Reservation;
 }
 
-/** A patch of the tags depends on the present ones, so an update with tags is made on the stored version. */
-async function update(services: Services, conversation: CachedConversation, change: UpdateRequest): Promise<Update> {
+/**
+ * A patch of the tags depends on the present ones, so an update with tags is made on the stored
+ * version.
+ */
+async function update(
+  services: Services,
+  conversation: CachedConversation,
+  change: UpdateRequest,
+): Promise<Update> {
   if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
   for (let attempt = 1; ; attempt++) {
@@ -186,7 +242,12 @@ async function store(
   const reservation = caps.reserve(spec.owner, { storedBytes });
   try {
     const patch = { metadata: precondition, spec: changesTo(conversation, change) };
-    return { updated: cachedConversation(await client.mergePatch(conversations, metadata.namespace, metadata.name, patch)), reservation };
+    return {
+      updated: cachedConversation(
+        await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
+      ),
+      reservation,
+    };
   } catch (error) {
     reservation.release();
     throw error;
@@ -194,11 +255,22 @@ async function store(
 }
 
 /** The fields that an update may change. */
-const changeable = ({ title, public: isPublic, tags }: UpdateRequest) => compact({ title, public: isPublic, tags });
+const changeable = ({ title, public: isPublic, tags }: UpdateRequest) =>
+  compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
-/** A merge patch of the spec. The given tags replace the present ones, so the patch removes the others. */
-function changesTo({ spec }: Pick<CachedConversation, 'spec'>, { title, public: isPublic, tags }: UpdateRequest) {
+/**
+ * A merge patch of the spec. The given tags replace the present ones, so the patch removes the
+ * others.
+ */
+function changesTo(
+  { spec }: Pick<CachedConversation, 'spec'>,
+  { title, public: isPublic, tags }: UpdateRequest,
+) {
   const dropped = Object.fromEntries(Object.keys(spec.tags ?? {}).map((tag) => [tag, null]));
-  return compact({ title, public: isPublic, tags: tags === undefined ? undefined : { ...dropped, ...tags } });
+  return compact({
+    title,
+    public: isPublic,
+    tags: tags === undefined ? undefined : { ...dropped, ...tags },
+  });
 }

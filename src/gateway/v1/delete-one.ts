@@ -13,12 +13,13 @@ interface Deletion {
 }
 
 /**
- * Deletes exactly this object; the garbage collector deletes the objects that it owns. An object that is being deleted already, or that
- * another one of its name has replaced, counts as deleted.
+ * Deletes exactly this object; the garbage collector deletes the objects that it owns. An object
+ * that is being deleted already, or that another one of its name has replaced, counts as deleted.
  */
 export async function deleteOne({ client, resource, feed, object }: Deletion): Promise<void> {
   const { name, namespace = '', uid } = object.metadata;
-  const isGone = (seen: KubeObject | undefined) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
+  const isGone = (seen: KubeObject | undefined) =>
+    seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {
@@ -26,7 +27,8 @@ export async function deleteOne({ client, resource, feed, object }: Deletion): P
     const done =
       isNotFound(error) ||
       isConflict(error) ||
-      (error instanceof TransportError && isGone(await findStored(client, resource, namespace, name)));
+      (error instanceof TransportError &&
+        isGone(await findStored(client, resource, namespace, name)));
     if (!done) throw error;
   }
   await feed.settled(name, isGone);

@@ -24,13 +24,26 @@ const tag = 'events';
 /** Maximum bytes of one page. */
 const maxBytes = 32 * 1024 * 1024;
 
-const eventProblems = ['not-found', 'wrong-state', 'share-exceeded', 'agent-busy', 'agent-silent', 'agent-timeout'] as const;
+const eventProblems = [
+  'not-found',
+  'wrong-state',
+  'share-exceeded',
+  'agent-busy',
+  'agent-silent',
+  'agent-timeout',
+] as const;
 
 export const eventPage = pageSchema(
   z.looseObject({
     id: z.string().optional(),
-    kind: z.string().optional().meta({ description: 'For example MessageEvent, ActionEvent, ObservationEvent.' }),
-    timestamp: z.string().optional().meta({ description: "The agent's local time, without a zone." }),
+    kind: z
+      .string()
+      .optional()
+      .meta({ description: 'For example MessageEvent, ActionEvent, ObservationEvent.' }),
+    timestamp: z
+      .string()
+      .optional()
+      .meta({ description: "The agent's local time, without a zone." }),
     source: z.string().optional(),
   }),
 );
@@ -75,7 +88,12 @@ export function eventRoutes(services: Services): readonly Route[] {
       query: eventSearch,
       responses: { 200: eventPage },
       problems: eventProblems,
-      handle: async ({ owner, params, query: { limit, page_id, sort_order, ...filters }, response }) => {
+      handle: async ({
+        owner,
+        params,
+        query: { limit, page_id, sort_order, ...filters },
+        response,
+      }) => {
         const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
         await reading(
           owner,
@@ -110,19 +128,33 @@ export function eventRoutes(services: Services): readonly Route[] {
   ];
 }
 
-const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery => compact({ kind: kind__eq ?? kind, ...filters });
+const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery =>
+  compact({ kind: kind__eq ?? kind, ...filters });
 
-/** The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource, never a part of the request. */
-async function agentOf({ lookup, keys }: Services, owner: string, requested: string): Promise<Agent> {
+/**
+ * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
+ * never a part of the request.
+ */
+async function agentOf(
+  { lookup, keys }: Services,
+  owner: string,
+  requested: string,
+): Promise<Agent> {
   const conversation = await lookup.conversation(owner, requested);
   if (conversation === undefined) throw notFound('conversation');
   const sandbox = await lookup.sandboxOf(conversation);
   const { phase } = sandboxViewOf(conversation, sandbox);
   if (phase !== 'RUNNING') {
-    throw new ProblemError('wrong-state', `The sandbox is in ${phase}; events are read from its agent while that runs.`);
+    throw new ProblemError(
+      'wrong-state',
+      `The sandbox is in ${phase}; events are read from its agent while that runs.`,
+    );
   }
   if (!isStartOver(startStatusOf(conversation))) {
-    throw new ProblemError('wrong-state', 'The conversation is still starting; it has no events yet.');
+    throw new ProblemError(
+      'wrong-state',
+      'The conversation is still starting; it has no events yet.',
+    );
   }
   const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, keys);
   if (sandbox === undefined || endpoint === undefined) throw unavailable();
@@ -133,17 +165,23 @@ async function agentOf({ lookup, keys }: Services, owner: string, requested: str
 
 function problemOf(error: AgentError): ProblemError {
   if (error.code === 'not-found')
-    return new ProblemError('wrong-state', 'The agent does not know this conversation any more.', { cause: error });
+    return new ProblemError('wrong-state', 'The agent does not know this conversation any more.', {
+      cause: error,
+    });
   return error.status === 422 ? invalidRequest([]) : unavailable(undefined, error);
 }
 
-/** Forwards a page. Closes the connection where the page is too long or incomplete, because the status has been sent already. */
+/**
+ * Forwards a page. Closes the connection where the page is too long or incomplete, because the
+ * status has been sent already.
+ */
 async function passOn(page: Readable, response: Response): Promise<void> {
   let bytes = 0;
   const bounded = new Transform({
     transform: (chunk: Buffer, _encoding, done) => {
       bytes += chunk.length;
-      if (bytes > maxBytes) done(new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`));
+      if (bytes > maxBytes)
+        done(new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`));
       else done(null, chunk);
     },
   });

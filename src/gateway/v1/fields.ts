@@ -26,7 +26,10 @@ export const uuid = () =>
 // eslint-disable-next-line no-control-regex -- these are what is refused
 const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
 
-/** Text for tables and terminals. Control characters are refused, because terminals obey them; white space is allowed. */
+/**
+ * Text for tables and terminals. Control characters are refused, because terminals obey them; white
+ * space is allowed.
+ */
 export const label = (maxLength: number) =>
   z
     .string()
@@ -46,27 +49,43 @@ export const repeated = <T extends z.ZodType<unknown, string>>(item: T) =>
 /** Throws 400 for more ids than one request may ask for. */
 export function refuseTooMany(ids: readonly string[]): void {
   if (ids.length > maxIds)
-    throw new ProblemError('too-many-ids', `At most ${maxIds} ids can be asked for at once; these were ${ids.length}.`);
+    throw new ProblemError(
+      'too-many-ids',
+      `At most ${maxIds} ids can be asked for at once; these were ${ids.length}.`,
+    );
 }
 
 const digits = /^\d{1,9}$/;
 
 const limit = z.preprocess(
   (value) => (typeof value === 'string' && digits.test(value) ? Number(value) : value),
-  z.int('must be a whole number').min(1, 'must be at least 1').max(100, 'must be at most 100').default(100),
+  z
+    .int('must be a whole number')
+    .min(1, 'must be at least 1')
+    .max(100, 'must be at most 100')
+    .default(100),
 );
 
-export const paging = { limit, page_id: z.string().optional().meta({ description: 'next_page_id of the answer before.' }) };
+export const paging = {
+  limit,
+  page_id: z.string().optional().meta({ description: 'next_page_id of the answer before.' }),
+};
 
-const dateTime = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<offset>Z|[+ -]\d\d:?\d\d)?)?$/i;
+const dateTime =
+  /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<offset>Z|[+ -]\d\d:?\d\d)?)?$/i;
 
-/** The milliseconds of an ISO 8601 time in a query, where a plus sign may have become a space. Without an offset it is UTC. */
+/**
+ * The milliseconds of an ISO 8601 time in a query, where a plus sign may have become a space.
+ * Without an offset it is UTC.
+ */
 function parseTime(text: string): number {
   const match = dateTime.exec(text);
   if (match === null) return Number.NaN;
   const offset = match.groups?.['offset'] ?? '';
   const local = text.slice(0, text.length - offset.length).replace(' ', 'T');
-  return Date.parse(local.length === 10 ? local : `${local}${offset === '' ? 'Z' : offset.replace(' ', '+')}`);
+  return Date.parse(
+    local.length === 10 ? local : `${local}${offset === '' ? 'Z' : offset.replace(' ', '+')}`,
+  );
 }
 
 /** A time that is forwarded unchanged. */

@@ -7,7 +7,11 @@ import { paging } from './fields.ts';
 const tag = 'git';
 
 const search = z.object({
-  provider: z.string().max(64).optional().meta({ description: 'By default the first one that is configured.' }),
+  provider: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'By default the first one that is configured.' }),
   query: z.string().max(2048).default(''),
   limit: paging.limit,
 });
@@ -53,7 +57,11 @@ export const gitRoutes = ({ gitHosts, git }: Services): readonly Route[] => {
       responses: { 200: pageSchema(branchSchema) },
       handle: async ({ owner, query: { provider = first, repository, query, limit } }) => {
         const found = await git.branches({ owner, provider, repository, query, limit });
-        const items = found.map(({ name, commitSha }) => ({ name, commit_sha: commitSha, protected: false }));
+        const items = found.map(({ name, commitSha }) => ({
+          name,
+          commit_sha: commitSha,
+          protected: false,
+        }));
         return { json: { items, next_page_id: null } };
       },
     }),

@@ -3,12 +3,17 @@ import { openRoute, type Route } from '../http/route.ts';
 
 const statusSchema = z.object({ status: z.enum(['ok', 'unavailable']) });
 
-/** The newest version of the agent server whose wire format the gateway follows: clients expect this version, not that of the gateway. */
+/**
+ * The newest version of the agent server whose wire format the gateway follows: clients expect this
+ * version, not that of the gateway.
+ */
 const compatibleVersion = '1.49.1';
 
 const serverInfoSchema = z.object({
   title: z.string(),
-  version: z.string().meta({ description: 'The version of the wire format that this service is compatible with.' }),
+  version: z
+    .string()
+    .meta({ description: 'The version of the wire format that this service is compatible with.' }),
   product_version: z.string(),
   uptime: z.number().meta({ description: 'Seconds.' }),
 });
@@ -19,7 +24,11 @@ export interface HealthOptions {
   readonly version: string;
 }
 
-export const healthRoutes = ({ isReady, uptimeSeconds, version }: HealthOptions): readonly Route[] => [
+export const healthRoutes = ({
+  isReady,
+  uptimeSeconds,
+  version,
+}: HealthOptions): readonly Route[] => [
   openRoute({
     method: 'get',
     path: '/alive',
@@ -43,9 +52,11 @@ export const healthRoutes = ({ isReady, uptimeSeconds, version }: HealthOptions)
     path: '/ready',
     operationId: 'ready',
     tag: 'health',
-    summary: 'Whether requests should be sent here: not before the caches are filled, nor while shutting down',
+    summary:
+      'Whether requests should be sent here: not before the caches are filled, nor while shutting down',
     responses: { 200: statusSchema, 503: statusSchema },
-    handle: () => (isReady() ? { json: { status: 'ok' } } : { status: 503, json: { status: 'unavailable' } }),
+    handle: () =>
+      isReady() ? { json: { status: 'ok' } } : { status: 503, json: { status: 'unavailable' } },
   }),
   openRoute({
     method: 'get',
@@ -55,7 +66,12 @@ export const healthRoutes = ({ isReady, uptimeSeconds, version }: HealthOptions)
     summary: 'What runs here',
     responses: { 200: serverInfoSchema },
     handle: () => ({
-      json: { title: 'conversation-operator', version: compatibleVersion, product_version: version, uptime: uptimeSeconds() },
+      json: {
+        title: 'conversation-operator',
+        version: compatibleVersion,
+        product_version: version,
+        uptime: uptimeSeconds(),
+      },
     }),
   }),
 ];

@@ -24,42 +24,67 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * The names that an owner's key may mean at one turn, the name of a new conversation first. Each turn is for the first start with the key
- * after 24 hours. The names follow from the key and the master keys, so every replica, also one that has just started, derives the same
- * names, and no client can foresee them. The last one is that of earlier versions.
+ * The names that an owner's key may mean at one turn, the name of a new conversation first. Each
+ * turn is for the first start with the key after 24 hours. The names follow from the key and the
+ * master keys, so every replica, also one that has just started, derives the same names, and no
+ * client can foresee them. The last one is that of earlier versions.
  */
-const namesOf = (keys: Services['keys'], owner: string, key: string, turn: number): readonly string[] => [
+const namesOf = (
+  keys: Services['keys'],
+  owner: string,
+  key: string,
+  turn: number,
+): readonly string[] => [
   ...keys.derivedIds(`idempotency/${owner}/${turn}/${key}`),
   uuidOf(`idempotency/${owner}/${turn}/${key}`),
 ];
 
-/** The ids that an owner's key may mean among the messages of a conversation, that of a new message first. */
-export const messageIdsOf = (keys: Services['keys'], owner: string, conversation: string, key: string): readonly string[] => [
+/**
+ * The ids that an owner's key may mean among the messages of a conversation, that of a new message
+ * first.
+ */
+export const messageIdsOf = (
+  keys: Services['keys'],
+  owner: string,
+  conversation: string,
+  key: string,
+): readonly string[] => [
   ...keys.derivedIds(`message/${owner}/${conversation}/${key}`),
   uuidOf(`message/${owner}/${conversation}/${key}`),
 ];
 
-/** The conversation that an owner has started with a key in the last 24 hours, or else the name for a new one. */
+/**
+ * The conversation that an owner has started with a key in the last 24 hours, or else the name for
+ * a new one.
+ */
 export async function placeOf(
   { lookup, clock, keys }: Pick<Services, 'lookup' | 'clock' | 'keys'>,
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
-  // A client may have chosen a name that an earlier version would have derived; what is chosen says nothing about the key.
+  // A client may have chosen a name that an earlier version would have derived; what is chosen says
+  // nothing about the key.
   const isFresh = ({ metadata }: CachedConversation) =>
-    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs && metadata.annotations?.[chosenIdAnnotation] === undefined;
+    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs &&
+    metadata.annotations?.[chosenIdAnnotation] === undefined;
   // An earlier one of several starts with this key may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
       const cached = lookup.cachedConversation(name);
-      if (cached?.spec.owner === owner && cached.metadata.deletionTimestamp === undefined && isFresh(cached))
+      if (
+        cached?.spec.owner === owner &&
+        cached.metadata.deletionTimestamp === undefined &&
+        isFresh(cached)
+      )
         return { name, present: cached };
     }
   }
   for (let turn = 0; ; turn++) {
     const names = namesOf(keys, owner, key, turn);
     const found = await lookup.conversations(owner, names);
-    const present = found.find((conversation) => conversation !== undefined && isFresh(conversation));
+    const present = found.find(
+      (conversation) => conversation !== undefined && isFresh(conversation),
+    );
     if (present !== undefined) return { name: present.metadata.name, present };
     const [first] = names;
     if (first !== undefined && found[0] === undefined) return { name: first, present: undefined };

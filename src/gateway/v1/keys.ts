@@ -29,8 +29,12 @@ export const keyRequestSchema = z.object({
     description:
       'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
   }),
-  owner: optional(ownerName()).meta({ description: 'Whom the key is for. Only keys with the role admin may name another owner.' }),
-  role: optional(z.enum(apiKeyRoles)).meta({ description: 'user by default. Only keys with the role admin may make more of their kind.' }),
+  owner: optional(ownerName()).meta({
+    description: 'Whom the key is for. Only keys with the role admin may name another owner.',
+  }),
+  role: optional(z.enum(apiKeyRoles)).meta({
+    description: 'user by default. Only keys with the role admin may make more of their kind.',
+  }),
 });
 type KeyRequest = z.output<typeof keyRequestSchema>;
 
@@ -62,19 +66,38 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     handle: ({ principal, owner, query, response }) => {
       if (query.owner === undefined) {
         return {
-          json: sortedBy(listed(services, owner), creationOf).map(({ item }) => presentApiKey(item)),
+          json: sortedBy(listed(services, owner), creationOf).map(({ item }) =>
+            presentApiKey(item),
+          ),
         };
       }
       const wanted = query.owner;
       if (principal.role !== 'admin' && wanted !== owner)
-        throw new ProblemError('forbidden', 'Only a key with the role admin can list the keys of others.');
+        throw new ProblemError(
+          'forbidden',
+          'Only a key with the role admin can list the keys of others.',
+        );
       const pageOrder = `${order}/${wanted}`;
-      const sorted = sortedBy(listed(services, wanted === everyOwner ? undefined : wanted), creationOf);
-      const page = pageOf(sorted, { descending: false, limit: query.limit, after: decodeCursor(pageOrder, query.page_id) });
+      const sorted = sortedBy(
+        listed(services, wanted === everyOwner ? undefined : wanted),
+        creationOf,
+      );
+      const page = pageOf(sorted, {
+        descending: false,
+        limit: query.limit,
+        after: decodeCursor(pageOrder, query.page_id),
+      });
       const next = encodeCursor(pageOrder, page.next);
       if (next !== null) {
-        const parameters = new URLSearchParams({ owner: wanted, limit: String(query.limit), page_id: next });
-        response.setHeader('link', `<${services.publicUrl()}${base}?${parameters.toString()}>; rel="next"`);
+        const parameters = new URLSearchParams({
+          owner: wanted,
+          limit: String(query.limit),
+          page_id: next,
+        });
+        response.setHeader(
+          'link',
+          `<${services.publicUrl()}${base}?${parameters.toString()}>; rel="next"`,
+        );
       }
       return { json: page.items.map(presentApiKey) };
     },
@@ -84,7 +107,8 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     path: base,
     operationId: 'createKey',
     tag,
-    summary: 'Make an API key, which ends with the key that makes it; the answer shows it for the only time',
+    summary:
+      'Make an API key, which ends with the key that makes it; the answer shows it for the only time',
     body: keyRequestSchema,
     responses: { 201: issuedApiKeySchema },
     problems: ['forbidden', 'too-many-keys', 'key-depth-exceeded'],
@@ -92,9 +116,16 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       const owner = ownerFor(principal, body);
       refuseTooDeep(principal.chain);
       const nowMs = services.clock.now();
-      const expiresAtMs = expiryOfNewKey(body.expires_at, { chain: principal.chain, maxLifetimeMs: services.maxKeyLifetimeMs, nowMs });
+      const expiresAtMs = expiryOfNewKey(body.expires_at, {
+        chain: principal.chain,
+        maxLifetimeMs: services.maxKeyLifetimeMs,
+        nowMs,
+      });
       if (services.lookup.apiKeysOf(owner).length >= maxKeys) {
-        throw new ProblemError('too-many-keys', `An owner can have ${maxKeys} keys. Revoke one that is not needed.`);
+        throw new ProblemError(
+          'too-many-keys',
+          `An owner can have ${maxKeys} keys. Revoke one that is not needed.`,
+        );
       }
       const { key, resource } = await issueKey({
         client: services.client,
@@ -116,22 +147,32 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     path: `${base}/{id}`,
     operationId: 'revokeKey',
     tag,
-    summary: 'Revoke one of your API keys, and with it the keys that it made and what they opened; for an admin also those of others',
+    summary:
+      'Revoke one of your API keys, and with it the keys that it made and what they opened; for an admin also those of others',
     params: z.object({ id: z.string() }),
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ principal, owner, params, about }) => {
-      const found = await services.lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
+      const found = await services.lookup.apiKey(
+        principal.role === 'admin' ? undefined : owner,
+        params.id,
+      );
       if (found === undefined) throw notFound('API key');
       const { name, namespace, uid } = found.metadata;
       about(targetOf(found));
       await endLegacySessionKeys(services, found);
       try {
-        await services.client.delete(apiKeys, namespace, name, { uid, propagationPolicy: 'Background' });
+        await services.client.delete(apiKeys, namespace, name, {
+          uid,
+          propagationPolicy: 'Background',
+        });
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
-      await services.feeds.apiKeys.settled(name, (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined);
+      await services.feeds.apiKeys.settled(
+        name,
+        (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined,
+      );
       return success;
     },
   }),
@@ -140,7 +181,8 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     path: `${base}/llm/byor`,
     operationId: 'getModelKey',
     tag,
-    summary: 'A key for models of your own: there is none, models are configured with the sandboxes',
+    summary:
+      'A key for models of your own: there is none, models are configured with the sandboxes',
     responses: { 200: byorSchema },
     handle: () => ({ json: { key: null } }),
   }),
@@ -149,16 +191,27 @@ export const keyRoutes = (services: Services): readonly Route[] => [
 /** Names the owner as well, because an admin's request may be about the key of another owner. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
-/** Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing any more. */
+/**
+ * Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing
+ * any more.
+ */
 const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly ApiKey[] =>
-  (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter((key) => !ring.isOrphan(key));
+  (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
+    (key) => !ring.isOrphan(key),
+  );
 
-/** Throws 403 where the key that asks is not an admin's, and the wish is beyond its own owner and role. */
+/**
+ * Throws 403 where the key that asks is not an admin's, and the wish is beyond its own owner and
+ * role.
+ */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin')
     throw new ProblemError('forbidden', 'Only a key with the role admin can make another one.');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner) {
-    throw new ProblemError('forbidden', 'Only a key with the role admin can make keys for another owner.');
+    throw new ProblemError(
+      'forbidden',
+      'Only a key with the role admin can make keys for another owner.',
+    );
   }
   return wish.owner ?? owner;
 }

@@ -12,9 +12,15 @@ import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts'
 import type { Reservation } from '../lookup/stored-totals.ts';
 import { findStored } from '../lookup/find-stored.ts';
 
-/** Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first message stays below the limit of etcd. */
+/**
+ * Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first
+ * message stays below the limit of etcd.
+ */
 const maxBytes = 384 * 1024;
-/** Maximum number of delivered messages that are kept, so that a message that is sent again is recognized. */
+/**
+ * Maximum number of delivered messages that are kept, so that a message that is sent again is
+ * recognized.
+ */
 const maxKeptDelivered = 8;
 const maxAttempts = 12;
 const retryAfterSeconds = 10;
@@ -22,18 +28,26 @@ const retryAfterSeconds = 10;
 export interface QueuedMessage {
   readonly conversation: Conversation;
   readonly number: number;
-  /** The caller releases it when the caches show the message; undefined where the message was stored already. */
+  /**
+   * The caller releases it when the caches show the message; undefined where the message was stored
+   * already.
+   */
   readonly reservation: Reservation | undefined;
 }
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
 /** The last delivered messages, as many as fit beside the undelivered ones. */
-function recentlyDelivered(conversation: Conversation, waitingBytes: number): readonly LaterMessage[] {
+function recentlyDelivered(
+  conversation: Conversation,
+  waitingBytes: number,
+): readonly LaterMessage[] {
   const delivered = conversation.status?.messages?.lastDelivered ?? 0;
   let left = maxBytes - waitingBytes;
   const kept: LaterMessage[] = [];
-  for (const message of (conversation.spec.messages ?? []).toSorted((one, other) => other.number - one.number)) {
+  for (const message of (conversation.spec.messages ?? []).toSorted(
+    (one, other) => other.number - one.number,
+  )) {
     if (message.number > delivered) continue;
     left -= bytesOf(message);
     if (left < 0 || kept.length === maxKeptDelivered) break;
@@ -42,7 +56,10 @@ function recentlyDelivered(conversation: Conversation, waitingBytes: number): re
   return kept;
 }
 
-/** The messages of the conversation with the new one; throws `message-queue-full` where it does not fit. */
+/**
+ * The messages of the conversation with the new one; throws `message-queue-full` where it does not
+ * fit.
+ */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
   const waiting = undeliveredMessages(conversation);
   const bytes = totalBytes([...waiting, message]);
@@ -58,19 +75,22 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
 }
 
 /** Whether a message on its own is too large to be kept. */
-export const isTooLarge = (message: Message): boolean => bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
+export const isTooLarge = (message: Message): boolean =>
+  bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 export const maxQueuedBytes = maxBytes;
 
 /** Takes room for bytes that are to be stored; throws where there is none. */
 export type TakeRoom = (bytes: number) => Reservation;
 const unlimited: TakeRoom = () => ({ release: () => undefined, releaseWhenShown: () => undefined });
 
-const totalBytes = (messages: readonly LaterMessage[]): number => messages.reduce((total, one) => total + bytesOf(one), 0);
+const totalBytes = (messages: readonly LaterMessage[]): number =>
+  messages.reduce((total, one) => total + bytesOf(one), 0);
 
 /**
- * Stores a message for the agent: after the stored ones, and once, however often it is called with the same id. `otherIds` are ids that
- * the same message may have had before. The write names the version that was read, so that a write whose answer is lost either shows in
- * the next read or never takes effect after it.
+ * Stores a message for the agent: after the stored ones, and once, however often it is called with
+ * the same id. `otherIds` are ids that the same message may have had before. The write names the
+ * version that was read, so that a write whose answer is lost either shows in the next read or
+ * never takes effect after it.
  */
 export async function queueMessage(
   client: KubeClient,
@@ -83,16 +103,25 @@ export async function queueMessage(
   let lost: TransportError | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const stored = await findStored(client, conversations, namespace, name);
-    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined) throw notFound('conversation');
+    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
+      throw notFound('conversation');
     const { messages = [] } = stored.spec;
     const same = messages.find((known) => known.id === id || otherIds.includes(known.id));
-    if (same !== undefined) return { conversation: stored, number: sameAs(same, message), reservation: undefined };
-    const number = Math.max(stored.status?.messages?.lastDelivered ?? 0, ...messages.map((known) => known.number)) + 1;
+    if (same !== undefined)
+      return { conversation: stored, number: sameAs(same, message), reservation: undefined };
+    const number =
+      Math.max(
+        stored.status?.messages?.lastDelivered ?? 0,
+        ...messages.map((known) => known.number),
+      ) + 1;
     const { resourceVersion } = stored.metadata;
     const spec = { messages: withMessage(stored, { ...message, id, number }) };
     const reservation = takeRoom(totalBytes(spec.messages) - totalBytes(messages));
     try {
-      const conversation = await client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec });
+      const conversation = await client.mergePatch(conversations, namespace, name, {
+        metadata: { resourceVersion },
+        spec,
+      });
       return { conversation, number, reservation };
     } catch (error) {
       reservation.release();
@@ -106,9 +135,16 @@ export async function queueMessage(
 
 /** Whatever order the fields are stored in. */
 const canonical = ({ role, content, run }: Message): string =>
-  JSON.stringify([role, run, content.map(({ type, text = null, imageUrls = null }) => [type, text, imageUrls])]);
+  JSON.stringify([
+    role,
+    run,
+    content.map(({ type, text = null, imageUrls = null }) => [type, text, imageUrls]),
+  ]);
 
 function sameAs(known: LaterMessage, message: Message): number {
   if (canonical(known) === canonical(message)) return known.number;
-  throw new ProblemError('idempotency-key-reused', 'Another message was sent with this Idempotency-Key.');
+  throw new ProblemError(
+    'idempotency-key-reused',
+    'Another message was sent with this Idempotency-Key.',
+  );
 }

@@ -14,7 +14,10 @@ export interface NewKeyLimits {
   readonly nowMs: number;
 }
 
-/** Throws `key-depth-exceeded` where the new key would end a chain that is longer than a valid one may be. */
+/**
+ * Throws `key-depth-exceeded` where the new key would end a chain that is longer than a valid one
+ * may be.
+ */
 export function refuseTooDeep({ uids }: Principal['chain']): void {
   if (uids.length < maxChainLength) return;
   throw new ProblemError(
@@ -24,10 +27,14 @@ export function refuseTooDeep({ uids }: Principal['chain']): void {
 }
 
 /**
- * When a new key expires, in milliseconds; undefined: never. A key that is made over REST never outlives the key that makes it, nor the
- * maximum lifetime. Throws 422 that names the field for a time beyond these, and takes the earlier one where no time is given.
+ * When a new key expires, in milliseconds; undefined: never. A key that is made over REST never
+ * outlives the key that makes it, nor the maximum lifetime. Throws 422 that names the field for a
+ * time beyond these, and takes the earlier one where no time is given.
  */
-export function expiryOfNewKey(wanted: number | undefined, { chain, maxLifetimeMs, nowMs }: NewKeyLimits): number | undefined {
+export function expiryOfNewKey(
+  wanted: number | undefined,
+  { chain, maxLifetimeMs, nowMs }: NewKeyLimits,
+): number | undefined {
   const latestMs = nowMs + (maxLifetimeMs ?? Infinity);
   const firstEndMs = Math.min(chain.expiresAtMs, latestMs);
   if (wanted === undefined) return firstEndMs === Infinity ? undefined : firstEndMs;
@@ -37,7 +44,12 @@ export function expiryOfNewKey(wanted: number | undefined, { chain, maxLifetimeM
     throw invalidRequest([{ path, message }]);
   }
   if (wanted > latestMs) {
-    throw invalidRequest([{ path, message: `must be at most ${Number(((maxLifetimeMs ?? 0) / dayMs).toFixed(2))} days from now` }]);
+    throw invalidRequest([
+      {
+        path,
+        message: `must be at most ${Number(((maxLifetimeMs ?? 0) / dayMs).toFixed(2))} days from now`,
+      },
+    ]);
   }
   return wanted;
 }

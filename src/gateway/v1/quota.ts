@@ -15,7 +15,8 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
     path: '/api/v1/quota',
     operationId: 'getQuota',
     tag: 'account',
-    summary: 'How much may be active at once and stored, how much is, and what one more start would pause',
+    summary:
+      'How much may be active at once and stored, how much is, and what one more start would pause',
     responses: { 200: quotaSchema },
     handle: ({ owner }) => {
       const { lookup, clock } = services;
@@ -27,14 +28,20 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
       return {
         json: presentQuota({
           owner,
-          group: groupOf(holdings, ownerRule(rules, owner), { now: clock.now(), templates: lookup.templates() }),
+          group: groupOf(holdings, ownerRule(rules, owner), {
+            now: clock.now(),
+            templates: lookup.templates(),
+          }),
           starts: startsWithoutSandbox(holdings, lookup),
           shared:
             namespace &&
             sharedLimit(
               namespace,
               quotas.find(({ metadata }) => metadata.name === namespace.quotaName),
-              { active: () => slotsInUse(lookup.everyHolding(), lookup), sandboxNamed: (name) => lookup.sandboxNamed(name) },
+              {
+                active: () => slotsInUse(lookup.everyHolding(), lookup),
+                sandboxNamed: (name) => lookup.sandboxNamed(name),
+              },
             ),
           refused: refusalOf(services, owner),
           stored: services.caps.stored(owner),
@@ -59,20 +66,27 @@ function refusalOf({ lookup }: Services, owner: string): Refusal | undefined {
     return current < rule.limit ? undefined : { rule, current };
   };
   const rules = quotaRules(lookup.quotas());
-  return refusal(ownerRule(rules, owner), () => lookup.holdingsOf(owner)) ?? refusal(rules.namespace, () => lookup.everyHolding());
+  return (
+    refusal(ownerRule(rules, owner), () => lookup.holdingsOf(owner)) ??
+    refusal(rules.namespace, () => lookup.everyHolding())
+  );
 }
 
 /**
- * Refuses what a quota with the policy Reject has no room for, as far as the cache knows: the operator refuses what comes in all
- * the same.
+ * Refuses what a quota with the policy Reject has no room for, as far as the cache knows: the
+ * operator refuses what comes in all the same.
  */
 export function refuseOverQuota(services: Services, owner: string): void {
   const refusal = refusalOf(services, owner);
   if (refusal === undefined) return;
   const { current } = refusal;
   const { limit } = refusal.rule;
-  throw new ProblemError('quota-exceeded', `At most ${limit} may be active at once, and ${current} are. Pause one, or try again later.`, {
-    headers: { 'retry-after': String(retryAfterSeconds) },
-    usage: { limit, current },
-  });
+  throw new ProblemError(
+    'quota-exceeded',
+    `At most ${limit} may be active at once, and ${current} are. Pause one, or try again later.`,
+    {
+      headers: { 'retry-after': String(retryAfterSeconds) },
+      usage: { limit, current },
+    },
+  );
 }

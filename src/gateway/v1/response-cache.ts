@@ -24,7 +24,10 @@ const isSame = (one: ConversationSources, other: ConversationSources): boolean =
   one.children.length === other.children.length &&
   one.children.every((child, index) => child === other.children[index]);
 
-/** Records as JSON, made once for as long as nothing that they are made of has changed: that is most of what an answer costs. */
+/**
+ * Records as JSON, made once for as long as nothing that they are made of has changed: that is most
+ * of what an answer costs.
+ */
 export class ResponseCache {
   readonly #services: Services;
   readonly #records = new WeakMap<CachedConversation, MadeRecord>();
@@ -34,15 +37,23 @@ export class ResponseCache {
   }
 
   /** Records for clients that follow each conversation, as `freshRecordOf` returns them. */
-  async freshConversations(conversations: readonly CachedConversation[], reader: Reader): Promise<string> {
+  async freshConversations(
+    conversations: readonly CachedConversation[],
+    reader: Reader,
+  ): Promise<string> {
     const { lookup } = this.#services;
-    const texts = conversations.map(async (conversation) => this.#conversation(conversation, reader, await lookup.sandboxOf(conversation)));
+    const texts = conversations.map(async (conversation) =>
+      this.#conversation(conversation, reader, await lookup.sandboxOf(conversation)),
+    );
     return listText(plainFrame, await Promise.all(texts));
   }
 
   /** Records with sandboxes from the cache only, as `recordOf` returns them. */
   conversationPage(
-    { items, next_page_id }: { readonly items: readonly CachedConversation[]; readonly next_page_id: string | null },
+    {
+      items,
+      next_page_id,
+    }: { readonly items: readonly CachedConversation[]; readonly next_page_id: string | null },
     reader: Reader,
   ): string {
     return listText(
@@ -56,15 +67,23 @@ export class ResponseCache {
     const access = this.#services.exposure.accessTo(sources.sandbox);
     const { text, hasKey } = this.#made(conversation, sources, access?.agentUrl);
     const key = hasKey ? access?.sessionKeyFor(reader) : undefined;
-    return key === undefined ? [text] : [text.slice(0, -recordEnd.length), JSON.stringify(key), '}'];
+    return key === undefined
+      ? [text]
+      : [text.slice(0, -recordEnd.length), JSON.stringify(key), '}'];
   }
 
-  #made(conversation: CachedConversation, sources: ConversationSources, agentUrl: string | undefined): MadeRecord {
+  #made(
+    conversation: CachedConversation,
+    sources: ConversationSources,
+    agentUrl: string | undefined,
+  ): MadeRecord {
     const known = this.#records.get(conversation);
-    if (known !== undefined && isSame(known.sources, sources) && known.agentUrl === agentUrl) return known;
+    if (known !== undefined && isSame(known.sources, sources) && known.agentUrl === agentUrl)
+      return known;
     const record = presentConversation(sources, this.#services.exposure);
     const text = JSON.stringify(record);
-    if (!text.endsWith(`"session_api_key":${recordEnd}`)) throw new Error('the session key has to be the last field of a record');
+    if (!text.endsWith(`"session_api_key":${recordEnd}`))
+      throw new Error('the session key has to be the last field of a record');
     const made = { sources, agentUrl, hasKey: record.conversation_url !== null, text };
     this.#records.set(conversation, made);
     return made;

@@ -12,21 +12,31 @@ import {
 import type { Services } from '../services.ts';
 
 /**
- * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the start of the conversation that the
- * sandbox was made for has failed. For a sandbox in another phase the result is false.
+ * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the
+ * start of the conversation that the sandbox was made for has failed. For a sandbox in another
+ * phase the result is false.
  */
-export function comesBackFromError({ lookup }: Pick<Services, 'lookup'>, sandbox: Sandbox): boolean {
+export function comesBackFromError(
+  { lookup }: Pick<Services, 'lookup'>,
+  sandbox: Sandbox,
+): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
-  const maker = sandbox.metadata.ownerReferences?.find(({ kind, controller }) => kind === conversations.kind && controller === true);
+  const maker = sandbox.metadata.ownerReferences?.find(
+    ({ kind, controller }) => kind === conversations.kind && controller === true,
+  );
   const made = lookup.cachedConversation(maker?.name);
   return made === undefined || made.metadata.uid !== maker?.uid || startStatusOf(made) !== 'ERROR';
 }
 
 /**
- * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness has paused: its `spec.replicas` is 1
- * already, so that the patch would otherwise change nothing.
+ * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness
+ * has paused: its `spec.replicas` is 1 already, so that the patch would otherwise change nothing.
  */
-export async function requestResume({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
+export async function requestResume(
+  { client, clock, feeds }: Services,
+  namespace: string,
+  name: string,
+): Promise<void> {
   const updated = await client.mergePatch(sandboxes, namespace, name, {
     metadata: { annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
@@ -37,15 +47,25 @@ export async function requestResume({ client, clock, feeds }: Services, namespac
 const maxAttempts = 5;
 
 /**
- * Requests a resume, and that a run which the pause has interrupted continues. The request names a generation, so the write names the
- * version that was read.
+ * Requests a resume, and that a run which the pause has interrupted continues. The request names a
+ * generation, so the write names the version that was read.
  */
-export async function requestRun({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
+export async function requestRun(
+  { client, clock, feeds }: Services,
+  namespace: string,
+  name: string,
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { metadata, spec } = await client.get(sandboxes, namespace, name);
     const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
-    const annotations = { [resumeRequestedAnnotation]: isoTime(clock), [runRequestedAnnotation]: String(generation) };
-    const patch = { metadata: { resourceVersion: metadata.resourceVersion, annotations }, spec: { replicas: 1 } };
+    const annotations = {
+      [resumeRequestedAnnotation]: isoTime(clock),
+      [runRequestedAnnotation]: String(generation),
+    };
+    const patch = {
+      metadata: { resourceVersion: metadata.resourceVersion, annotations },
+      spec: { replicas: 1 },
+    };
     try {
       await feeds.sandboxes.shows(await client.mergePatch(sandboxes, namespace, name, patch));
       return;

@@ -16,17 +16,24 @@ const maxAttempts = 5;
 /** Maximum number of sandboxes that are written at once. */
 const maxParallel = 8;
 
-/** The next generation. After an unreadable one it is the time in seconds, a number that no count of rotations reaches. */
+/**
+ * The next generation. After an unreadable one it is the time in seconds, a number that no count of
+ * rotations reaches.
+ */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)
-    throw new ProblemError('conflict', 'The session keys of the sandbox can not be rotated any more.');
+    throw new ProblemError(
+      'conflict',
+      'The session keys of the sandbox can not be rotated any more.',
+    );
   return generation + 1;
 }
 
 /**
- * Moves the session keys of a sandbox to another generation than the one that was seen, and waits until the cache shows it. The
- * write names the version that was read, so that concurrent requests, a retry and a lost answer make one rotation and never go back.
+ * Moves the session keys of a sandbox to another generation than the one that was seen, and waits
+ * until the cache shows it. The write names the version that was read, so that concurrent requests,
+ * a retry and a lost answer make one rotation and never go back.
  */
 export async function rotateSessionKey(
   { client, clock, feeds }: Pick<Services, 'client' | 'clock' | 'feeds'>,
@@ -36,42 +43,58 @@ export async function rotateSessionKey(
   let first: number | undefined;
   for (let attempt = 1; ; attempt++) {
     const stored = await findStored(client, sandboxes, namespace, name);
-    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined) throw notFound('sandbox');
+    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
+      throw notFound('sandbox');
     const present = sessionKeyGenerationOf(stored) ?? -1;
     first ??= present;
     if (present !== first || !isToRotate(stored)) {
       await feeds.sandboxes.shows(stored);
       return;
     }
-    const annotations = { [sessionKeyGenerationAnnotation]: String(generationAfter(stored, clock.now())) };
+    const annotations = {
+      [sessionKeyGenerationAnnotation]: String(generationAfter(stored, clock.now())),
+    };
     const { resourceVersion } = stored.metadata;
     try {
-      await feeds.sandboxes.shows(await client.mergePatch(sandboxes, namespace, name, { metadata: { resourceVersion, annotations } }));
+      await feeds.sandboxes.shows(
+        await client.mergePatch(sandboxes, namespace, name, {
+          metadata: { resourceVersion, annotations },
+        }),
+      );
       return;
     } catch (error) {
-      if (error instanceof TransportError && attempt === maxAttempts) throw unavailable(undefined, error);
-      if (!(error instanceof TransportError || isConflict(error)) || attempt === maxAttempts) throw error;
+      if (error instanceof TransportError && attempt === maxAttempts)
+        throw unavailable(undefined, error);
+      if (!(error instanceof TransportError || isConflict(error)) || attempt === maxAttempts)
+        throw error;
     }
   }
 }
 
 /**
- * Rotates the session keys of those sandboxes that come from an earlier version, before an API key of their owner is revoked: they do not
- * depend on an API key. The session keys of all other sandboxes end with the API key, and nothing is written for them. An error leaves
- * the API key as it is, so that the client repeats the revocation, and a repetition continues where the first one has ended.
+ * Rotates the session keys of those sandboxes that come from an earlier version, before an API key
+ * of their owner is revoked: they do not depend on an API key. The session keys of all other
+ * sandboxes end with the API key, and nothing is written for them. An error leaves the API key as
+ * it is, so that the client repeats the revocation, and a repetition continues where the first one
+ * has ended.
  */
 export async function endLegacySessionKeys(services: Services, revoked: ApiKey): Promise<void> {
   const { lookup, ring } = services;
   const { uid } = revoked.metadata;
-  const ending = lookup.everyApiKey().filter((key) => key.metadata.uid === uid || ring.dependsOn(key, uid));
+  const ending = lookup
+    .everyApiKey()
+    .filter((key) => key.metadata.uid === uid || ring.dependsOn(key, uid));
   const owners = new Set([revoked, ...ending].map(({ spec }) => spec.owner));
-  const legacy = [...owners].flatMap((owner) => lookup.sandboxesOf(owner).filter(hasLegacySessionKey)).values();
+  const legacy = [...owners]
+    .flatMap((owner) => lookup.sandboxesOf(owner).filter(hasLegacySessionKey))
+    .values();
   const work = async () => {
     for (const sandbox of legacy) {
       try {
         await rotateSessionKey(services, sandbox, hasLegacySessionKey);
       } catch (error) {
-        if (!(isNotFound(error) || (error instanceof ProblemError && error.code === 'not-found'))) throw error;
+        if (!(isNotFound(error) || (error instanceof ProblemError && error.code === 'not-found')))
+          throw error;
       }
     }
   };

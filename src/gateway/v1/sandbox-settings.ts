@@ -6,13 +6,19 @@ import { sandboxParams } from './schemas.ts';
 
 const path = '/api/v1/sandboxes/{id}/settings/secrets';
 const tag = 'sandboxes';
-const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })) });
+const secretListSchema = z.object({
+  secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })),
+});
 const secretParams = sandboxParams.extend({ name: z.string() });
 
-/** Endpoints for clients with the session key of a sandbox. Agents get secrets from their template, so the list of secrets is empty. */
+/**
+ * Endpoints for clients with the session key of a sandbox. Agents get secrets from their template,
+ * so the list of secrets is empty.
+ */
 export function sandboxSettingsRoutes({ lookup }: Services): readonly Route[] {
   const refuseForeign = async (owner: string | undefined, id: string) => {
-    if (owner !== undefined && (await lookup.sandbox(owner, id)) === undefined) throw notFound('sandbox');
+    if (owner !== undefined && (await lookup.sandbox(owner, id)) === undefined)
+      throw notFound('sandbox');
   };
   return [
     sessionRoute({

@@ -21,9 +21,18 @@ export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
     query: pageQuery,
     responses: { 200: sandboxSpecPage },
     handle: ({ query: { limit, page_id } }) => {
-      const sorted = sortedBy(lookup.templates(), ({ metadata }) => ({ key: metadata.name, id: metadata.name }));
-      const { items, next } = pageOf(sorted, { descending: false, limit, after: decodeCursor(order, page_id) });
-      return { json: { items: items.map(presentSandboxSpec), next_page_id: encodeCursor(order, next) } };
+      const sorted = sortedBy(lookup.templates(), ({ metadata }) => ({
+        key: metadata.name,
+        id: metadata.name,
+      }));
+      const { items, next } = pageOf(sorted, {
+        descending: false,
+        limit,
+        after: decodeCursor(order, page_id),
+      });
+      return {
+        json: { items: items.map(presentSandboxSpec), next_page_id: encodeCursor(order, next) },
+      };
     },
   }),
   keyRoute({
@@ -38,7 +47,11 @@ export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
     handle: async ({ query }) => {
       refuseTooMany(query.id);
       const found = await Promise.all(query.id.map((id) => lookup.template(id)));
-      return { json: found.map((template) => (template === undefined ? null : presentSandboxSpec(template))) };
+      return {
+        json: found.map((template) =>
+          template === undefined ? null : presentSandboxSpec(template),
+        ),
+      };
     },
   }),
 ];

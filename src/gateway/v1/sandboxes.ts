@@ -14,7 +14,13 @@ import { presentSandbox, sandboxSchema } from '../presenters/sandbox.ts';
 import { sandboxList, sandboxPage, success, successSchema } from './response-schemas.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
-import { idQuery, pageQuery, resumeRequestSchema, sandboxParams, sandboxStartQuery } from './schemas.ts';
+import {
+  idQuery,
+  pageQuery,
+  resumeRequestSchema,
+  sandboxParams,
+  sandboxStartQuery,
+} from './schemas.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume, requestRun } from './resume.ts';
 import { rotateSessionKey } from './rotate-key.ts';
@@ -34,7 +40,11 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     responses: { 200: sandboxPage },
     handle: ({ owner, query: { limit, page_id }, reader }) => {
       const sorted = sortedBy(services.lookup.sandboxesOf(owner), creationOf);
-      const { items, next } = pageOf(sorted, { descending: true, limit, after: decodeCursor(order, page_id) });
+      const { items, next } = pageOf(sorted, {
+        descending: true,
+        limit,
+        after: decodeCursor(order, page_id),
+      });
       return {
         json: {
           items: items.map((sandbox) => presentSandbox(sandbox, services.exposure, reader)),
@@ -55,7 +65,11 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     handle: async ({ owner, query, reader }) => {
       refuseTooMany(query.id);
       const found = await services.lookup.sandboxes(owner, query.id);
-      return { json: found.map((sandbox) => (sandbox === undefined ? null : presentSandbox(sandbox, services.exposure, reader))) };
+      return {
+        json: found.map((sandbox) =>
+          sandbox === undefined ? null : presentSandbox(sandbox, services.exposure, reader),
+        ),
+      };
     },
   }),
   keyRoute({
@@ -86,7 +100,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const sandbox = await changeable(services, owner, params.id, about);
       refuseIn(sandbox, ['ERROR', 'MISSING']);
       const { name, namespace } = sandbox.metadata;
-      // The pause is written also where the cache shows a paused sandbox: the cache may not show a resume yet.
+      // The pause is written also where the cache shows a paused sandbox: the cache may not show a
+      // resume yet.
       await services.client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } });
       await services.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
       return success;
@@ -97,7 +112,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     path: `${base}/{id}/resume`,
     operationId: 'resumeSandbox',
     tag,
-    summary: 'Resume a paused sandbox; after a pause by its owner its agent stays paused unless it is to run',
+    summary:
+      'Resume a paused sandbox; after a pause by its owner its agent stays paused unless it is to run',
     params: sandboxParams,
     body: resumeRequestSchema,
     responses: { 200: successSchema },
@@ -107,7 +123,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const isFailed = comesBackFromError(services, sandbox);
       refuseIn(sandbox, isFailed ? ['MISSING'] : ['ERROR', 'MISSING']);
       const { name, namespace } = sandbox.metadata;
-      if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
+      if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED')
+        refuseOverQuota(services, owner);
       await (body.run === true ? requestRun : requestResume)(services, namespace, name);
       return success;
     },
@@ -117,7 +134,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     path: `${base}/{id}/rotate-key`,
     operationId: 'rotateSandboxKey',
     tag,
-    summary: 'Replace the session keys of a sandbox: what the old ones have opened ends, and the next record has another one',
+    summary:
+      'Replace the session keys of a sandbox: what the old ones have opened ends, and the next record has another one',
     params: sandboxParams,
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
@@ -138,14 +156,24 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     problems: ['not-found', 'conflict'],
     handle: async ({ owner, params, about }) => {
       const sandbox = await changeable(services, owner, params.id, about);
-      await deleteOne({ client: services.client, resource: sandboxes, feed: services.feeds.sandboxes, object: sandbox });
+      await deleteOne({
+        client: services.client,
+        resource: sandboxes,
+        feed: services.feeds.sandboxes,
+        object: sandbox,
+      });
       return success;
     },
   }),
 ];
 
 /** The sandbox that a request changes or deletes: 404 when it is not the owner's. */
-async function changeable({ lookup }: Services, owner: string, id: string, about: (target: string) => void): Promise<Sandbox> {
+async function changeable(
+  { lookup }: Services,
+  owner: string,
+  id: string,
+  about: (target: string) => void,
+): Promise<Sandbox> {
   const sandbox = await lookup.sandbox(owner, id);
   if (sandbox === undefined) throw notFound('sandbox');
   about(`sandbox/${sandbox.metadata.name}`);
@@ -158,7 +186,11 @@ function refuseIn(sandbox: Sandbox, phases: readonly SandboxStatus[]): void {
   if (phases.includes(phase)) throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
 }
 
-async function startSandbox(services: Services, owner: string, specId: string | undefined): Promise<Sandbox> {
+async function startSandbox(
+  services: Services,
+  owner: string,
+  specId: string | undefined,
+): Promise<Sandbox> {
   const { client, namespace, clock, random, lookup, feeds } = services;
   const template = await lookup.template(specId ?? services.templateName);
   if (template === undefined) throw notFound('sandbox spec');

@@ -14,7 +14,10 @@ const textSchema = z.object({
 });
 const imageSchema = z.object({
   type: z.literal('image'),
-  image_urls: z.array(z.string().min(1, 'must not be empty').max(maxMessageBytes)).min(1, 'must not be empty').max(20),
+  image_urls: z
+    .array(z.string().min(1, 'must not be empty').max(maxMessageBytes))
+    .min(1, 'must not be empty')
+    .max(20),
 });
 
 const contentSchema = z
@@ -22,9 +25,15 @@ const contentSchema = z
   .min(1, 'must have at least one content object')
   .max(64)
   .superRefine((content, context) => {
-    const bytes = content.reduce((total, part) => total + (part.type === 'text' ? Buffer.byteLength(part.text) : 0), 0);
+    const bytes = content.reduce(
+      (total, part) => total + (part.type === 'text' ? Buffer.byteLength(part.text) : 0),
+      0,
+    );
     if (bytes <= maxMessageBytes) return;
-    context.addIssue({ code: 'custom', message: `must have at most ${maxMessageBytes} bytes of text in total` });
+    context.addIssue({
+      code: 'custom',
+      message: `must have at most ${maxMessageBytes} bytes of text in total`,
+    });
   });
 const runSchema = optional(z.boolean()).transform((run) => run ?? true);
 
@@ -38,44 +47,60 @@ const messageSchema = z.object({
 export const sendMessageSchema = z.object({
   role: optional(z.literal('user')).transform((role) => role ?? 'user'),
   content: contentSchema,
-  run: runSchema.meta({ description: 'Whether the agent starts working on it at once, or only keeps it; true by default.' }),
+  run: runSchema.meta({
+    description:
+      'Whether the agent starts working on it at once, or only keeps it; true by default.',
+  }),
 });
 
 export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>): Message => ({
   role,
   content: content.map((part) =>
-    part.type === 'text' ? { type: part.type, text: part.text } : { type: part.type, imageUrls: part.image_urls },
+    part.type === 'text'
+      ? { type: part.type, text: part.text }
+      : { type: part.type, imageUrls: part.image_urls },
   ),
   run,
 });
 
-/** owner/name, or a path of groups. A segment of dots, or with a leading dash, would have another meaning to git. */
+/**
+ * owner/name, or a path of groups. A segment of dots, or with a leading dash, would have another
+ * meaning to git.
+ */
 export const repository = () =>
   z
     .string()
     .max(255)
-    .regex(/^(?!\.{1,2}\/)[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/, 'must be in owner/name form');
+    .regex(
+      /^(?!\.{1,2}\/)[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/,
+      'must be in owner/name form',
+    );
 
 // eslint-disable-next-line no-control-regex -- git refuses these too
 const branchPattern = /^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
 const maxBranchLength = 255;
 
 /** Whether `branch` accepts the name; fast enough for tens of thousands of names. */
-export const isBranchName = (name: string): boolean => name.length <= maxBranchLength && branchPattern.test(name);
+export const isBranchName = (name: string): boolean =>
+  name.length <= maxBranchLength && branchPattern.test(name);
 
 /** Git refuses a reference that begins with a dash, and would take it for an option. */
-export const branch = () => z.string().min(1).max(maxBranchLength).regex(branchPattern, 'must be the name of a branch');
+export const branch = () =>
+  z.string().min(1).max(maxBranchLength).regex(branchPattern, 'must be the name of a branch');
 
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),
-  initial_message: messageSchema
-    .nullable()
-    .meta({ description: 'The first message. An explicit null starts a conversation that is idle until it gets one.' }),
+  initial_message: messageSchema.nullable().meta({
+    description:
+      'The first message. An explicit null starts a conversation that is idle until it gets one.',
+  }),
   selected_repository: optional(repository()),
   selected_branch: optional(branch()),
   git_provider: optional(z.enum(gitProviders)),
   title: optional(label(maxTitleLength)),
-  sandbox_id: optional(z.string().max(253)).meta({ description: 'A sandbox of yours to join instead of getting a new one.' }),
+  sandbox_id: optional(z.string().max(253)).meta({
+    description: 'A sandbox of yours to join instead of getting a new one.',
+  }),
   sandbox_spec_id: optional(z.string().max(253)),
   parent_conversation_id: optional(uuid()),
   llm_model: optional(label(256)),
@@ -85,9 +110,12 @@ export const startRequestSchema = z.object({
   public: optional(z.boolean()),
   agent_type: optional(label(64)),
   tools: optional(toolNames()).meta({
-    description: "What the agent may use, by name; an empty list leaves it with words alone. Absent: the sandbox spec's choice.",
+    description:
+      "What the agent may use, by name; an empty list leaves it with words alone. Absent: the sandbox spec's choice.",
   }),
-  confirmation_policy: optional(confirmationPolicy('must be NeverConfirm, AlwaysConfirm or ConfirmRisky')),
+  confirmation_policy: optional(
+    confirmationPolicy('must be NeverConfirm, AlwaysConfirm or ConfirmRisky'),
+  ),
 });
 export type StartRequest = z.output<typeof startRequestSchema>;
 
@@ -98,13 +126,18 @@ export const updateRequestSchema = z.object({
   title: optional(label(maxTitleLength).min(1, 'must not be empty')),
   public: optional(z.boolean()),
   tags: optional(
-    z.record(label(64), label(256)).refine((tags) => Object.keys(tags).length <= maxTags, `must have at most ${maxTags} tags`),
+    z
+      .record(label(64), label(256))
+      .refine((tags) => Object.keys(tags).length <= maxTags, `must have at most ${maxTags} tags`),
   ).meta({ description: `They replace those that are there; at most ${maxTags}.` }),
 });
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 
 export const resumeRequestSchema = z.object({
-  run: optional(z.boolean()).meta({ description: "Whether a run that its owner's pause has interrupted continues; false by default." }),
+  run: optional(z.boolean()).meta({
+    description:
+      "Whether a run that its owner's pause has interrupted continues; false by default.",
+  }),
 });
 
 export const conversationParams = z.object({ id: uuid() });
@@ -113,7 +146,8 @@ export const idsQuery = z.object({ ids: repeated(uuid()) });
 export const idQuery = z.object({ id: repeated(z.string().min(1)) });
 export const pageQuery = z.object(paging);
 
-const orders = (...fields: readonly string[]) => fields.flatMap((field) => [field, `${field}_DESC`]);
+const orders = (...fields: readonly string[]) =>
+  fields.flatMap((field) => [field, `${field}_DESC`]);
 
 export const conversationFilters = z.object({
   title__contains: z.string().optional(),
@@ -147,10 +181,18 @@ export type EventFilters = z.output<typeof eventFilters>;
 export const eventSearch = eventFilters.extend({
   sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
   ...paging,
-  page_id: z.string().min(1).max(256).optional().meta({ description: 'next_page_id of the answer before.' }),
+  page_id: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .meta({ description: 'next_page_id of the answer before.' }),
 });
 
-export const startTaskFilters = z.object({ conversation_id__eq: uuid().optional(), created_at__gte: time().optional() });
+export const startTaskFilters = z.object({
+  conversation_id__eq: uuid().optional(),
+  created_at__gte: time().optional(),
+});
 export type StartTaskFilters = z.output<typeof startTaskFilters>;
 export const startTaskSearch = startTaskFilters.extend({
   sort_order: z.enum(orders('CREATED_AT', 'UPDATED_AT')).default('CREATED_AT_DESC'),

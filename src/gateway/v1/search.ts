@@ -16,9 +16,15 @@ const keys: Readonly<Record<string, (conversation: CachedConversation) => string
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
-/** An order remembers the position of each conversation, and the sorted conversations of an owner, until they change. */
+/**
+ * An order remembers the position of each conversation, and the sorted conversations of an owner,
+ * until they change.
+ */
 function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
-  const positions = new Derived((conversation: CachedConversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }));
+  const positions = new Derived((conversation: CachedConversation) => ({
+    key: keyOf(conversation),
+    id: conversationIdOf(conversation),
+  }));
   return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
 }
 
@@ -38,11 +44,17 @@ export class ConversationSearch {
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all The conversations of one owner, as the same array as long as nothing in it has changed.
+   * @param all The conversations of one owner, as the same array as long as nothing in it has
+   * changed.
    */
   page(all: readonly CachedConversation[], { of, matches, sort_order, limit, page_id }: Search) {
     const order = `${of}/${sort_order}`;
-    const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id), matches };
+    const request = {
+      descending: sort_order.endsWith('_DESC'),
+      limit,
+      after: decodeCursor(order, page_id),
+      matches,
+    };
     const { items, next } = pageOf(this.#order(sort_order.replace(/_DESC$/, '')).of(all), request);
     return { items, next_page_id: encodeCursor(order, next) };
   }
@@ -62,9 +74,18 @@ const within = (text: string, from: number | undefined, to: number | undefined):
 };
 
 /** The filter of a search; undefined where the request has no filter. */
-export function conversationFilter(filters: ConversationFilters): ((conversation: CachedConversation) => boolean) | undefined {
+export function conversationFilter(
+  filters: ConversationFilters,
+): ((conversation: CachedConversation) => boolean) | undefined {
   if (Object.values(filters).every((value) => value === undefined)) return undefined;
-  const { title__contains, created_at__gte, created_at__lt, updated_at__gte, updated_at__lt, sandbox_id__eq } = filters;
+  const {
+    title__contains,
+    created_at__gte,
+    created_at__lt,
+    updated_at__gte,
+    updated_at__lt,
+    sandbox_id__eq,
+  } = filters;
   const title = title__contains?.toLowerCase();
   const byUpdate = updated_at__gte !== undefined || updated_at__lt !== undefined;
   return (conversation) =>
@@ -77,5 +98,6 @@ export function conversationFilter(filters: ConversationFilters): ((conversation
 export const startTaskFilter =
   (filters: StartTaskFilters) =>
   (conversation: CachedConversation): boolean =>
-    (filters.conversation_id__eq === undefined || conversationIdOf(conversation) === filters.conversation_id__eq) &&
+    (filters.conversation_id__eq === undefined ||
+      conversationIdOf(conversation) === filters.conversation_id__eq) &&
     within(conversation.metadata.creationTimestamp, filters.created_at__gte, undefined);

@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
 import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
@@ -16,13 +19,18 @@ import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume } from './resume.ts';
 import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
 
-/** An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets it later. */
+/**
+ * An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets
+ * it later.
+ */
 const deliveryMs = 3_000;
 
 export const sentSchema = z.object({
   success: z.literal(true),
   sandbox_status: z.enum(sandboxStatuses),
-  queued: z.boolean().meta({ description: 'True: the message is stored, and the agent gets it as soon as it can take it.' }),
+  queued: z.boolean().meta({
+    description: 'True: the message is stored, and the agent gets it as soon as it can take it.',
+  }),
 });
 
 export const sendMessageRoute = (services: Services): Route =>
@@ -31,7 +39,8 @@ export const sendMessageRoute = (services: Services): Route =>
     path: '/api/v1/app-conversations/{id}/send-message',
     operationId: 'sendMessage',
     tag: 'conversations',
-    summary: 'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
+    summary:
+      'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
     params: conversationParams,
     headers: idempotencyHeaders,
     body: sendMessageSchema,
@@ -52,34 +61,61 @@ export const sendMessageRoute = (services: Services): Route =>
       const { name, namespace } = known.metadata;
       about(`conversation/${name}`);
       const message = messageOf(body);
-      if (isTooLarge(message)) throw invalidRequest([{ path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` }]);
-      // The API server is read, because the cache may not show a recent pause through another replica.
+      if (isTooLarge(message))
+        throw invalidRequest([
+          { path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` },
+        ]);
+      // The API server is read, because the cache may not show a recent pause through another
+      // replica.
       const conversation = await findStored(client, conversations, namespace, name);
       if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
       const sandboxName = conversation.status?.sandboxName;
-      const sandbox = sandboxName === undefined ? undefined : await findStored(client, sandboxes, namespace, sandboxName);
+      const sandbox =
+        sandboxName === undefined
+          ? undefined
+          : await findStored(client, sandboxes, namespace, sandboxName);
       const { phase } = sandboxViewOf(conversation, sandbox);
       const isFailed =
-        phase === 'ERROR' && startStatusOf(conversation) === 'READY' && sandbox !== undefined && comesBackFromError(services, sandbox);
-      if ((phase === 'ERROR' && !isFailed) || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
-      // The resume comes before the write, so that no stored message remains undelivered in a paused sandbox.
+        phase === 'ERROR' &&
+        startStatusOf(conversation) === 'READY' &&
+        sandbox !== undefined &&
+        comesBackFromError(services, sandbox);
+      if ((phase === 'ERROR' && !isFailed) || phase === 'MISSING')
+        throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
+      // The resume comes before the write, so that no stored message remains undelivered in a
+      // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken) await resume(services, owner, conversation);
       const key = headers['idempotency-key'];
-      const [id = newUuid(clock.now(), random), ...otherIds] = key === undefined ? [] : messageIdsOf(services.keys, owner, name, key);
+      const [id = newUuid(clock.now(), random), ...otherIds] =
+        key === undefined ? [] : messageIdsOf(services.keys, owner, name, key);
       const takeRoom = (storedBytes: number) => services.caps.reserve(owner, { storedBytes });
-      const { number, conversation: updated, reservation } = await queueMessage(client, conversation, id, message, takeRoom, otherIds);
-      void feeds.conversations.shows(cachedConversation(updated)).then(() => reservation?.release());
-      const isDelivered = (seen: CachedConversation | undefined) => (seen?.status?.messages?.lastDelivered ?? 0) >= number;
+      const {
+        number,
+        conversation: updated,
+        reservation,
+      } = await queueMessage(client, conversation, id, message, takeRoom, otherIds);
+      void feeds.conversations
+        .shows(cachedConversation(updated))
+        .then(() => reservation?.release());
+      const isDelivered = (seen: CachedConversation | undefined) =>
+        (seen?.status?.messages?.lastDelivered ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isDelivered, deliveryMs);
       const delivered = isDelivered(lookup.cachedConversation(name));
       return delivered
         ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
-        : { status: 202, json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true } };
+        : {
+            status: 202,
+            json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true },
+          };
     },
   });
 
-async function resume(services: Services, owner: string, { metadata, status }: Pick<Conversation, 'metadata' | 'status'>): Promise<void> {
+async function resume(
+  services: Services,
+  owner: string,
+  { metadata, status }: Pick<Conversation, 'metadata' | 'status'>,
+): Promise<void> {
   if (status?.sandboxName === undefined) return;
   refuseOverQuota(services, owner);
   await requestResume(services, metadata.namespace, status.sandboxName);

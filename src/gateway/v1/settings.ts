@@ -8,11 +8,18 @@ import { conversationParams } from './schemas.ts';
 const tag = 'settings';
 
 const settingsSchema = z.object({
-  llm_api_key_set: z.literal(true).meta({ description: 'Models and their keys are configured with the sandboxes, not by their users.' }),
+  llm_api_key_set: z.literal(true).meta({
+    description: 'Models and their keys are configured with the sandboxes, not by their users.',
+  }),
   llm_model: z.string(),
-  provider_tokens_set: z.record(z.string(), z.string().nullable()).meta({ description: 'The configured git hosts: provider → null.' }),
+  provider_tokens_set: z
+    .record(z.string(), z.string().nullable())
+    .meta({ description: 'The configured git hosts: provider → null.' }),
 });
-const profilesSchema = z.object({ profiles: z.array(z.object({ id: z.string() })), active_agent_profile_id: z.null() });
+const profilesSchema = z.object({
+  profiles: z.array(z.object({ id: z.string() })),
+  active_agent_profile_id: z.null(),
+});
 const skillSchema = z.object({ name: z.string() });
 
 const noDeviceLogin = [
@@ -25,18 +32,38 @@ const noDeviceLogin = [
 /** Endpoints that the official command line and web UI call before everything else. */
 export const settingsRoutes = (services: Services): readonly Route[] => {
   const settings = (): z.output<typeof settingsSchema> => {
-    const template = services.lookup.templates().find(({ metadata }) => metadata.name === services.templateName);
+    const template = services.lookup
+      .templates()
+      .find(({ metadata }) => metadata.name === services.templateName);
     return {
       llm_api_key_set: true,
       llm_model: template?.spec.agent.model ?? 'default',
-      provider_tokens_set: Object.fromEntries(Object.keys(services.gitHosts).map((provider) => [provider, null])),
+      provider_tokens_set: Object.fromEntries(
+        Object.keys(services.gitHosts).map((provider) => [provider, null]),
+      ),
     };
   };
   const settingsAt = (path: string, operationId: string, summary: string) =>
-    keyRoute({ method: 'get', path, operationId, tag, summary, responses: { 200: settingsSchema }, handle: () => ({ json: settings() }) });
+    keyRoute({
+      method: 'get',
+      path,
+      operationId,
+      tag,
+      summary,
+      responses: { 200: settingsSchema },
+      handle: () => ({ json: settings() }),
+    });
   return [
-    settingsAt('/api/v1/settings', 'getSettings', 'Which model agents use by default, and the configured git hosts'),
-    settingsAt('/api/settings', 'getAgentSettings', 'The same, at the path that clients use which take the service for an agent'),
+    settingsAt(
+      '/api/v1/settings',
+      'getSettings',
+      'Which model agents use by default, and the configured git hosts',
+    ),
+    settingsAt(
+      '/api/settings',
+      'getAgentSettings',
+      'The same, at the path that clients use which take the service for an agent',
+    ),
     keyRoute({
       method: 'get',
       path: '/api/agent-profiles',
@@ -65,7 +92,8 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
       responses: { 200: z.object({ skills: z.array(skillSchema) }) },
       problems: ['not-found'],
       handle: async ({ owner, params }) => {
-        if ((await services.lookup.conversation(owner, params.id)) === undefined) throw notFound('conversation');
+        if ((await services.lookup.conversation(owner, params.id)) === undefined)
+          throw notFound('conversation');
         return { json: { skills: [] } };
       },
     }),

@@ -7,27 +7,43 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { Shares } from '@conversation-operator/kube/shares';
 import { startTaskRecord } from '../presenters/start-task.ts';
 
-/** Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task. */
+/**
+ * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
+ */
 const maxGatheredBytes = 262_144;
 /** Maximum reads ahead of what is sent or gathered, for each answer. */
 const readAhead = 4;
-/** Maximum answers at once that are sent task by task, since each holds a few tasks of up to 1.5 MiB. */
+/**
+ * Maximum answers at once that are sent task by task, since each holds a few tasks of up to 1.5
+ * MiB.
+ */
 const large = { total: 12, perOwner: 3 } as const;
 const waiting = { maxMs: 20_000, total: 256, perOwner: 32 } as const;
 
 const overloaded = () =>
-  new ProblemError('overloaded', 'The service sends too many long lists of start tasks at the moment. Try again.', {
-    headers: { 'retry-after': '2' },
-  });
+  new ProblemError(
+    'overloaded',
+    'The service sends too many long lists of start tasks at the moment. Try again.',
+    {
+      headers: { 'retry-after': '2' },
+    },
+  );
 
-/** Start tasks as JSON. The texts that their clients have sent with them are read where they are needed. */
+/**
+ * Start tasks as JSON. The texts that their clients have sent with them are read where they are
+ * needed.
+ */
 export class StartTaskResponses {
   readonly #services: Services;
   readonly #large: Shares;
 
   constructor(services: Services) {
     this.#services = services;
-    this.#large = new Shares({ ...large, refuse: overloaded, waiting: { ...waiting, clock: services.clock } });
+    this.#large = new Shares({
+      ...large,
+      refuse: overloaded,
+      waiting: { ...waiting, clock: services.clock },
+    });
   }
 
   async list(
@@ -37,7 +53,8 @@ export class StartTaskResponses {
     frame: ListFrame = plainFrame,
   ): Promise<HandlerResult> {
     const bytes = conversations.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
-    if (bytes <= maxGatheredBytes) return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
+    if (bytes <= maxGatheredBytes)
+      return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the client has gone')));
     const release = await this.#large.wait({ owner }, { signal: gone.signal });
@@ -49,7 +66,9 @@ export class StartTaskResponses {
   }
 
   /** Returns the tasks in the given order; tasks that no longer exist are left out. */
-  async *#texts(conversations: readonly CachedConversation[]): AsyncGenerator<string, void, undefined> {
+  async *#texts(
+    conversations: readonly CachedConversation[],
+  ): AsyncGenerator<string, void, undefined> {
     const ahead: Promise<string | undefined>[] = [];
     for (const conversation of conversations) {
       const text = this.#text(conversation);

@@ -11,7 +11,10 @@ import { StartTaskResponses } from './start-task-responses.ts';
 const base = '/api/v1/app-conversations/start-tasks';
 const tag = 'start tasks';
 
-export const startTaskRoutes = (services: Services, search: ConversationSearch): readonly Route[] => {
+export const startTaskRoutes = (
+  services: Services,
+  search: ConversationSearch,
+): readonly Route[] => {
   const responses = new StartTaskResponses(services);
   return [
     keyRoute({
@@ -25,7 +28,10 @@ export const startTaskRoutes = (services: Services, search: ConversationSearch):
       problems: ['too-many-ids'],
       handle: async ({ owner, query, response }) => {
         refuseTooMany(query.ids);
-        const found = await services.lookup.conversations(owner, query.ids.map(conversationIdOfStartTask));
+        const found = await services.lookup.conversations(
+          owner,
+          query.ids.map(conversationIdOfStartTask),
+        );
         return responses.list(
           owner,
           found.filter((conversation) => conversation !== undefined),
@@ -42,7 +48,13 @@ export const startTaskRoutes = (services: Services, search: ConversationSearch):
       query: startTaskSearch,
       responses: { 200: startTaskPage },
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
-        const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
+        const wanted = {
+          of: 'start-tasks',
+          matches: startTaskFilter(filters),
+          sort_order,
+          limit,
+          page_id,
+        } as const;
         const { items, next_page_id } = search.page(services.lookup.conversationsOf(owner), wanted);
         return responses.list(owner, items, response, pageFrame(next_page_id));
       },
@@ -55,7 +67,9 @@ export const startTaskRoutes = (services: Services, search: ConversationSearch):
       summary: 'How many start tasks a search would find',
       query: startTaskFilters,
       responses: { 200: countSchema },
-      handle: ({ owner, query }) => ({ json: services.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length }),
+      handle: ({ owner, query }) => ({
+        json: services.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length,
+      }),
     }),
   ];
 };

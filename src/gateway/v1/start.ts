@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto';
 import { TransportError, isAlreadyExists } from '@conversation-operator/kube/errors';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
-import { conversations, type Conversation, type ConversationSpec } from '../../resources/conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type ConversationSpec,
+} from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { isDerivedForm } from '../../resources/ids.ts';
@@ -21,11 +28,18 @@ import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume } from './resume.ts';
 import { messageOf, type StartRequest } from './schemas.ts';
 
-/** SHA-256 of the request that made a conversation, by which a repetition of the same start is recognized. */
+/**
+ * SHA-256 of the request that made a conversation, by which a repetition of the same start is
+ * recognized.
+ */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
-/** The text of a request for its hash. The order of the fields and unknown fields do not matter, because the schema normalizes them. */
-const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer => Buffer.from(JSON.stringify(request));
+/**
+ * The text of a request for its hash. The order of the fields and unknown fields do not matter,
+ * because the schema normalizes them.
+ */
+const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer =>
+  Buffer.from(JSON.stringify(request));
 
 /** Problems of `startConversation` beside those of any write. */
 export const startProblems = [
@@ -51,9 +65,17 @@ interface References {
   readonly parent: string | undefined;
 }
 
-async function resolve(services: Services, owner: string, request: StartRequest): Promise<References> {
+async function resolve(
+  services: Services,
+  owner: string,
+  request: StartRequest,
+): Promise<References> {
   const { lookup, templateName } = services;
-  const { sandbox_id: sandboxId, sandbox_spec_id: specId, parent_conversation_id: parentId } = request;
+  const {
+    sandbox_id: sandboxId,
+    sandbox_spec_id: specId,
+    parent_conversation_id: parentId,
+  } = request;
   const [sandbox, template, parent] = await Promise.all([
     sandboxId === undefined ? undefined : lookup.sandbox(owner, sandboxId),
     specId === undefined ? undefined : lookup.template(specId),
@@ -66,7 +88,10 @@ async function resolve(services: Services, owner: string, request: StartRequest)
     if (sandbox === undefined) throw notFound('sandbox');
     const { phase } = viewOfSandbox(sandbox);
     if ((phase === 'ERROR' && !failed) || phase === 'MISSING')
-      throw new ProblemError('wrong-state', `The sandbox is in ${phase} and takes no conversation.`);
+      throw new ProblemError(
+        'wrong-state',
+        `The sandbox is in ${phase} and takes no conversation.`,
+      );
   }
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
@@ -77,8 +102,17 @@ async function resolve(services: Services, owner: string, request: StartRequest)
   };
 }
 
-function specOf(owner: string, request: StartRequest, { templateName, sandboxName, parent }: References): ConversationSpec {
-  const { selected_repository: name, selected_branch: branch, git_provider: provider, initial_message: message } = request;
+function specOf(
+  owner: string,
+  request: StartRequest,
+  { templateName, sandboxName, parent }: References,
+): ConversationSpec {
+  const {
+    selected_repository: name,
+    selected_branch: branch,
+    git_provider: provider,
+    initial_message: message,
+  } = request;
   const agent = compact({
     type: request.agent_type,
     model: request.llm_model,
@@ -105,15 +139,23 @@ function specOf(owner: string, request: StartRequest, { templateName, sandboxNam
 
 interface Place {
   readonly name: string;
-  /** The stored conversation of this name: the answer where its request is equal, else a conflict. */
+  /**
+   * The stored conversation of this name: the answer where its request is equal, else a conflict.
+   */
   readonly present?: CachedConversation | undefined;
 }
 
-async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
+async function placeFor(
+  services: Services,
+  owner: string,
+  request: StartRequest,
+  idempotencyKey: string | undefined,
+): Promise<Place> {
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
     const present = await services.lookup.conversation(owner, chosen);
-    // Otherwise a client could take the name that another start, or a conversation of kubectl's, is about to get.
+    // Otherwise a client could take the name that another start, or a conversation of kubectl's, is
+    // about to get.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
   }
@@ -123,36 +165,75 @@ async function placeFor(services: Services, owner: string, request: StartRequest
 
 const taken = (request: StartRequest): ProblemError =>
   request.conversation_id === undefined
-    ? new ProblemError('idempotency-key-reused', 'Another request was made with this Idempotency-Key within the last 24 hours.')
+    ? new ProblemError(
+        'idempotency-key-reused',
+        'Another request was made with this Idempotency-Key within the last 24 hours.',
+      )
     : new ProblemError(
         'conversation-id-taken',
         'A conversation with this id was started by another request, or the id is a UUID of version 8, which the service derives itself.',
       );
 
-/** Throws 422 where the template does not allow the model. Without a template the start finds the error. */
-async function refuseModel({ lookup }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
+/**
+ * Throws 422 where the template does not allow the model. Without a template the start finds the
+ * error.
+ */
+async function refuseModel(
+  { lookup }: Services,
+  { llm_model: model }: StartRequest,
+  { templateName }: References,
+): Promise<void> {
   const template = model === undefined ? undefined : await lookup.template(templateName);
-  if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent)) return;
-  throw new ProblemError('model-not-allowed', `The sandbox spec ${templateName} does not allow the model ${model}.`, {
-    errors: [{ path: 'body.llm_model', message: 'must be a model that the sandbox spec allows' }],
-  });
-}
-
-/** Throws 403 or 422 when the git host lacks the repository or the branch. Without an answer of the host, the clone decides. */
-async function refuseUnknownRepository({ git }: Services, owner: string, request: StartRequest): Promise<void> {
-  const { selected_repository: repository, selected_branch: branch, git_provider: provider } = request;
-  const check = repository === undefined ? 'unknown' : await git.access({ owner, provider, repository, branch });
-  if (check === 'denied')
-    throw new ProblemError('repository-access-denied', `There is no repository ${repository}, or you have no access to it.`);
-  if (check === 'branch-not-found')
-    throw new ProblemError('branch-not-found', `The repository ${repository} has no branch or tag ${branch}.`, {
-      errors: [{ path: 'body.selected_branch', message: 'must be a branch or tag of the repository' }],
-    });
+  if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent))
+    return;
+  throw new ProblemError(
+    'model-not-allowed',
+    `The sandbox spec ${templateName} does not allow the model ${model}.`,
+    {
+      errors: [{ path: 'body.llm_model', message: 'must be a model that the sandbox spec allows' }],
+    },
+  );
 }
 
 /**
- * Stores a conversation; everything else follows from that. The same id, or the same idempotency key, with an equal request gives
- * the conversation that is there already. A create without an answer counts as done when a read then shows the conversation.
+ * Throws 403 or 422 when the git host lacks the repository or the branch. Without an answer of the
+ * host, the clone decides.
+ */
+async function refuseUnknownRepository(
+  { git }: Services,
+  owner: string,
+  request: StartRequest,
+): Promise<void> {
+  const {
+    selected_repository: repository,
+    selected_branch: branch,
+    git_provider: provider,
+  } = request;
+  const check =
+    repository === undefined
+      ? 'unknown'
+      : await git.access({ owner, provider, repository, branch });
+  if (check === 'denied')
+    throw new ProblemError(
+      'repository-access-denied',
+      `There is no repository ${repository}, or you have no access to it.`,
+    );
+  if (check === 'branch-not-found')
+    throw new ProblemError(
+      'branch-not-found',
+      `The repository ${repository} has no branch or tag ${branch}.`,
+      {
+        errors: [
+          { path: 'body.selected_branch', message: 'must be a branch or tag of the repository' },
+        ],
+      },
+    );
+}
+
+/**
+ * Stores a conversation; everything else follows from that. The same id, or the same idempotency
+ * key, with an equal request gives the conversation that is there already. A create without an
+ * answer counts as done when a read then shows the conversation.
  */
 export async function startConversation(
   services: Services,
@@ -164,15 +245,19 @@ export async function startConversation(
   const text = textOf(request);
   const hash = createHash('sha256').update(text).digest('hex');
   const isOurs = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
-    spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
+    spec.owner === owner &&
+    metadata.deletionTimestamp === undefined &&
+    metadata.annotations?.[requestHashAnnotation] === hash;
 
-  // A repetition finds its conversation even when the objects that the request names no longer exist.
+  // A repetition finds its conversation even when the objects that the request names no longer
+  // exist.
   const { name: id, present: known } = await placeFor(services, owner, request, idempotencyKey);
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
   await refuseModel(services, request, references);
-  if (references.sandboxName === undefined || references.paused || references.failed) refuseOverQuota(services, owner);
+  if (references.sandboxName === undefined || references.paused || references.failed)
+    refuseOverQuota(services, owner);
   const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {
     apiVersion,
@@ -180,28 +265,37 @@ export async function startConversation(
     metadata: {
       namespace,
       name: id,
-      annotations: { [requestHashAnnotation]: hash, ...(request.conversation_id === undefined ? {} : { [chosenIdAnnotation]: 'true' }) },
+      annotations: {
+        [requestHashAnnotation]: hash,
+        ...(request.conversation_id === undefined ? {} : { [chosenIdAnnotation]: 'true' }),
+      },
     },
     spec,
   };
   const reservation = services.caps.reserve(owner, {
     conversations: 1,
-    // Nearly: what is stored has other names for the same fields. To make the text of a large object once more would take milliseconds.
-    storedBytes: text.length + storedBytesOf({ ...object, spec: { owner, templateName: references.templateName } }),
+    // Nearly: what is stored has other names for the same fields. To make the text of a large
+    // object once more would take milliseconds.
+    storedBytes:
+      text.length +
+      storedBytesOf({ ...object, spec: { owner, templateName: references.templateName } }),
     sandboxes: references.sandboxName === undefined ? 1 : 0,
   });
   let created: Conversation;
   try {
     await refuseUnknownRepository(services, owner, request);
     // The resume comes first, because a start that finds its sandbox in ERROR ends.
-    if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
-    created = await client.create(conversations, object, { metadataOnly: true }).catch(async (error: unknown) => {
-      if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
-      const present = await findStored(client, conversations, namespace, id);
-      if (present === undefined) throw unavailable(undefined, error);
-      if (!isOurs(present)) throw taken(request);
-      return present;
-    });
+    if (references.failed && references.sandboxName !== undefined)
+      await requestResume(services, namespace, references.sandboxName);
+    created = await client
+      .create(conversations, object, { metadataOnly: true })
+      .catch(async (error: unknown) => {
+        if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
+        const present = await findStored(client, conversations, namespace, id);
+        if (present === undefined) throw unavailable(undefined, error);
+        if (!isOurs(present)) throw taken(request);
+        return present;
+      });
   } catch (error) {
     reservation.release();
     throw error;
@@ -209,6 +303,7 @@ export async function startConversation(
   startTexts.keep(created);
   reservation.releaseWhenShown('conversations', id);
   const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
-  if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
+  if (references.paused && references.sandboxName !== undefined)
+    await requestResume(services, namespace, references.sandboxName);
   return shown ?? cachedConversation(created);
 }

@@ -7,7 +7,9 @@ import type { Principal } from '../auth/authenticate.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';
 
-/** Delay between two bytes: less than the idle time after which common proxies close a connection. */
+/**
+ * Delay between two bytes: less than the idle time after which common proxies close a connection.
+ */
 const whiteSpaceMs = 15_000;
 /** Delay before the texts of an element are read again. */
 const rereadMs = 1_000;
@@ -15,10 +17,12 @@ const rereadMs = 1_000;
 const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
 /**
- * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. The stream reads the
- * statuses from the list of transitions, and misses none however many come at once. A client that disconnects ends the stream, but not
- * the start; a shutdown ends the array, and so does the end of the API key that has opened the stream.
- * @param texts The texts of the first element. A waiting stream holds no texts, because clients may open many streams.
+ * Writes a start as a JSON array, one element for each status it has had or will have, until READY
+ * or ERROR. The stream reads the statuses from the list of transitions, and misses none however
+ * many come at once. A client that disconnects ends the stream, but not the start; a shutdown ends
+ * the array, and so does the end of the API key that has opened the stream.
+ * @param texts The texts of the first element. A waiting stream holds no texts, because clients may
+ * open many streams.
  */
 export function streamStart(
   services: Services,
@@ -55,7 +59,11 @@ export function streamStart(
     if (isDeleted) {
       const detail = 'The conversation was deleted before its start was over.';
       const time = new Date(clock.now()).toISOString();
-      return { ...startTaskAt(known, own, { status: 'ERROR', time }, undefined), detail, error: detail };
+      return {
+        ...startTaskAt(known, own, { status: 'ERROR', time }, undefined),
+        detail,
+        error: detail,
+      };
     }
     const transition = transitionsOf(known)[written];
     const access = exposure.accessTo(lookup.sandboxNamed(known.status?.sandboxName));
@@ -76,7 +84,8 @@ export function streamStart(
     isWriting = false;
   };
   const follow = (object: CachedConversation | undefined) => {
-    if (object?.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined) isDeleted = true;
+    if (object?.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined)
+      isDeleted = true;
     else known = object;
     void writeAll();
   };
@@ -95,11 +104,19 @@ export function streamStart(
   const forgets: (() => void)[] = [];
   response.once('close', () => end(''));
   const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
-  write(startTaskAt(conversation, texts, { status: 'WORKING', time: conversation.metadata.creationTimestamp }, access));
+  write(
+    startTaskAt(
+      conversation,
+      texts,
+      { status: 'WORKING', time: conversation.metadata.creationTimestamp },
+      access,
+    ),
+  );
   // Nothing is awaited between this read and the listening above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
-  // The stream is added last, because a shutdown that has begun ends it at once: the client has the id of the start by then.
+  // The stream is added last, because a shutdown that has begun ends it at once: the client has the
+  // id of the start by then.
   const ended = () => end();
   forgets.push(streams.add(ended));
   forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));

@@ -43,11 +43,24 @@ const absences: readonly Absence[] = [
   {
     path: '/api/v1/git/installations/search',
     operationId: 'searchGitInstallations',
-    summary: 'Installations of an app on a git host: there are none, repositories are found by their name or URL',
+    summary:
+      'Installations of an app on a git host: there are none, repositories are found by their name or URL',
   },
 ];
 
-/** Empty endpoints that the official web UI expects of every cloud: each 404 would show its users an error message. */
-export const unsupportedRoutes: readonly Route[] = absences.map(({ path, operationId, summary, answer = page, json = emptyPage }) =>
-  keyRoute({ method: 'get', path, operationId, tag, summary, responses: { 200: answer }, handle: () => ({ json }) }),
+/**
+ * Empty endpoints that the official web UI expects of every cloud: each 404 would show its users an
+ * error message.
+ */
+export const unsupportedRoutes: readonly Route[] = absences.map(
+  ({ path, operationId, summary, answer = page, json = emptyPage }) =>
+    keyRoute({
+      method: 'get',
+      path,
+      operationId,
+      tag,
+      summary,
+      responses: { 200: answer },
+      handle: () => ({ json }),
+    }),
 );

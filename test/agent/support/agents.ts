@@ -42,7 +42,12 @@ export class Agents {
   readonly #env: Readonly<Record<string, string>>;
   #up: Installation;
 
-  private constructor({ model, folder, env, up }: Pick<Agents, 'model' | 'folder' | 'up'> & { env: Readonly<Record<string, string>> }) {
+  private constructor({
+    model,
+    folder,
+    env,
+    up,
+  }: Pick<Agents, 'model' | 'folder' | 'up'> & { env: Readonly<Record<string, string>> }) {
     this.model = model;
     this.folder = folder;
     this.#env = env;
@@ -52,7 +57,12 @@ export class Agents {
   static async start(env: Readonly<Record<string, string>> = {}): Promise<Agents> {
     const model = await ModelServer.start();
     const folder = mkdtempSync(join(tmpdir(), 'agents-'));
-    const configured = { LLM_MODEL: 'openai/m', LLM_BASE_URL: model.baseUrl, LLM_API_KEY: modelKey, ...env };
+    const configured = {
+      LLM_MODEL: 'openai/m',
+      LLM_BASE_URL: model.baseUrl,
+      LLM_API_KEY: modelKey,
+      ...env,
+    };
     return new Agents({ model, folder, env: configured, up: await install(folder, configured) });
   }
 
@@ -84,15 +94,30 @@ export class Agents {
     return { id: task.app_conversation_id ?? '', sandbox: task.sandbox_id ?? '' };
   }
 
-  /** The record once it has these values; when it does not come to them, the error says what it is instead. */
-  async reaches(id: string, values: Partial<ConversationRecord>, timeoutMs = startMs): Promise<ConversationRecord> {
+  /**
+   * The record once it has these values; when it does not come to them, the error says what it is
+   * instead.
+   */
+  async reaches(
+    id: string,
+    values: Partial<ConversationRecord>,
+    timeoutMs = startMs,
+  ): Promise<ConversationRecord> {
     try {
       return await this.up.reaches(id, values, timeoutMs);
     } catch (error) {
-      const { sandbox_status, sandbox_status_reason, execution_status, title } = await this.up.conversation(id);
+      const { sandbox_status, sandbox_status_reason, execution_status, title } =
+        await this.up.conversation(id);
       const status = await this.k('get', 'conversation', id, '-o', 'jsonpath={.status}');
-      const seen = JSON.stringify({ sandbox_status, sandbox_status_reason, execution_status, title });
-      throw new Error(`${id} should have ${JSON.stringify(values)}, and has ${seen}\n${status}`, { cause: error });
+      const seen = JSON.stringify({
+        sandbox_status,
+        sandbox_status_reason,
+        execution_status,
+        title,
+      });
+      throw new Error(`${id} should have ${JSON.stringify(values)}, and has ${seen}\n${status}`, {
+        cause: error,
+      });
     }
   }
 
@@ -104,14 +129,25 @@ export class Agents {
   }
 
   async apply(object: object): Promise<void> {
-    const { code, stderr } = await kubectl(this.up.kubeconfig, ['apply', '-f', '-'], JSON.stringify(object));
+    const { code, stderr } = await kubectl(
+      this.up.kubeconfig,
+      ['apply', '-f', '-'],
+      JSON.stringify(object),
+    );
     if (code !== 0) throw new Error(stderr);
   }
 
   /** Another template with the same agent. */
-  async addTemplate(name: string, { agent = {}, ...spec }: { agent?: object; idleTimeout?: string }): Promise<void> {
+  async addTemplate(
+    name: string,
+    { agent = {}, ...spec }: { agent?: object; idleTimeout?: string },
+  ): Promise<void> {
     const present = z
-      .looseObject({ apiVersion: z.string(), kind: z.string(), spec: z.looseObject({ agent: z.looseObject({}) }) })
+      .looseObject({
+        apiVersion: z.string(),
+        kind: z.string(),
+        spec: z.looseObject({ agent: z.looseObject({}) }),
+      })
       .parse(JSON.parse(await this.k('get', 'sandboxtemplate', 'openhands', '-o', 'json')));
     const { apiVersion, kind } = present;
     await this.apply({
@@ -131,7 +167,11 @@ export class Agents {
   /** The text of a file of the project once it is there. */
   async file(sandbox: string, name: string): Promise<string> {
     const path = join(await this.workspace(sandbox), 'project', name);
-    return eventually(`${name} to be there`, () => existsSync(path) && readFileSync(path, 'utf8'), startMs);
+    return eventually(
+      `${name} to be there`,
+      () => existsSync(path) && readFileSync(path, 'utf8'),
+      startMs,
+    );
   }
 
   async fileNow(sandbox: string, name: string): Promise<string | undefined> {
@@ -141,11 +181,16 @@ export class Agents {
 
   /** What has happened, oldest first, as the gateway passes it on. */
   async events(id: string, query = ''): Promise<readonly AgentEvent[]> {
-    const { body } = await this.up.call('GET', `/api/v1/conversation/${id}/events/search?limit=100${query}`);
+    const { body } = await this.up.call(
+      'GET',
+      `/api/v1/conversation/${id}/events/search?limit=100${query}`,
+    );
     return eventsSchema.parse(body).items;
   }
 
-  /** A call to the agent itself, through the gateway's proxy, with the session key of the record. */
+  /**
+   * A call to the agent itself, through the gateway's proxy, with the session key of the record.
+   */
   async agent(id: string, method: string, path: string, body?: object): Promise<unknown> {
     const { conversation_url: url, session_api_key: key } = await this.up.conversation(id);
     const response = await fetch(`${url ?? ''}${path}`, {
@@ -160,13 +205,21 @@ export class Agents {
   /** Sends a message to a conversation, which is to be worked on. */
   async say(id: string, text: string): Promise<void> {
     const message = { role: 'user', content: [{ type: 'text', text }], run: true };
-    const { status, body } = await this.up.call('POST', `/api/v1/app-conversations/${id}/send-message`, message);
+    const { status, body } = await this.up.call(
+      'POST',
+      `/api/v1/app-conversations/${id}/send-message`,
+      message,
+    );
     if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
   }
 
   /** The agent's process of the only sandbox that runs. */
   agentProcess(): number {
-    const pids = this.up.agentProcesses().filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('openhands.agent_server'));
+    const pids = this.up
+      .agentProcesses()
+      .filter((pid) =>
+        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('openhands.agent_server'),
+      );
     const [pid] = pids;
     if (pids.length !== 1 || pid === undefined) throw new Error(`${pids.length} agents run`);
     return pid;
@@ -174,7 +227,15 @@ export class Agents {
 
   /** How many sandboxes of an owner may run. */
   async limit(limit: number): Promise<void> {
-    await this.k('patch', 'conversationquota', 'default', '--type', 'merge', '-p', JSON.stringify({ spec: { limit } }));
+    await this.k(
+      'patch',
+      'conversationquota',
+      'default',
+      '--type',
+      'merge',
+      '-p',
+      JSON.stringify({ spec: { limit } }),
+    );
   }
 
   async delete(id: string): Promise<void> {

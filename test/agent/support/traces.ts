@@ -4,7 +4,10 @@ import type { Agents } from './agents.ts';
 
 const kinds = 'conversations,sandboxes,sandboxtemplates,conversationquotas,pods,pvc,events';
 
-/** What anybody on the machine can read of the processes of sandboxes: arguments and environments, by path. */
+/**
+ * What anybody on the machine can read of the processes of sandboxes: arguments and environments,
+ * by path.
+ */
 export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
   new Map(
     up
@@ -14,10 +17,20 @@ export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
       .map((path) => [path, existsSync(path) ? readFileSync(path, 'latin1') : '']),
   );
 
-/** Where a secret can be found: resources, logs, files of the installation with its volumes, processes of sandboxes. */
+/**
+ * Where a secret can be found: resources, logs, files of the installation with its volumes,
+ * processes of sandboxes.
+ */
 export async function tracesOf(agents: Agents, secret: string): Promise<readonly string[]> {
-  const pods = (await agents.k('get', 'pods', '-o', 'name')).split('\n').filter((name) => name !== '');
-  const logs = await Promise.all(pods.map(async (pod): Promise<[string, string]> => [`the log of ${pod}`, await agents.k('logs', pod)]));
+  const pods = (await agents.k('get', 'pods', '-o', 'name'))
+    .split('\n')
+    .filter((name) => name !== '');
+  const logs = await Promise.all(
+    pods.map(async (pod): Promise<[string, string]> => [
+      `the log of ${pod}`,
+      await agents.k('logs', pod),
+    ]),
+  );
   const texts: [string, string][] = [
     ['a resource', await agents.k('get', kinds, '-o', 'json')],
     ['the log', agents.up.output],

@@ -6,7 +6,10 @@ import { unexpected, type Fault } from './exceptions.ts';
 
 const pictures = fileURLToPath(new URL('../../../artifacts/ui/', import.meta.url));
 
-/** Writes what the page says in passing to the console, as it would be read out; errors among it, which are gone after some seconds. */
+/**
+ * Writes what the page says in passing to the console, as it would be read out; errors among it,
+ * which are gone after some seconds.
+ */
 const announce = `new MutationObserver((changes) => {
   for (const { addedNodes } of changes)
     for (const node of addedNodes)
@@ -22,7 +25,10 @@ export interface Socket {
   open: boolean;
 }
 
-/** A page in a browser of its own, which can reach this machine and nothing else, and what went wrong in it. */
+/**
+ * A page in a browser of its own, which can reach this machine and nothing else, and what went
+ * wrong in it.
+ */
 export class Window {
   readonly page: Page;
   readonly sockets: Socket[] = [];
@@ -42,10 +48,14 @@ export class Window {
   static async open({ firstPicture = 1 } = {}): Promise<Window> {
     const browser = await chromium.launch({
       executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-      // Not by `page.route`, which answers preflights itself. Sandboxes have addresses of their own in 127.0.0.0/8.
+      // Not by `page.route`, which answers preflights itself. Sandboxes have addresses of their own
+      // in 127.0.0.0/8.
       args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.*'],
     });
-    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-US' });
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 800 },
+      locale: 'en-US',
+    });
     context.setDefaultTimeout(20_000);
     await context.addInitScript(announce);
     const page = await context.newPage();
@@ -62,7 +72,10 @@ export class Window {
   async picture(name: string, options: { readonly fullPage?: boolean } = {}): Promise<void> {
     const number = String(this.#pictures++).padStart(2, '0');
     mkdirSync(pictures, { recursive: true });
-    await this.page.screenshot({ path: join(pictures, `${number}-${name.replaceAll(/\W+/g, '-')}.png`), ...options });
+    await this.page.screenshot({
+      path: join(pictures, `${number}-${name.replaceAll(/\W+/g, '-')}.png`),
+      ...options,
+    });
   }
 
   /** What has gone wrong since the last call and is in no list of what may. */
@@ -79,16 +92,26 @@ export class Window {
       else if (message.type() === 'error' && !text.startsWith('Failed to load resource:'))
         this.#faults.push({ what: `console: ${text}`, url: message.location().url });
     });
-    page.on('pageerror', (error) => this.#faults.push({ what: `thrown: ${error.message}`, url: page.url() }));
+    page.on('pageerror', (error) =>
+      this.#faults.push({ what: `thrown: ${error.message}`, url: page.url() }),
+    );
     page.on('request', (request) => {
       const { hostname, protocol } = new URL(request.url());
-      if (protocol.startsWith('http') && !/^127(\.\d+){3}$/.test(hostname)) this.outside.add(hostname);
+      if (protocol.startsWith('http') && !/^127(\.\d+){3}$/.test(hostname))
+        this.outside.add(hostname);
     });
     page.on('requestfailed', (request) =>
-      this.#faults.push({ what: `${request.method()} ${request.failure()?.errorText ?? 'failed'}`, url: request.url() }),
+      this.#faults.push({
+        what: `${request.method()} ${request.failure()?.errorText ?? 'failed'}`,
+        url: request.url(),
+      }),
     );
     page.on('response', (response) => {
-      if (response.status() >= 400) this.#faults.push({ what: `${response.request().method()} ${response.status()}`, url: response.url() });
+      if (response.status() >= 400)
+        this.#faults.push({
+          what: `${response.request().method()} ${response.status()}`,
+          url: response.url(),
+        });
     });
     page.on('websocket', (webSocket) => {
       const socket: Socket = { url: webSocket.url(), sent: [], received: [], open: true };

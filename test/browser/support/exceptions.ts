@@ -20,24 +20,40 @@ const exceptions: readonly Exception[] = [
     url: /^https:\/\/(fonts\.googleapis\.com|z\.openhands\.dev|us\.i\.posthog\.com|cdn\.simpleicons\.org|registry\.npmjs\.org)\//,
     why: 'fonts, icons, telemetry and news of its makers: the test lets nothing out of the machine',
   },
-  { what: /^GET 404$/, url: at(String.raw`/api/automation/(sdk-version|health)$`), why: 'there are no automations here' },
+  {
+    what: /^GET 404$/,
+    url: at(String.raw`/api/automation/(sdk-version|health)$`),
+    why: 'there are no automations here',
+  },
   {
     what: /^GET 404$/,
     url: at(String.raw`/api/v1/settings/(agent|conversation)-schema$`),
     why: 'models and agents are configured with the sandboxes, not by their users',
   },
-  { what: /^GET 404$/, url: at(String.raw`/api/v1/app-conversations/\w+/files\?`), why: 'files are not listed: the tab stays empty' },
+  {
+    what: /^GET 404$/,
+    url: at(String.raw`/api/v1/app-conversations/\w+/files\?`),
+    why: 'files are not listed: the tab stays empty',
+  },
   {
     what: /^GET 409$/,
     url: at(String.raw`/api/v1/conversation/\w+/events/search\?`),
     why: 'events come from an agent that runs, and the page asks also while the sandbox is paused',
   },
-  { what: /^GET net::ERR_ABORTED$/, url: at('/'), why: 'the page itself has given the request up, because it went elsewhere' },
+  {
+    what: /^GET net::ERR_ABORTED$/,
+    url: at('/'),
+    why: 'the page itself has given the request up, because it went elsewhere',
+  },
 ];
 
-/** Another program has changed the interfaces of the machine, so Chromium has dropped what was under way. The page loads it again. */
+/**
+ * Another program has changed the interfaces of the machine, so Chromium has dropped what was under
+ * way. The page loads it again.
+ */
 const networkChanged = /net::ERR_NETWORK_CHANGED/;
-const reloading = /^console: .*(Error loading route module|Failed to fetch dynamically imported module)/;
+const reloading =
+  /^console: .*(Error loading route module|Failed to fetch dynamically imported module)/;
 
 export function unexpected(faults: readonly Fault[]): readonly Fault[] {
   const changed = faults.some(({ what }) => networkChanged.test(what));

@@ -1,13 +1,19 @@
 import type { RestUser } from '../../support/rest-user.ts';
 import type { Window } from './browser.ts';
 
-/** Stores in the browser, under the names of the web UI, what its first page asks for: a service and the key of a user. */
+/**
+ * Stores in the browser, under the names of the web UI, what its first page asks for: a service and
+ * the key of a user.
+ */
 export const signIn = ({ page }: Window, { url, key }: RestUser): Promise<unknown> =>
   page.addInitScript(
     ({ host, apiKey }) => {
       const backend = { id: 'ours', name: 'Our service', kind: 'cloud', host, apiKey };
       localStorage.setItem('openhands-backends', JSON.stringify([backend]));
-      localStorage.setItem('openhands-active-backend', JSON.stringify({ backendId: backend.id, orgId: null }));
+      localStorage.setItem(
+        'openhands-active-backend',
+        JSON.stringify({ backendId: backend.id, orgId: null }),
+      );
       localStorage.setItem('openhands-onboarded', '1');
     },
     { host: url, apiKey: key },

@@ -1,5 +1,6 @@
-// Command kube is every program of a Kubernetes node in one binary: `kube kube-apiserver ...`, or through a link named after the program.
-// One binary shares the code of seven, so it builds in a third of the time and takes a quarter of the space.
+// Command kube is every program of a Kubernetes node in one binary: `kube kube-apiserver ...`, or
+// through a link named after the program. One binary shares the code of seven, so it builds in a
+// third of the time and takes a quarter of the space.
 package main
 
 import (

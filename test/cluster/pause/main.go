@@ -1,4 +1,5 @@
-// Command pause holds the namespaces of a pod: it reaps orphaned processes and waits to be told to end.
+// Command pause holds the namespaces of a pod: it reaps orphaned processes and waits to be told to
+// end.
 package main
 
 import (

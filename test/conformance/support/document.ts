@@ -1,4 +1,7 @@
-/** What an API server answers, as far as the cases look into it by name. Everything else is compared as a whole. */
+/**
+ * What an API server answers, as far as the cases look into it by name. Everything else is compared
+ * as a whole.
+ */
 export interface Meta {
   readonly name: string;
   readonly namespace: string;
@@ -42,6 +45,9 @@ export interface Document {
 
 /** The causes of a refusal, one line each: `field: reason: message`. */
 export const causesOf = ({ details }: Document): readonly string[] =>
-  (details.causes ?? []).map(({ field, reason, message }) => `${field ?? ''}: ${reason ?? ''}: ${message ?? ''}`);
+  (details.causes ?? []).map(
+    ({ field, reason, message }) => `${field ?? ''}: ${reason ?? ''}: ${message ?? ''}`,
+  );
 
-export const namesOf = ({ items }: Document): readonly string[] => items.map(({ metadata }) => metadata.name);
+export const namesOf = ({ items }: Document): readonly string[] =>
+  items.map(({ metadata }) => metadata.name);

@@ -48,13 +48,24 @@ export class RawClient {
   async send(method: Method, path: string, options: RequestOptions = {}): Promise<Reply> {
     const { statusCode, headers, body } = await this.#dispatch(method, path, options);
     const text = await body.text();
-    return { status: statusCode, headers, body: parse(text), text, warnings: warningsOf(headers['warning']) };
+    return {
+      status: statusCode,
+      headers,
+      body: parse(text),
+      text,
+      warnings: warningsOf(headers['warning']),
+    };
   }
 
   /** Resolves when the server has begun to answer. */
   async watch(path: string, query: Query = {}): Promise<Watch> {
     const ending = new AbortController();
-    const { statusCode, body } = await this.#dispatch('GET', path, { query: { watch: true, ...query } }, ending.signal);
+    const { statusCode, body } = await this.#dispatch(
+      'GET',
+      path,
+      { query: { watch: true, ...query } },
+      ending.signal,
+    );
     return new Watch(statusCode, body, ending);
   }
 
@@ -62,8 +73,18 @@ export class RawClient {
     return this.#agent.destroy();
   }
 
-  async #dispatch(method: Method, path: string, options: RequestOptions, signal?: AbortSignal): Promise<Dispatcher.ResponseData> {
-    const { query = {}, body, contentType = 'application/json', accept = 'application/json' } = options;
+  async #dispatch(
+    method: Method,
+    path: string,
+    options: RequestOptions,
+    signal?: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    const {
+      query = {},
+      body,
+      contentType = 'application/json',
+      accept = 'application/json',
+    } = options;
     const url = new URL(this.#connection.server.replace(/\/$/, '') + path);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
     const { token } = this.#connection;
@@ -77,7 +98,9 @@ export class RawClient {
         ...(body === undefined ? {} : { 'content-type': contentType }),
         ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
       },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
     });
   }
@@ -94,5 +117,7 @@ function parse(text: string): Document {
 /** `299 - "text", 299 - "text"` (RFC 7234 §5.5). */
 function warningsOf(header: string | string[] | undefined): readonly string[] {
   const text = Array.isArray(header) ? header.join(', ') : (header ?? '');
-  return [...text.matchAll(/299 - ("(?:[^"\\]|\\.)*")/g)].map(([, quoted = '""']) => JSON.parse(quoted) as string);
+  return [...text.matchAll(/299 - ("(?:[^"\\]|\\.)*")/g)].map(
+    ([, quoted = '""']) => JSON.parse(quoted) as string,
+  );
 }

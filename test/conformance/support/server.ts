@@ -11,7 +11,10 @@ import { widgetDefinition } from './widgets.ts';
 
 const group = 'conversation-operator.dev/v1alpha1';
 
-/** The server that a file of cases asks: the one of $CONFORMANCE_KUBECONFIG, else an embedded one of its own. */
+/**
+ * The server that a file of cases asks: the one of $CONFORMANCE_KUBECONFIG, else an embedded one of
+ * its own.
+ */
 export class Server {
   readonly #client: RawClient;
   readonly #kubeconfig: string;
@@ -34,13 +37,19 @@ export class Server {
   }
 
   /** Paths of collections and objects in this file's own namespace; `part` is a subresource. */
-  readonly core = (plural: string, name?: string, part?: string): string => this.#path('/api/v1', plural, name, part);
-  readonly product = (plural: string, name?: string, part?: string): string => this.#path(`/apis/${group}`, plural, name, part);
-  readonly leases = (name?: string): string => this.#path('/apis/coordination.k8s.io/v1', 'leases', name);
-  readonly widgets = (name?: string, part?: string): string => this.#path(`/apis/${this.widgetGroup}/v1`, 'widgets', name, part);
+  readonly core = (plural: string, name?: string, part?: string): string =>
+    this.#path('/api/v1', plural, name, part);
+  readonly product = (plural: string, name?: string, part?: string): string =>
+    this.#path(`/apis/${group}`, plural, name, part);
+  readonly leases = (name?: string): string =>
+    this.#path('/apis/coordination.k8s.io/v1', 'leases', name);
+  readonly widgets = (name?: string, part?: string): string =>
+    this.#path(`/apis/${this.widgetGroup}/v1`, 'widgets', name, part);
 
   #path(root: string, plural: string, name?: string, part?: string): string {
-    return [root, 'namespaces', this.namespace, plural, name, part].filter((segment) => segment !== undefined).join('/');
+    return [root, 'namespaces', this.namespace, plural, name, part]
+      .filter((segment) => segment !== undefined)
+      .join('/');
   }
 
   /** A widget with what it must have, and what is given. */
@@ -51,28 +60,56 @@ export class Server {
     spec: { color: 'green', ...spec },
   });
 
-  get = (path: string, options?: RequestOptions): Promise<Reply> => this.#client.send('GET', path, options);
-  post = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> => this.#client.send('POST', path, { body, ...options });
-  put = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> => this.#client.send('PUT', path, { body, ...options });
+  get = (path: string, options?: RequestOptions): Promise<Reply> =>
+    this.#client.send('GET', path, options);
+  post = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> =>
+    this.#client.send('POST', path, { body, ...options });
+  put = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> =>
+    this.#client.send('PUT', path, { body, ...options });
   delete = (path: string, body?: unknown, options?: RequestOptions): Promise<Reply> =>
     this.#client.send('DELETE', path, { ...(body === undefined ? {} : { body }), ...options });
   send = (...args: Parameters<RawClient['send']>): Promise<Reply> => this.#client.send(...args);
 
   mergePatch = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> =>
-    this.#client.send('PATCH', path, { body, contentType: 'application/merge-patch+json', ...options });
+    this.#client.send('PATCH', path, {
+      body,
+      contentType: 'application/merge-patch+json',
+      ...options,
+    });
   jsonPatch = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> =>
-    this.#client.send('PATCH', path, { body, contentType: 'application/json-patch+json', ...options });
+    this.#client.send('PATCH', path, {
+      body,
+      contentType: 'application/json-patch+json',
+      ...options,
+    });
   strategicPatch = (path: string, body: unknown, options?: RequestOptions): Promise<Reply> =>
-    this.#client.send('PATCH', path, { body, contentType: 'application/strategic-merge-patch+json', ...options });
-  apply = (path: string, body: unknown, fieldManager: string, query: RequestOptions['query'] = {}): Promise<Reply> =>
-    this.#client.send('PATCH', path, { body, contentType: 'application/apply-patch+yaml', query: { fieldManager, ...query } });
+    this.#client.send('PATCH', path, {
+      body,
+      contentType: 'application/strategic-merge-patch+json',
+      ...options,
+    });
+  apply = (
+    path: string,
+    body: unknown,
+    fieldManager: string,
+    query: RequestOptions['query'] = {},
+  ): Promise<Reply> =>
+    this.#client.send('PATCH', path, {
+      body,
+      contentType: 'application/apply-patch+yaml',
+      query: { fieldManager, ...query },
+    });
 
-  watch = (path: string, query?: RequestOptions['query']): Promise<Watch> => this.#client.watch(path, query);
+  watch = (path: string, query?: RequestOptions['query']): Promise<Watch> =>
+    this.#client.watch(path, query);
 
   kubectl = (args: readonly string[], input?: string): Promise<KubectlResult> =>
     kubectl(this.#kubeconfig, ['--namespace', this.namespace, ...args], input);
 
-  /** Makes the server forget every version but the latest, as etcd's compaction does. @throws Error unless `canForget` */
+  /**
+   * Makes the server forget every version but the latest, as etcd's compaction does. @throws Error
+   * unless `canForget`
+   */
   async forget(): Promise<void> {
     if (this.#forget === undefined) throw new Error('the etcd of this cluster is out of reach');
     await this.#forget();
@@ -81,13 +118,22 @@ export class Server {
 
 export const isReal = process.env['CONFORMANCE_KUBECONFIG'] !== undefined;
 
-/** False on a cluster of somebody else: only its etcd could be told to forget, and no API server reaches it. */
+/**
+ * False on a cluster of somebody else: only its etcd could be told to forget, and no API server
+ * reaches it.
+ */
 export const canForget = !isReal || process.env['CONFORMANCE_ETCD'] !== undefined;
 
-/** How long what happens in the background may take: a real server's controllers look for new kinds every 30 s. */
+/**
+ * How long what happens in the background may take: a real server's controllers look for new kinds
+ * every 30 s.
+ */
 export const patienceMs = isReal ? 60_000 : 5000;
 
-/** Registers the hooks that start and end the server of a file of cases, with a namespace of its own. */
+/**
+ * Registers the hooks that start and end the server of a file of cases, with a namespace of its
+ * own.
+ */
 export function useServer(): () => Server {
   const stack = new AsyncDisposableStack();
   let server: Server | undefined;
@@ -106,7 +152,13 @@ async function openServer(stack: AsyncDisposableStack): Promise<Server> {
   const { connection } = await loadConnection({ kubeconfig });
   const client = stack.adopt(new RawClient(connection), (open) => open.close());
   const id = randomBytes(4).toString('hex');
-  const server = new Server({ client, kubeconfig, forget, namespace: `conformance-${id}`, widgetGroup: `w${id}.example.com` });
+  const server = new Server({
+    client,
+    kubeconfig,
+    forget,
+    namespace: `conformance-${id}`,
+    widgetGroup: `w${id}.example.com`,
+  });
 
   for (const definition of definitions) await install(server, crdOf(definition));
   const widgets = widgetDefinition(server.widgetGroup);
@@ -119,7 +171,10 @@ async function openServer(stack: AsyncDisposableStack): Promise<Server> {
     await server.delete(`/api/v1/namespaces/${server.namespace}`);
   });
   // A real server creates the account that pods run as after the namespace.
-  await expectOk(server.post(server.core('serviceaccounts'), { metadata: { name: 'default' } }), 409);
+  await expectOk(
+    server.post(server.core('serviceaccounts'), { metadata: { name: 'default' } }),
+    409,
+  );
   return server;
 }
 
@@ -137,7 +192,9 @@ export interface Definition {
 /** Creates a definition or brings it up to date, and waits until its kind is served. */
 export async function install(server: Server, definition: Definition): Promise<void> {
   const { metadata, spec } = definition;
-  await expectOk(server.apply(`${definitionsPath}/${metadata.name}`, definition, 'conformance', { force: true }));
+  await expectOk(
+    server.apply(`${definitionsPath}/${metadata.name}`, definition, 'conformance', { force: true }),
+  );
   const version = spec.versions[0]?.name ?? '';
   await eventually(`${metadata.name} is served`, async () => {
     const { status } = await server.get(`/apis/${spec.group}/${version}/${spec.names.plural}`);
@@ -147,13 +204,17 @@ export async function install(server: Server, definition: Definition): Promise<v
 
 async function expectOk(reply: Promise<Reply>, ...others: readonly number[]): Promise<void> {
   const { status, text } = await reply;
-  if (status > 299 && !others.includes(status)) throw new Error(`the server answered ${status}: ${text}`);
+  if (status > 299 && !others.includes(status))
+    throw new Error(`the server answered ${status}: ${text}`);
 }
 
-async function startOrFind(stack: AsyncDisposableStack): Promise<{ kubeconfig: string; forget: (() => Promise<void>) | undefined }> {
+async function startOrFind(
+  stack: AsyncDisposableStack,
+): Promise<{ kubeconfig: string; forget: (() => Promise<void>) | undefined }> {
   const kubeconfig = process.env['CONFORMANCE_KUBECONFIG'];
   const etcd = process.env['CONFORMANCE_ETCD'];
-  if (kubeconfig !== undefined) return { kubeconfig, forget: etcd === undefined ? undefined : () => forgetHistory(etcd) };
+  if (kubeconfig !== undefined)
+    return { kubeconfig, forget: etcd === undefined ? undefined : () => forgetHistory(etcd) };
   const running = await runApiServer();
   stack.defer(() => running.close());
   return {

@@ -78,7 +78,8 @@ export class Watch {
       for await (const chunk of this.#body) {
         const lines = (text + decoder.decode(chunk, { stream: true })).split('\n');
         text = lines.pop() ?? '';
-        for (const line of lines) if (line !== '') this.#events.push(JSON.parse(line) as WatchEvent);
+        for (const line of lines)
+          if (line !== '') this.#events.push(JSON.parse(line) as WatchEvent);
         this.#wake?.();
       }
     } catch {

@@ -1,5 +1,6 @@
 /**
- * A kind with every feature that a schema of a custom resource can have. Its group differs from run to run, so that runs don't meet.
+ * A kind with every feature that a schema of a custom resource can have. Its group differs from run
+ * to run, so that runs don't meet.
  */
 export const widgetDefinition = (group: string) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -8,7 +9,14 @@ export const widgetDefinition = (group: string) => ({
   spec: {
     group,
     scope: 'Namespaced',
-    names: { kind: 'Widget', listKind: 'WidgetList', plural: 'widgets', singular: 'widget', shortNames: ['wdg'], categories: ['gadgets'] },
+    names: {
+      kind: 'Widget',
+      listKind: 'WidgetList',
+      plural: 'widgets',
+      singular: 'widget',
+      shortNames: ['wdg'],
+      categories: ['gadgets'],
+    },
     versions: [
       {
         name: 'v1',
@@ -16,20 +24,39 @@ export const widgetDefinition = (group: string) => ({
         storage: true,
         subresources: {
           status: {},
-          scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas', labelSelectorPath: '.status.selector' },
+          scale: {
+            specReplicasPath: '.spec.replicas',
+            statusReplicasPath: '.status.replicas',
+            labelSelectorPath: '.status.selector',
+          },
         },
-        selectableFields: [{ jsonPath: '.spec.color' }, { jsonPath: '.spec.size' }, { jsonPath: '.status.phase' }],
+        selectableFields: [
+          { jsonPath: '.spec.color' },
+          { jsonPath: '.spec.size' },
+          { jsonPath: '.status.phase' },
+        ],
         additionalPrinterColumns: [
-          { name: 'Color', type: 'string', jsonPath: '.spec.color', description: 'What it looks like.' },
+          {
+            name: 'Color',
+            type: 'string',
+            jsonPath: '.spec.color',
+            description: 'What it looks like.',
+          },
           { name: 'Size', type: 'integer', jsonPath: '.spec.size' },
           { name: 'Weight', type: 'number', jsonPath: '.spec.weight', priority: 1 },
           { name: 'Ready', type: 'boolean', jsonPath: '.status.ready' },
           { name: 'Since', type: 'date', jsonPath: '.spec.since' },
           { name: 'Ports', type: 'string', jsonPath: '.spec.ports[*].port' },
-          { name: 'Condition', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+          {
+            name: 'Condition',
+            type: 'string',
+            jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+          },
           { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
         ],
-        schema: { openAPIV3Schema: { type: 'object', required: ['spec'], properties: { spec, status } } },
+        schema: {
+          openAPIV3Schema: { type: 'object', required: ['spec'], properties: { spec, status } },
+        },
       },
     ],
   },
@@ -42,8 +69,16 @@ const spec = {
   'x-kubernetes-validations': [
     { rule: 'self.min <= self.max', message: 'min must not exceed max', fieldPath: '.min' },
     { rule: 'self.color == oldSelf.color', message: 'color is immutable', fieldPath: '.color' },
-    { rule: "self.color != 'red' || self.replicas <= 10", messageExpression: "self.color + ' has at most 10 replicas'" },
-    { rule: "!has(self.secret) || self.secret != 'open'", message: 'not that one', reason: 'FieldValueForbidden', fieldPath: '.secret' },
+    {
+      rule: "self.color != 'red' || self.replicas <= 10",
+      messageExpression: "self.color + ' has at most 10 replicas'",
+    },
+    {
+      rule: "!has(self.secret) || self.secret != 'open'",
+      message: 'not that one',
+      reason: 'FieldValueForbidden',
+      fieldPath: '.secret',
+    },
   ],
   properties: {
     color: { type: 'string', maxLength: 10, enum: ['red', 'green', 'blue'] },
@@ -66,9 +101,21 @@ const spec = {
       'x-kubernetes-preserve-unknown-fields': true,
       properties: { known: { type: 'object', properties: { a: { type: 'string' } } } },
     },
-    template: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
-    attributes: { type: 'object', maxProperties: 3, additionalProperties: { type: 'string', maxLength: 5 } },
-    nested: { type: 'object', default: {}, properties: { level: { type: 'integer', default: 3 }, note: { type: 'string' } } },
+    template: {
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      'x-kubernetes-preserve-unknown-fields': true,
+    },
+    attributes: {
+      type: 'object',
+      maxProperties: 3,
+      additionalProperties: { type: 'string', maxLength: 5 },
+    },
+    nested: {
+      type: 'object',
+      default: {},
+      properties: { level: { type: 'integer', default: 3 }, note: { type: 'string' } },
+    },
     ports: {
       type: 'array',
       maxItems: 10,
@@ -85,16 +132,29 @@ const spec = {
         'x-kubernetes-validations': [{ rule: "self.protocol != 'ICMP'", message: 'has no ports' }],
       },
     },
-    tags: { type: 'array', maxItems: 4, 'x-kubernetes-list-type': 'set', items: { type: 'string' } },
+    tags: {
+      type: 'array',
+      maxItems: 4,
+      'x-kubernetes-list-type': 'set',
+      items: { type: 'string' },
+    },
     steps: { type: 'array', minItems: 1, items: { type: 'string' } },
-    box: { type: 'object', 'x-kubernetes-map-type': 'atomic', properties: { a: { type: 'string' }, b: { type: 'string' } } },
+    box: {
+      type: 'object',
+      'x-kubernetes-map-type': 'atomic',
+      properties: { a: { type: 'string' }, b: { type: 'string' } },
+    },
     choice: {
       type: 'object',
       properties: { one: { type: 'string' }, other: { type: 'string' } },
       oneOf: [{ required: ['one'] }, { required: ['other'] }],
     },
     forbidden: { type: 'string', not: { enum: ['bad'] } },
-    quantity: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }], pattern: '^[0-9]+[KMG]i$' },
+    quantity: {
+      'x-kubernetes-int-or-string': true,
+      anyOf: [{ type: 'integer' }, { type: 'string' }],
+      pattern: '^[0-9]+[KMG]i$',
+    },
   },
 };
 
@@ -112,7 +172,11 @@ const status = {
       items: {
         type: 'object',
         required: ['type', 'status'],
-        properties: { type: { type: 'string' }, status: { type: 'string' }, reason: { type: 'string' } },
+        properties: {
+          type: { type: 'string' },
+          status: { type: 'string' },
+          reason: { type: 'string' },
+        },
       },
     },
   },

@@ -5,11 +5,12 @@ import { eventually } from '../../support/eventually.ts';
 import { kubectlPath } from '../../support/kubectl.ts';
 import { kubeconfig } from './cluster.ts';
 
-const line = '{.type} {.object.metadata.name} {.object.metadata.annotations.conversation-operator\\.dev/owner}{"\\n"}';
+const line =
+  '{.type} {.object.metadata.name} {.object.metadata.annotations.conversation-operator\\.dev/owner}{"\\n"}';
 
 /**
- * Follows the pods of an owner's sandboxes by kubectl, change by change, and knows the most that there were at once. A pod counts
- * until it is gone, whatever its phase.
+ * Follows the pods of an owner's sandboxes by kubectl, change by change, and knows the most that
+ * there were at once. A pod counts until it is gone, whatever its phase.
  */
 export class AgentWatch {
   readonly #namespace: string;
@@ -43,14 +44,31 @@ export class AgentWatch {
 
   #follow(): void {
     this.#present.clear();
-    const args = ['get', 'pods', '-l', sandboxLabel, '--watch', '--output-watch-events', '-o', `jsonpath=${line}`, '-v=6'];
-    const child = spawn(kubectlPath(), ['--kubeconfig', kubeconfig, '--namespace', this.#namespace, ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const args = [
+      'get',
+      'pods',
+      '-l',
+      sandboxLabel,
+      '--watch',
+      '--output-watch-events',
+      '-o',
+      `jsonpath=${line}`,
+      '-v=6',
+    ];
+    const child = spawn(
+      kubectlPath(),
+      ['--kubeconfig', kubeconfig, '--namespace', this.#namespace, ...args],
+      {
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
     this.#child = child;
     createInterface(child.stdout).on('line', (text) => this.#note(text));
     // It says nothing on standard output as long as there are no pods.
-    createInterface(child.stderr).on('line', (text) => (this.#connected ||= /watch=true.*200/.test(text)));
+    createInterface(child.stderr).on(
+      'line',
+      (text) => (this.#connected ||= /watch=true.*200/.test(text)),
+    );
     // While the API server is down, again and again.
     child.on('exit', () => {
       if (!this.#closed) setTimeout(() => this.#closed || this.#follow(), 200);

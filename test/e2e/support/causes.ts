@@ -9,19 +9,38 @@ export const policyName = `${sandboxes}-policy`;
 export const webhookName = `${sandboxes}.webhook.e2e.local`;
 const causeLabel = 'e2e-cause';
 
-/** What a platform's people have in a namespace or in a cluster that refuses pods: each meant for the pods of one case only. */
+/**
+ * What a platform's people have in a namespace or in a cluster that refuses pods: each meant for
+ * the pods of one case only.
+ */
 export async function restrictNamespace(): Promise<void> {
-  const inNamespace = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': sandboxes } } };
-  const podsCreated = { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] };
+  const inNamespace = {
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': sandboxes } },
+  };
+  const podsCreated = {
+    apiGroups: [''],
+    apiVersions: ['v1'],
+    operations: ['CREATE'],
+    resources: ['pods'],
+  };
   await apply(
-    { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name: priorityClass }, value: 1000 },
+    {
+      apiVersion: 'scheduling.k8s.io/v1',
+      kind: 'PriorityClass',
+      metadata: { name: priorityClass },
+      value: 1000,
+    },
     {
       apiVersion: 'v1',
       kind: 'ResourceQuota',
       metadata: { name: 'e2e-limited', namespace: sandboxes },
       spec: {
         hard: { pods: '0' },
-        scopeSelector: { matchExpressions: [{ scopeName: 'PriorityClass', operator: 'In', values: [priorityClass] }] },
+        scopeSelector: {
+          matchExpressions: [
+            { scopeName: 'PriorityClass', operator: 'In', values: [priorityClass] },
+          ],
+        },
       },
     },
     {
@@ -54,7 +73,11 @@ export async function restrictNamespace(): Promise<void> {
       metadata: { name: policyName },
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: { resourceRules: [podsCreated], objectSelector: { matchLabels: { [causeLabel]: 'policy' } }, ...inNamespace },
+        matchConstraints: {
+          resourceRules: [podsCreated],
+          objectSelector: { matchLabels: { [causeLabel]: 'policy' } },
+          ...inNamespace,
+        },
         validations: [{ expression: 'false', message: 'internal words of the platform' }],
       },
     },
@@ -68,10 +91,14 @@ export async function restrictNamespace(): Promise<void> {
 }
 
 export async function unrestrictNamespace(): Promise<void> {
-  await kubectl(`--namespace ${sandboxes} delete resourcequota/e2e-limited limitrange/e2e-range --ignore-not-found`);
+  await kubectl(
+    `--namespace ${sandboxes} delete resourcequota/e2e-limited limitrange/e2e-range --ignore-not-found`,
+  );
   await kubectl(`delete priorityclass ${priorityClass} --ignore-not-found`);
   await kubectl(`delete validatingwebhookconfiguration ${webhookName} --ignore-not-found`);
-  await kubectl(`delete validatingadmissionpolicybinding,validatingadmissionpolicy ${policyName} --ignore-not-found`);
+  await kubectl(
+    `delete validatingadmissionpolicybinding,validatingadmissionpolicy ${policyName} --ignore-not-found`,
+  );
 }
 
 export interface Cause {
@@ -88,9 +115,13 @@ export interface Cause {
 }
 
 const briefly = '20s';
-const memory = (limit: string) => ({ resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { memory: limit } } });
+const memory = (limit: string) => ({
+  resources: { requests: { cpu: '10m', memory: '32Mi' }, limits: { memory: limit } },
+});
 
-/** Whatever can be wrong with a template or with the cluster, and the code that a start ends with. */
+/**
+ * Whatever can be wrong with a template or with the cluster, and the code that a start ends with.
+ */
 export const causes: readonly Cause[] = [
   {
     name: 'an image from a registry that does not answer',
@@ -109,9 +140,16 @@ export const causes: readonly Cause[] = [
     name: 'a Secret that does not exist',
     code: 'ContainerConfigError',
     says: /Secret/,
-    container: { env: [{ name: 'LLM_API_KEY', valueFrom: { secretKeyRef: { name: 'none', key: 'key' } } }] },
+    container: {
+      env: [{ name: 'LLM_API_KEY', valueFrom: { secretKeyRef: { name: 'none', key: 'key' } } }],
+    },
   },
-  { name: 'a command that does not exist', code: 'ContainerStartFailed', says: /agent/, container: { command: ['/none'] } },
+  {
+    name: 'a command that does not exist',
+    code: 'ContainerStartFailed',
+    says: /agent/,
+    container: { command: ['/none'] },
+  },
   {
     name: 'an agent that ends again and again',
     code: 'CrashLoop',
@@ -123,7 +161,11 @@ export const causes: readonly Cause[] = [
     code: 'OutOfMemory',
     says: /memory/,
     container: {
-      command: ['/usr/local/bin/node', '--eval', 'const all = []; for (;;) all.push(Buffer.alloc(8 * 1024 * 1024, 1));'],
+      command: [
+        '/usr/local/bin/node',
+        '--eval',
+        'const all = []; for (;;) all.push(Buffer.alloc(8 * 1024 * 1024, 1));',
+      ],
       ...memory('128Mi'),
     },
   },
@@ -148,7 +190,13 @@ export const causes: readonly Cause[] = [
     pod: { priorityClassName: priorityClass },
     startDeadline: briefly,
   },
-  { name: 'a limit range that it exceeds', code: 'LimitRangeViolated', says: /memory/, container: memory('16Gi'), startDeadline: briefly },
+  {
+    name: 'a limit range that it exceeds',
+    code: 'LimitRangeViolated',
+    says: /memory/,
+    container: memory('16Gi'),
+    startDeadline: briefly,
+  },
   {
     name: 'a pod that the pod security standard refuses',
     code: 'PodSecurityViolated',
@@ -197,7 +245,15 @@ export const templateOf = (name: string, image: string, cause: Cause): object =>
       spec: {
         securityContext: { runAsUser: 10001, fsGroup: 10001 },
         ...cause.pod,
-        containers: [{ name: 'agent', image, imagePullPolicy: 'IfNotPresent', ...memory('1Gi'), ...cause.container }],
+        containers: [
+          {
+            name: 'agent',
+            image,
+            imagePullPolicy: 'IfNotPresent',
+            ...memory('1Gi'),
+            ...cause.container,
+          },
+        ],
       },
     },
     storage: { size: '1Gi', ...cause.storage },

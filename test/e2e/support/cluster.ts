@@ -11,10 +11,15 @@ const up = fileURLToPath(new URL('../../cluster/up', import.meta.url));
 
 export const kubeconfig = process.env['KUBECONFIG'] ?? '';
 
-/** Where a cluster of test/cluster keeps its files; undefined when the cluster is somebody else's. */
+/**
+ * Where a cluster of test/cluster keeps its files; undefined when the cluster is somebody else's.
+ */
 export const stateFolder = process.env['CLUSTER_STATE'];
 
-/** Runs kubectl; throws what it says when it fails. Arguments are split at spaces, unless they are given as a list. */
+/**
+ * Runs kubectl; throws what it says when it fails. Arguments are split at spaces, unless they are
+ * given as a list.
+ */
 export async function kubectl(args: string | readonly string[], input?: string): Promise<string> {
   const list = typeof args === 'string' ? args.split(' ') : args;
   const { code, stdout, stderr } = await run(kubeconfig, list, input);
@@ -23,7 +28,10 @@ export async function kubectl(args: string | readonly string[], input?: string):
 }
 
 /** Like kubectl, but what it says on standard error is the answer. */
-export const kubectlRefused = async (args: string | readonly string[], input?: string): Promise<string> => {
+export const kubectlRefused = async (
+  args: string | readonly string[],
+  input?: string,
+): Promise<string> => {
   const list = typeof args === 'string' ? args.split(' ') : args;
   const { code, stdout, stderr } = await run(kubeconfig, list, input);
   if (code === 0) throw new Error(`kubectl ${list.join(' ')} was not refused: ${stdout}`);
@@ -37,7 +45,10 @@ export async function getJson<T>(args: string): Promise<T> {
   return JSON.parse(await kubectl(`get ${args} -o json`)) as T;
 }
 
-/** Ends a process of the cluster as a crash does; nothing starts it again but `restart`. Only with a cluster of test/cluster. */
+/**
+ * Ends a process of the cluster as a crash does; nothing starts it again but `restart`. Only with a
+ * cluster of test/cluster.
+ */
 export async function crash(name: 'apiserver' | 'kubelet'): Promise<void> {
   const pid = Number(readFileSync(join(stateFolder ?? '', `${name}.pid`), 'utf8'));
   process.kill(pid, 'SIGKILL');

@@ -18,7 +18,8 @@ const server = `
   }).listen(8080);
 `;
 
-// Git's plain protocol over HTTP: files as they are in the repository, and lists that update-server-info writes.
+// Git's plain protocol over HTTP: files as they are in the repository, and lists that
+// update-server-info writes.
 const script = `
 set -eu
 export HOME=/tmp GIT_AUTHOR_NAME=e2e GIT_AUTHOR_EMAIL=e2e@localhost GIT_COMMITTER_NAME=e2e GIT_COMMITTER_EMAIL=e2e@localhost
@@ -48,6 +49,9 @@ export const startGitServer = (namespace: string, image: string): Promise<string
       image,
       command: ['/bin/bash', '-c', script],
       env: [{ name: 'SERVER', value: server }],
-      readinessProbe: { httpGet: { path: '/acme/shop.git/info/refs', port: 8080 }, periodSeconds: 1 },
+      readinessProbe: {
+        httpGet: { path: '/acme/shop.git/info/refs', port: 8080 },
+        periodSeconds: 1,
+      },
     },
   });

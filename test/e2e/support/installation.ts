@@ -10,7 +10,17 @@ import { kubeconfig, kubectl } from './cluster.ts';
 const execute = promisify(execFile);
 
 /** Whose keys the set-up makes: one for each part, so that no part's quota is another one's. */
-export const owners = ['story', 'talk', 'client', 'quota', 'causes', 'loss', 'openhands', 'upgrade', 'chaos'] as const;
+export const owners = [
+  'story',
+  'talk',
+  'client',
+  'quota',
+  'causes',
+  'loss',
+  'openhands',
+  'upgrade',
+  'chaos',
+] as const;
 export type Owner = (typeof owners)[number];
 
 const factsSchema = z.object({
@@ -33,7 +43,8 @@ export type Facts = z.output<typeof factsSchema>;
 /** What the set-up leaves for the tests, which run in modules of their own. */
 const factsFile = (): string => join(process.env['E2E_WORK'] ?? '', 'facts.json');
 export const writeFacts = (facts: Facts): void => writeFileSync(factsFile(), JSON.stringify(facts));
-export const readFacts = (): Facts => factsSchema.parse(JSON.parse(readFileSync(factsFile(), 'utf8')));
+export const readFacts = (): Facts =>
+  factsSchema.parse(JSON.parse(readFileSync(factsFile(), 'utf8')));
 
 const figuresFile = (): string => join(process.env['E2E_WORK'] ?? '', 'figures.json');
 export function readFigures(): Readonly<Record<string, string>> {
@@ -55,9 +66,13 @@ export const publicUrl = 'http://conversations.test';
 /** Runs Helm; throws what it says when it fails. */
 export async function helm(args: readonly string[], values?: object): Promise<string> {
   const version = process.env['HELM'] === '3' ? 3 : 4;
-  const child = execute(helmPath(version), [...args, ...(values === undefined ? [] : ['--values', '-'])], {
-    env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig },
-  });
+  const child = execute(
+    helmPath(version),
+    [...args, ...(values === undefined ? [] : ['--values', '-'])],
+    {
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig },
+    },
+  );
   child.child.stdin?.end(values === undefined ? '' : JSON.stringify(values));
   try {
     return (await child).stdout;
@@ -67,7 +82,10 @@ export async function helm(args: readonly string[], values?: object): Promise<st
   }
 }
 
-/** What somebody sets who installs on a cluster like this one; everything else is as the chart has it. */
+/**
+ * What somebody sets who installs on a cluster like this one; everything else is as the chart has
+ * it.
+ */
 export function chartValues({ tools, gitUrl }: Pick<Facts, 'tools' | 'gitUrl'>): object {
   const registry = process.env['REGISTRY'] ?? '';
   const tag = process.env['TAG'] ?? '';

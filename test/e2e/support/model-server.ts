@@ -7,13 +7,26 @@ import { startServer } from './server.ts';
 const execute = promisify(execFile);
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** The mock model in the cluster, on any image with Node; returns its base URL. Where the git server is, as sandboxes may reach that. */
+/**
+ * The mock model in the cluster, on any image with Node; returns its base URL. Where the git server
+ * is, as sandboxes may reach that.
+ */
 export async function startModelServer(namespace: string, image: string): Promise<string> {
   const bundle = ['--bundle', '--platform=node', '--format=esm', '--minify', path('model-main.ts')];
-  const { stdout } = await execute(path('../../../node_modules/.bin/esbuild'), bundle, { maxBuffer: 8 * 1024 * 1024 });
+  const { stdout } = await execute(path('../../../node_modules/.bin/esbuild'), bundle, {
+    maxBuffer: 8 * 1024 * 1024,
+  });
   const metadata = { name: 'model', namespace };
   // Too large for the annotation of `kubectl apply`.
-  await kubectl('create -f -', JSON.stringify({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'model.mjs': stdout } }));
+  await kubectl(
+    'create -f -',
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata,
+      data: { 'model.mjs': stdout },
+    }),
+  );
   const container = {
     image,
     command: ['node', '/program/model.mjs'],

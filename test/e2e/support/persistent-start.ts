@@ -5,7 +5,10 @@ import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
 
 const retryMs = 300;
 
-/** Asks again as a client does that is told "later", or whose connection breaks; never gives up before `withinMs`. */
+/**
+ * Asks again as a client does that is told "later", or whose connection breaks; never gives up
+ * before `withinMs`.
+ */
 async function persistently(ask: () => Promise<Answer>, withinMs: number): Promise<Answer> {
   const deadline = performance.now() + withinMs;
   for (;;) {
@@ -17,15 +20,26 @@ async function persistently(ask: () => Promise<Answer>, withinMs: number): Promi
     } catch (error) {
       last = error;
     }
-    if (performance.now() > deadline) throw new Error(`no answer within ${withinMs} ms`, { cause: last });
+    if (performance.now() > deadline)
+      throw new Error(`no answer within ${withinMs} ms`, { cause: last });
     await new Promise((resolve) => setTimeout(resolve, retryMs));
   }
 }
 
-/** A start under an id that the client chooses, so that asking again is safe; resolves once it is READY or in ERROR. */
-export async function startPersistently(user: RestUser, text: string, withinMs = 180_000): Promise<StartTask> {
+/**
+ * A start under an id that the client chooses, so that asking again is safe; resolves once it is
+ * READY or in ERROR.
+ */
+export async function startPersistently(
+  user: RestUser,
+  text: string,
+  withinMs = 180_000,
+): Promise<StartTask> {
   const body = { ...saying(text), conversation_id: randomUUID() };
-  const { status, body: accepted } = await persistently(() => user.call('POST', '/api/v1/app-conversations', body), withinMs);
+  const { status, body: accepted } = await persistently(
+    () => user.call('POST', '/api/v1/app-conversations', body),
+    withinMs,
+  );
   if (status !== 200) throw new Error(`${status}: ${JSON.stringify(accepted)}`);
   const { id } = startTaskSchema.parse(accepted);
   return user.over(id, withinMs);

@@ -3,7 +3,10 @@ import { eventually } from '../../support/eventually.ts';
 import { kubectlPath } from '../../support/kubectl.ts';
 import { kubeconfig } from './cluster.ts';
 
-/** A way to a Service of a cluster whose network this machine is not part of; it is opened again when its pod goes. */
+/**
+ * A way to a Service of a cluster whose network this machine is not part of; it is opened again
+ * when its pod goes.
+ */
 export class PortForward {
   readonly #target: readonly string[];
   #child: ReturnType<typeof spawn> | undefined;
@@ -15,7 +18,13 @@ export class PortForward {
   }
 
   static async open(namespace: string, service: string, port: number): Promise<PortForward> {
-    const forward = new PortForward(['--namespace', namespace, 'port-forward', `service/${service}`, `:${port}`]);
+    const forward = new PortForward([
+      '--namespace',
+      namespace,
+      'port-forward',
+      `service/${service}`,
+      `:${port}`,
+    ]);
     forward.#start();
     await eventually('a port to be forwarded', () => forward.#port > 0, 30_000);
     return forward;
@@ -32,8 +41,13 @@ export class PortForward {
 
   #start(): void {
     // The same port as before: the tests know it already.
-    const target = this.#port === 0 ? this.#target : this.#target.map((part) => part.replace(/^:/, `${this.#port}:`));
-    const child = spawn(kubectlPath(), ['--kubeconfig', kubeconfig, ...target], { stdio: ['ignore', 'pipe', 'ignore'] });
+    const target =
+      this.#port === 0
+        ? this.#target
+        : this.#target.map((part) => part.replace(/^:/, `${this.#port}:`));
+    const child = spawn(kubectlPath(), ['--kubeconfig', kubeconfig, ...target], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
     this.#child = child;
     child.stdout.on('data', (text: Buffer) => {
       this.#port = Number(/127\.0\.0\.1:(\d+)/.exec(text.toString())?.[1] ?? this.#port);

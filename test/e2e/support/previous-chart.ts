@@ -5,12 +5,18 @@ import { helm } from './installation.ts';
 
 export const previousVersion = '0.0.9';
 
-/** The chart as it is, packaged under an older version: what an upgrade takes over is the same, and its marks are another version's. */
+/**
+ * The chart as it is, packaged under an older version: what an upgrade takes over is the same, and
+ * its marks are another version's.
+ */
 export async function packagePreviousChart(work: string): Promise<string> {
   const folder = join(work, 'conversation-operator');
   cpSync(chartFolder, folder, { recursive: true });
   const file = join(folder, 'Chart.yaml');
-  writeFileSync(file, readFileSync(file, 'utf8').replace(/^version: .*$/m, `version: ${previousVersion}`));
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8').replace(/^version: .*$/m, `version: ${previousVersion}`),
+  );
   await helm(['package', folder, '--destination', work]);
   return join(work, `conversation-operator-${previousVersion}.tgz`);
 }

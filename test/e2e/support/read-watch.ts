@@ -1,6 +1,9 @@
 import { request } from 'node:http';
 
-/** Reads again and again, each time over a connection of its own, as many clients do, and keeps what went wrong. */
+/**
+ * Reads again and again, each time over a connection of its own, as many clients do, and keeps what
+ * went wrong.
+ */
 export class ReadWatch {
   readonly #url: string;
   readonly #key: string;
@@ -52,10 +55,14 @@ export class ReadWatch {
   #read(): Promise<number> {
     return new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${this.#key}` };
-      request(this.#url, { agent: false, headers, signal: AbortSignal.timeout(5_000) }, (response) => {
-        response.on('error', reject).on('end', () => resolve(response.statusCode ?? 0));
-        response.resume();
-      })
+      request(
+        this.#url,
+        { agent: false, headers, signal: AbortSignal.timeout(5_000) },
+        (response) => {
+          response.on('error', reject).on('end', () => resolve(response.statusCode ?? 0));
+          response.resume();
+        },
+      )
         .on('error', reject)
         .end();
     });

@@ -24,7 +24,8 @@ const position = ({ path }: Test): number => order.indexOf(basename(path, '.e2e.
 export default class InOrder {
   sort(tests: readonly Test[]): Test[] {
     const unknown = tests.filter((test) => position(test) === -1).map(({ path }) => path);
-    if (unknown.length > 0) throw new Error(`support/sequencer.ts does not say when to run ${unknown.join(', ')}`);
+    if (unknown.length > 0)
+      throw new Error(`support/sequencer.ts does not say when to run ${unknown.join(', ')}`);
     return tests.toSorted((one, other) => position(one) - position(other));
   }
 

@@ -9,7 +9,12 @@ export interface ServerOptions {
 }
 
 /** A server in the cluster, once it is ready; returns its base URL. */
-export async function startServer({ namespace, name, container, volumes = [] }: ServerOptions): Promise<string> {
+export async function startServer({
+  namespace,
+  name,
+  container,
+  volumes = [],
+}: ServerOptions): Promise<string> {
   const labels = { app: name };
   const metadata = { name, namespace, labels };
   await apply(
@@ -21,11 +26,20 @@ export async function startServer({ namespace, name, container, volumes = [] }: 
         selector: { matchLabels: labels },
         template: {
           metadata: { labels },
-          spec: { automountServiceAccountToken: false, containers: [{ name, ...container }], volumes },
+          spec: {
+            automountServiceAccountToken: false,
+            containers: [{ name, ...container }],
+            volumes,
+          },
         },
       },
     },
-    { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: labels, ports: [{ port: 8080 }] } },
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
+      spec: { selector: labels, ports: [{ port: 8080 }] },
+    },
   );
   await kubectl(`--namespace ${namespace} rollout status deployment ${name} --timeout=120s`);
   // By address: a cluster of test/cluster resolves no names.

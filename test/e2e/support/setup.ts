@@ -5,7 +5,15 @@ import { program } from '../../support/installation.ts';
 import { cleanUp } from './clean-up.ts';
 import { kubeconfig, kubectl, stateFolder } from './cluster.ts';
 import { startGitServer } from './git-server.ts';
-import { chartValues, helm, owners, release, report, writeFacts, type Facts } from './installation.ts';
+import {
+  chartValues,
+  helm,
+  owners,
+  release,
+  report,
+  writeFacts,
+  type Facts,
+} from './installation.ts';
 import { PortForward } from './port-forward.ts';
 import { packagePreviousChart } from './previous-chart.ts';
 
@@ -17,7 +25,17 @@ declare global {
 
 /** As a new user gets one. */
 async function issueKey(owner: string, namespace: string): Promise<string> {
-  const args = [program, 'keys', 'create', '--owner', owner, '--kubeconfig', kubeconfig, '--namespace', namespace];
+  const args = [
+    program,
+    'keys',
+    'create',
+    '--owner',
+    owner,
+    '--kubeconfig',
+    kubeconfig,
+    '--namespace',
+    namespace,
+  ];
   return (await execute(process.execPath, args)).stdout.trim();
 }
 
@@ -26,10 +44,23 @@ type Place = Omit<Facts, 'url' | 'gitUrl' | 'keys'>;
 async function install(place: Place): Promise<Facts> {
   const { namespace, sandboxes, tools, previousChart } = place;
   await kubectl(`create namespace ${tools}`);
-  const gitUrl = await startGitServer(tools, `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent:${process.env['TAG'] ?? ''}`);
+  const gitUrl = await startGitServer(
+    tools,
+    `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent:${process.env['TAG'] ?? ''}`,
+  );
 
   const begun = performance.now();
-  const args = ['install', release, previousChart, '--namespace', namespace, '--create-namespace', '--wait', '--timeout', '180s'];
+  const args = [
+    'install',
+    release,
+    previousChart,
+    '--namespace',
+    namespace,
+    '--create-namespace',
+    '--wait',
+    '--timeout',
+    '180s',
+  ];
   await helm(args, chartValues({ tools, gitUrl }));
   report('helm install --wait', `${((performance.now() - begun) / 1000).toFixed(1)} s`);
 
@@ -46,14 +77,23 @@ async function install(place: Place): Promise<Facts> {
 /** Installs the chart, once for all tests. What goes wrong here ends the run. */
 export default async function setup(): Promise<void> {
   const work = process.env['E2E_WORK'];
-  if (work === undefined || kubeconfig === '') throw new Error('run test/e2e/run, which brings a cluster and the images');
+  if (work === undefined || kubeconfig === '')
+    throw new Error('run test/e2e/run, which brings a cluster and the images');
   if ((await kubectl('get crd -o name')).includes('conversation-operator.dev')) {
-    throw new Error('the cluster has definitions of conversation-operator.dev already: e2e would take them away at its end');
+    throw new Error(
+      'the cluster has definitions of conversation-operator.dev already: e2e would take them away at its end',
+    );
   }
   const id = randomBytes(3).toString('hex');
   // The namespace of the sandboxes is the one that the chart makes by default.
   const [namespace, sandboxes, tools] = [`e2e-${id}`, `e2e-${id}-sandboxes`, `e2e-${id}-tools`];
-  const place = { work, namespace, sandboxes, tools, previousChart: await packagePreviousChart(work) };
+  const place = {
+    work,
+    namespace,
+    sandboxes,
+    tools,
+    previousChart: await packagePreviousChart(work),
+  };
   writeFacts({ ...place, url: '', gitUrl: '', keys: {} });
   try {
     writeFacts(await install(place));

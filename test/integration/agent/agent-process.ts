@@ -10,7 +10,9 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 const entryPoint = join(import.meta.dirname, '../../../packages/reference-agent/src/main.ts');
 
 /** Polls until the value is there. The test's own timeout is the limit. */
-export async function eventually<T>(look: () => Promise<T | undefined> | T | undefined): Promise<T> {
+export async function eventually<T>(
+  look: () => Promise<T | undefined> | T | undefined,
+): Promise<T> {
   for (;;) {
     const value = await look();
     if (value !== undefined) return value;
@@ -48,11 +50,25 @@ export class AgentVolume implements AsyncDisposable {
   }
 
   /** A dormant agent. */
-  async start(env: Readonly<Record<string, string>> = { OH_DEFERRED_INIT: 'true', OH_SECRET_KEY: 'bootstrap' }) {
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entryPoint, '--port', '0'], {
-      env: { PATH: process.env['PATH'] ?? '', OH_CONVERSATIONS_PATH: this.init.conversationsPath, ...this.#env, ...env },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
+  async start(
+    env: Readonly<Record<string, string>> = {
+      OH_DEFERRED_INIT: 'true',
+      OH_SECRET_KEY: 'bootstrap',
+    },
+  ) {
+    const child = spawn(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', entryPoint, '--port', '0'],
+      {
+        env: {
+          PATH: process.env['PATH'] ?? '',
+          OH_CONVERSATIONS_PATH: this.init.conversationsPath,
+          ...this.#env,
+          ...env,
+        },
+        stdio: ['ignore', 'ignore', 'pipe'],
+      },
+    );
     this.#processes.add(child);
     const address = await new Promise<string>((resolve, reject) => {
       let text = '';
@@ -64,7 +80,11 @@ export class AgentVolume implements AsyncDisposable {
       child.once('exit', (code) => reject(new Error(`the agent ended with ${code}: ${text}`)));
     });
     const endpoint: AgentEndpoint = { baseUrl: `http://${address}`, sessionKey: 'session' };
-    return { endpoint, stop: (signal: NodeJS.Signals) => this.#stop(child, signal), pid: child.pid ?? 0 };
+    return {
+      endpoint,
+      stop: (signal: NodeJS.Signals) => this.#stop(child, signal),
+      pid: child.pid ?? 0,
+    };
   }
 
   /** An agent that has its keys. */
@@ -75,10 +95,16 @@ export class AgentVolume implements AsyncDisposable {
   }
 
   /** The conversation as soon as it has one of the statuses. */
-  until(endpoint: AgentEndpoint, id: string, ...statuses: readonly string[]): Promise<AgentConversation> {
+  until(
+    endpoint: AgentEndpoint,
+    id: string,
+    ...statuses: readonly string[]
+  ): Promise<AgentConversation> {
     return eventually(async () => {
       const conversation = await this.client.conversation(endpoint, id);
-      return conversation !== undefined && statuses.includes(conversation.reportedStatus) ? conversation : undefined;
+      return conversation !== undefined && statuses.includes(conversation.reportedStatus)
+        ? conversation
+        : undefined;
     });
   }
 
@@ -121,11 +147,19 @@ export async function call(
   return { status: response.status, body: await response.json() };
 }
 
-export async function eventsOf(endpoint: AgentEndpoint, id: string, query = ''): Promise<readonly WireEvent[]> {
+export async function eventsOf(
+  endpoint: AgentEndpoint,
+  id: string,
+  query = '',
+): Promise<readonly WireEvent[]> {
   const { body } = await call(endpoint, `GET /api/conversations/${id}/events/search?${query}`);
   return (body as { items: WireEvent[] }).items;
 }
 
 /** A message of shell code blocks. */
 export const script = (...blocks: readonly string[]) =>
-  ({ content: [{ type: 'text', text: blocks.map((block) => `\`\`\`sh\n${block}\n\`\`\``).join('\n') }] }) as const;
+  ({
+    content: [
+      { type: 'text', text: blocks.map((block) => `\`\`\`sh\n${block}\n\`\`\``).join('\n') },
+    ],
+  }) as const;

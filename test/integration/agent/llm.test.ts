@@ -30,11 +30,19 @@ describe('a conversation with a model', () => {
     await writeFile(join(volume.workingDir, 'AGENTS.md'), 'Rule 42');
     const { endpoint, id } = await begin(volume, llm);
     const conversation = await volume.until(endpoint, id, 'finished', 'error');
-    expect(conversation).toMatchObject({ executionStatus: 'finished', metrics: { promptTokens: 20, completionTokens: 4 } });
+    expect(conversation).toMatchObject({
+      executionStatus: 'finished',
+      metrics: { promptTokens: 20, completionTokens: 4 },
+    });
     expect(await readFile(join(volume.workingDir, 'file'), 'utf8')).toBe('made\n');
     expect(llm.requests()[0]).toMatchObject({ model: 'm', authorization: 'Bearer llm-key' });
     expect(llm.requests()[0]?.messages[0]?.content).toContain('Rule 42');
-    expect(llm.requests()[1]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'tool']);
+    expect(llm.requests()[1]?.messages.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'tool',
+    ]);
     expect(llm.requests()[1]?.messages[3]?.content).toBe('made\n\n[exit code 0]');
     const { body } = await call(endpoint, `GET /api/conversations/${id}/agent_final_response`);
     expect(body).toEqual({ response: 'all done' });
@@ -50,7 +58,12 @@ describe('a conversation with a model', () => {
     await volume.client.sendMessage(endpoint, id, message);
     await eventually(() => (llm.requests().length === 2 ? true : undefined));
     await volume.until(endpoint, id, 'finished');
-    expect(llm.requests()[1]?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+    expect(llm.requests()[1]?.messages.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'user',
+    ]);
   });
 
   it.each([
@@ -82,7 +95,9 @@ describe('a conversation with a model', () => {
     await using volume = await AgentVolume.create();
     const { endpoint, id } = await begin(volume, llm, { max_iterations: 2 });
     await volume.until(endpoint, id, 'error');
-    expect(await volume.client.lastError(endpoint, id)).toMatchObject({ code: 'MaxIterationsReached' });
+    expect(await volume.client.lastError(endpoint, id)).toMatchObject({
+      code: 'MaxIterationsReached',
+    });
   });
 
   it('is stuck when the model asks for the same again and again', async () => {
@@ -121,29 +136,54 @@ describe('a conversation with a model', () => {
 
   it('takes model, address and key from the environment', async () => {
     await using llm = await ModelServer.start({ text: 'Hello' });
-    await using volume = await AgentVolume.create({ LLM_MODEL: 'env-model', LLM_BASE_URL: llm.baseUrl, LLM_API_KEY: 'env-key' });
+    await using volume = await AgentVolume.create({
+      LLM_MODEL: 'env-model',
+      LLM_BASE_URL: llm.baseUrl,
+      LLM_API_KEY: 'env-key',
+    });
     const { endpoint } = await volume.startReady();
     const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, { id, workingDir: volume.workingDir, message });
+    await volume.client.createConversation(endpoint, {
+      id,
+      workingDir: volume.workingDir,
+      message,
+    });
     await volume.until(endpoint, id, 'finished');
-    expect(llm.requests()[0]).toMatchObject({ model: 'env-model', authorization: 'Bearer env-key' });
+    expect(llm.requests()[0]).toMatchObject({
+      model: 'env-model',
+      authorization: 'Bearer env-key',
+    });
   });
 
   it('does not send the key of the environment to another address', async () => {
     await using llm = await ModelServer.start({ text: 'Hello' });
-    await using volume = await AgentVolume.create({ LLM_MODEL: 'env-model', LLM_API_KEY: 'env-key' });
+    await using volume = await AgentVolume.create({
+      LLM_MODEL: 'env-model',
+      LLM_API_KEY: 'env-key',
+    });
     const { endpoint } = await volume.startReady();
     const id = newUuid(Date.now());
     const { client, workingDir } = volume;
-    await client.createConversation(endpoint, { id, workingDir, message, llm: { model: 'm', baseUrl: llm.baseUrl } });
+    await client.createConversation(endpoint, {
+      id,
+      workingDir,
+      message,
+      llm: { model: 'm', baseUrl: llm.baseUrl },
+    });
     await volume.until(endpoint, id, 'finished');
     expect(llm.requests()[0]?.authorization).not.toContain('env-key');
   });
 
   it('gives secrets to commands that name them, and hides their values', async () => {
-    await using llm = await ModelServer.start(terminal('echo "<$TOKEN>" | tee file'), terminal('env'), finish);
+    await using llm = await ModelServer.start(
+      terminal('echo "<$TOKEN>" | tee file'),
+      terminal('env'),
+      finish,
+    );
     await using volume = await AgentVolume.create();
-    const { endpoint, id } = await begin(volume, llm, { secrets: { TOKEN: { kind: 'StaticSecret', value: 'very-secret' } } });
+    const { endpoint, id } = await begin(volume, llm, {
+      secrets: { TOKEN: { kind: 'StaticSecret', value: 'very-secret' } },
+    });
     await volume.until(endpoint, id, 'finished');
     expect(await readFile(join(volume.workingDir, 'file'), 'utf8')).toBe('<very-secret>\n');
     const [first, second] = await eventsOf(endpoint, id, 'kind=ObservationEvent');

@@ -1,4 +1,9 @@
-import { ConversationClient, HooksClient, ServerClient, SkillsClient } from '@openhands/typescript-client/clients';
+import {
+  ConversationClient,
+  HooksClient,
+  ServerClient,
+  SkillsClient,
+} from '@openhands/typescript-client/clients';
 import { AgentVolume, eventually, script } from './agent-process.ts';
 
 describe('the official client', () => {
@@ -16,17 +21,29 @@ describe('the official client', () => {
     const ended = (status: string) => async () =>
       ((await client.getConversation(id)).execution_status as string) === status ? true : undefined;
     await eventually(ended('finished'));
-    expect((await client.searchEvents(id, { limit: 100 })).items.map(({ kind }) => kind)).toContain('ObservationEvent');
+    expect((await client.searchEvents(id, { limit: 100 })).items.map(({ kind }) => kind)).toContain(
+      'ObservationEvent',
+    );
     expect(await client.getEventCount(id)).toBeGreaterThan(5);
-    await client.sendEvent(id, { role: 'user', content: script('sleep 30').content }, { run: true });
+    await client.sendEvent(
+      id,
+      { role: 'user', content: script('sleep 30').content },
+      { run: true },
+    );
     await eventually(ended('running'));
     await client.interruptConversation(id);
     expect(await client.countConversations({ status: 'paused' as never })).toBe(1);
-    expect((await client.getAgentFinalResponse(id)).response).toMatch(/No model is configured|All blocks succeeded/);
+    expect((await client.getAgentFinalResponse(id)).response).toMatch(
+      /No model is configured|All blocks succeeded/,
+    );
     expect((await client.searchConversations()).items).toHaveLength(1);
     expect((await client.getConversations([id]))[0]).toMatchObject({ id });
-    expect(await new HooksClient(options).loadHooks({ project_dir: volume.workingDir })).toEqual({ hook_config: null });
+    expect(await new HooksClient(options).loadHooks({ project_dir: volume.workingDir })).toEqual({
+      hook_config: null,
+    });
     expect((await new ServerClient(options).getServerInfo()).version).toBe('1.58.0');
-    expect((await new SkillsClient(options).getSkills({ project_dir: volume.workingDir })).skills).toEqual([]);
+    expect(
+      (await new SkillsClient(options).getSkills({ project_dir: volume.workingDir })).skills,
+    ).toEqual([]);
   });
 });

@@ -10,7 +10,8 @@ const aConversation = (volume: AgentVolume, ...blocks: readonly string[]) => ({
   ...(blocks.length === 0 ? {} : { message: script(...blocks) }),
 });
 
-const lives = (pid: string) => existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+const lives = (pid: string) =>
+  existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 describe('a reference agent that starts dormant', () => {
   it('answers probes, refuses work, and works once it has its keys', async () => {
@@ -19,24 +20,33 @@ describe('a reference agent that starts dormant', () => {
     const { endpoint } = await volume.start();
     expect(await client.probe(endpoint)).toBe('dormant');
     await expect(client.run(endpoint, newUuid(0))).rejects.toMatchObject({ code: 'dormant' });
-    await expect(client.initialise(endpoint, { ...init, bootstrapKey: 'wrong' })).rejects.toMatchObject({ code: 'unauthorized' });
+    await expect(
+      client.initialise(endpoint, { ...init, bootstrapKey: 'wrong' }),
+    ).rejects.toMatchObject({ code: 'unauthorized' });
     expect((await call(endpoint, 'POST /api/init', {})).status).toBe(401);
     await client.initialise(endpoint, init);
     await client.initialise(endpoint, init);
     expect(await client.probe(endpoint)).toBe('ready');
     const other = { ...init, sessionKey: 'other' };
-    await expect(client.initialise(endpoint, other)).rejects.toMatchObject({ code: 'unauthorized' });
+    await expect(client.initialise(endpoint, other)).rejects.toMatchObject({
+      code: 'unauthorized',
+    });
     expect((await client.serverInfo(endpoint)).version).toBe('1.58.0');
   });
 
   it('refuses a wrong key and paths that it does not know', async () => {
     await using volume = await AgentVolume.create();
     const { endpoint } = await volume.startReady();
-    expect(await call({ ...endpoint, sessionKey: 'wrong' }, 'GET /api/conversations/count')).toEqual({
+    expect(
+      await call({ ...endpoint, sessionKey: 'wrong' }, 'GET /api/conversations/count'),
+    ).toEqual({
       status: 401,
       body: { detail: 'Unauthorized' },
     });
-    expect(await call(endpoint, 'GET /api/unknown')).toEqual({ status: 404, body: { detail: 'Not Found' } });
+    expect(await call(endpoint, 'GET /api/unknown')).toEqual({
+      status: 404,
+      body: { detail: 'Not Found' },
+    });
     expect((await call(endpoint, 'DELETE /api/conversations/count')).status).toBe(404);
     expect(await call(endpoint, `GET /api/conversations/x/events/search`)).toEqual({
       status: 404,
@@ -63,17 +73,32 @@ describe('commands', () => {
   it('run with the environment of the init call, and see no key', async () => {
     await using volume = await AgentVolume.create({ LLM_API_KEY: 'llm-key' });
     const { endpoint } = await volume.startReady();
-    const { stdout } = await volume.client.execute(endpoint, { command: 'env', cwd: volume.workingDir, timeoutSeconds: 5 });
+    const { stdout } = await volume.client.execute(endpoint, {
+      command: 'env',
+      cwd: volume.workingDir,
+      timeoutSeconds: 5,
+    });
     expect(stdout).toContain('GREETING=hello');
-    for (const secret of ['bootstrap', 'session', 'secret', 'llm-key']) expect(stdout).not.toContain(secret);
+    for (const secret of ['bootstrap', 'session', 'secret', 'llm-key'])
+      expect(stdout).not.toContain(secret);
   });
 
   it('report failure, timeout and a missing folder as the protocol does', async () => {
     await using volume = await AgentVolume.create();
     const { endpoint } = await volume.startReady();
-    const run = (command: string, cwd = volume.workingDir) => volume.client.execute(endpoint, { command, cwd, timeoutSeconds: 1 });
-    expect(await run('echo out; echo err >&2; exit 7')).toEqual({ exitCode: 7, stdout: 'out\n', stderr: 'err\n', timedOut: false });
-    expect(await run('echo begun; sleep 9')).toMatchObject({ exitCode: -1, stdout: 'begun\n', timedOut: true });
+    const run = (command: string, cwd = volume.workingDir) =>
+      volume.client.execute(endpoint, { command, cwd, timeoutSeconds: 1 });
+    expect(await run('echo out; echo err >&2; exit 7')).toEqual({
+      exitCode: 7,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      timedOut: false,
+    });
+    expect(await run('echo begun; sleep 9')).toMatchObject({
+      exitCode: -1,
+      stdout: 'begun\n',
+      timedOut: true,
+    });
     expect(await run('true', '/does/not/exist')).toMatchObject({ exitCode: -1, timedOut: false });
   });
 });
@@ -102,9 +127,16 @@ describe('a conversation without a model', () => {
       'ConversationStateUpdateEvent environment',
     ]);
     expect(JSON.stringify(events[3])).toContain('No model is configured');
-    expect(events[7]).toMatchObject({ observation: { kind: 'TerminalObservation', exit_code: 0, content: [{ text: 'hello\n' }] } });
-    const { body } = await call(endpoint, `GET /api/conversations/${wanted.id}/agent_final_response`);
-    expect(body).toMatchObject({ response: expect.stringContaining('All blocks succeeded') as string });
+    expect(events[7]).toMatchObject({
+      observation: { kind: 'TerminalObservation', exit_code: 0, content: [{ text: 'hello\n' }] },
+    });
+    const { body } = await call(
+      endpoint,
+      `GET /api/conversations/${wanted.id}/agent_final_response`,
+    );
+    expect(body).toMatchObject({
+      response: expect.stringContaining('All blocks succeeded') as string,
+    });
   });
 
   it('stops at a block that fails, and says which it did not run', async () => {
@@ -114,17 +146,28 @@ describe('a conversation without a model', () => {
     await volume.client.createConversation(endpoint, wanted);
     await volume.until(endpoint, wanted.id, 'finished');
     expect(existsSync(join(volume.workingDir, 'never'))).toBe(false);
-    const { body } = await call(endpoint, `GET /api/conversations/${wanted.id}/agent_final_response`);
+    const { body } = await call(
+      endpoint,
+      `GET /api/conversations/${wanted.id}/agent_final_response`,
+    );
     expect(JSON.stringify(body)).toMatch(/Block 1 failed.*not run/);
   });
 
   it('answers a message without code blocks honestly', async () => {
     await using volume = await AgentVolume.create();
     const { endpoint } = await volume.startReady();
-    const wanted = { ...aConversation(volume), message: { content: [{ type: 'text', text: 'Write me a poem' }] } } as const;
+    const wanted = {
+      ...aConversation(volume),
+      message: { content: [{ type: 'text', text: 'Write me a poem' }] },
+    } as const;
     await volume.client.createConversation(endpoint, wanted);
-    expect(await volume.until(endpoint, wanted.id, 'finished')).toMatchObject({ title: 'Write me a poem' });
-    const { body } = await call(endpoint, `GET /api/conversations/${wanted.id}/agent_final_response`);
+    expect(await volume.until(endpoint, wanted.id, 'finished')).toMatchObject({
+      title: 'Write me a poem',
+    });
+    const { body } = await call(
+      endpoint,
+      `GET /api/conversations/${wanted.id}/agent_final_response`,
+    );
     expect(JSON.stringify(body)).toContain('No model is configured');
   });
 
@@ -138,7 +181,9 @@ describe('a conversation without a model', () => {
       agent_settings: {},
       initial_message: wanted.message,
     };
-    const answers = await Promise.all([1, 2, 3, 4, 5].map(() => call(endpoint, 'POST /api/conversations', body)));
+    const answers = await Promise.all(
+      [1, 2, 3, 4, 5].map(() => call(endpoint, 'POST /api/conversations', body)),
+    );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 201]);
     await volume.until(endpoint, wanted.id, 'finished');
     expect((await volume.client.createConversation(endpoint, wanted)).created).toBe(false);
@@ -151,7 +196,10 @@ describe('a conversation without a model', () => {
     const { client } = volume;
     const { endpoint } = await volume.startReady();
     const wanted = aConversation(volume, 'touch done');
-    const { status } = await client.createConversation(endpoint, { ...wanted, message: { ...script('touch done'), run: false } });
+    const { status } = await client.createConversation(endpoint, {
+      ...wanted,
+      message: { ...script('touch done'), run: false },
+    });
     expect(status).toMatchObject({ executionStatus: 'idle' });
     expect(status.lastUserMessageId).toBeDefined();
     await client.run(endpoint, wanted.id);
@@ -165,14 +213,20 @@ describe('a conversation without a model', () => {
     await using volume = await AgentVolume.create();
     const { client, workingDir } = volume;
     const { endpoint } = await volume.startReady();
-    const wanted = aConversation(volume, 'echo begun >> log; echo $$ > pid; sleep 30', 'echo second >> log');
+    const wanted = aConversation(
+      volume,
+      'echo begun >> log; echo $$ > pid; sleep 30',
+      'echo second >> log',
+    );
     await client.createConversation(endpoint, wanted);
     await eventually(() => (existsSync(join(workingDir, 'pid')) ? true : undefined));
     expect(await client.runningConversations(endpoint)).toEqual([wanted.id]);
     await client.interrupt(endpoint, wanted.id);
     expect((await client.conversation(endpoint, wanted.id))?.executionStatus).toBe('paused');
     expect(lives((await readFile(join(workingDir, 'pid'), 'utf8')).trim())).toBe(false);
-    const kinds = (await eventsOf(endpoint, wanted.id, 'sort_order=TIMESTAMP_DESC&limit=3')).map(({ kind }) => kind);
+    const kinds = (await eventsOf(endpoint, wanted.id, 'sort_order=TIMESTAMP_DESC&limit=3')).map(
+      ({ kind }) => kind,
+    );
     expect(kinds).toEqual(['ConversationStateUpdateEvent', 'InterruptEvent', 'AgentErrorEvent']);
     await client.run(endpoint, wanted.id);
     await volume.until(endpoint, wanted.id, 'finished');
@@ -183,7 +237,11 @@ describe('a conversation without a model', () => {
     await using volume = await AgentVolume.create();
     const { client, workingDir } = volume;
     const { endpoint } = await volume.startReady();
-    const wanted = aConversation(volume, 'touch begun; while [ ! -e go ]; do sleep 0.05; done', 'touch second');
+    const wanted = aConversation(
+      volume,
+      'touch begun; while [ ! -e go ]; do sleep 0.05; done',
+      'touch second',
+    );
     await client.createConversation(endpoint, wanted);
     await eventually(() => (existsSync(join(workingDir, 'begun')) ? true : undefined));
     const paused = client.pause(endpoint, wanted.id);
@@ -200,12 +258,17 @@ describe('a conversation without a model', () => {
     await using volume = await AgentVolume.create();
     const { client, workingDir } = volume;
     const { endpoint } = await volume.startReady();
-    const wanted = aConversation(volume, 'touch begun; while [ ! -e go ]; do sleep 0.05; done; echo 1 >> log');
+    const wanted = aConversation(
+      volume,
+      'touch begun; while [ ! -e go ]; do sleep 0.05; done; echo 1 >> log',
+    );
     await client.createConversation(endpoint, wanted);
     await eventually(() => (existsSync(join(workingDir, 'begun')) ? true : undefined));
     await client.sendMessage(endpoint, wanted.id, script('echo 2 >> log'));
     await client.sendMessage(endpoint, wanted.id, script('echo 3 >> log'));
-    await expect(call(endpoint, `POST /api/conversations/${wanted.id}/run`)).resolves.toMatchObject({ status: 409 });
+    await expect(call(endpoint, `POST /api/conversations/${wanted.id}/run`)).resolves.toMatchObject(
+      { status: 409 },
+    );
     await writeFile(join(workingDir, 'go'), '');
     await volume.until(endpoint, wanted.id, 'finished');
     expect(await readFile(join(workingDir, 'log'), 'utf8')).toBe('1\n2\n3\n');
@@ -222,14 +285,21 @@ describe('a conversation without a model', () => {
     expect((await call(endpoint, 'GET /api/conversations/count?status=idle')).body).toBe(2);
     const page = await call(endpoint, 'GET /api/conversations/search?limit=1');
     expect(page.body).toMatchObject({ items: [{}], next_page_id: expect.any(String) as string });
-    const { body } = await call(endpoint, `GET /api/conversations?ids=${first.id}&ids=${newUuid(0)}`);
+    const { body } = await call(
+      endpoint,
+      `GET /api/conversations?ids=${first.id}&ids=${newUuid(0)}`,
+    );
     expect(body).toMatchObject([{ execution_status: 'idle' }, null]);
-    expect((await call(endpoint, `PATCH /api/conversations/${first.id}`, { title: 'Named' })).status).toBe(200);
+    expect(
+      (await call(endpoint, `PATCH /api/conversations/${first.id}`, { title: 'Named' })).status,
+    ).toBe(200);
     expect((await client.conversation(endpoint, first.id))?.title).toBe('Named');
     await client.deleteConversation(endpoint, first.id);
     await client.deleteConversation(endpoint, first.id);
     expect(await client.conversation(endpoint, first.id)).toBeUndefined();
-    expect((await call(endpoint, `GET /api/conversations/${second.id}/events/search?limit=101`)).status).toBe(422);
+    expect(
+      (await call(endpoint, `GET /api/conversations/${second.id}/events/search?limit=101`)).status,
+    ).toBe(422);
   });
 });
 
@@ -240,10 +310,16 @@ describe('skills and hooks', () => {
     expect(await volume.client.hookConfig(endpoint, volume.workingDir)).toBeUndefined();
     await mkdir(join(volume.workingDir, '.openhands/skills'), { recursive: true });
     await writeFile(join(volume.workingDir, 'AGENTS.md'), 'Be kind.');
-    await writeFile(join(volume.workingDir, '.openhands/skills/Deploy.md'), '---\ntriggers:\n- deploy\n- "ship it"\n---\nHow to.');
+    await writeFile(
+      join(volume.workingDir, '.openhands/skills/Deploy.md'),
+      '---\ntriggers:\n- deploy\n- "ship it"\n---\nHow to.',
+    );
     await writeFile(join(volume.workingDir, '.openhands/hooks.json'), '{"stop":[]}');
     expect(await volume.client.hookConfig(endpoint, volume.workingDir)).toEqual({ stop: [] });
-    const { body } = await call(endpoint, 'POST /api/skills', { load_public: false, project_dir: volume.workingDir });
+    const { body } = await call(endpoint, 'POST /api/skills', {
+      load_public: false,
+      project_dir: volume.workingDir,
+    });
     expect(body).toMatchObject({
       skills: [
         { name: 'agents', type: 'repo', content: 'Be kind.', triggers: [] },

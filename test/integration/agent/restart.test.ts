@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { AgentVolume, eventsOf, eventually, script } from './agent-process.ts';
 
-const lives = (pid: string) => existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+const lives = (pid: string) =>
+  existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 /** A conversation in the middle of its first of two blocks, with a second message behind it. */
 async function inTheMiddle(volume: AgentVolume) {
@@ -14,7 +15,9 @@ async function inTheMiddle(volume: AgentVolume) {
   const message = script('echo begun >> log; echo $$ > pid; sleep 30', 'echo second >> log');
   await client.createConversation(agent.endpoint, { id, workingDir, message });
   const pid = await eventually(() =>
-    existsSync(join(workingDir, 'pid')) ? readFileSync(join(workingDir, 'pid'), 'utf8').trim() || undefined : undefined,
+    existsSync(join(workingDir, 'pid'))
+      ? readFileSync(join(workingDir, 'pid'), 'utf8').trim() || undefined
+      : undefined,
   );
   await client.sendMessage(agent.endpoint, id, script('echo third >> log'));
   return { agent, id, pid };

@@ -29,7 +29,12 @@ async function receiver() {
       else {
         const headers = request.headers as Record<string, string | undefined>;
         const body = JSON.parse(Buffer.concat(chunks).toString()) as unknown;
-        hooks.push({ path: request.url ?? '', key: headers['x-session-api-key'], extra: headers['x-extra'], body });
+        hooks.push({
+          path: request.url ?? '',
+          key: headers['x-session-api-key'],
+          extra: headers['x-extra'],
+          body,
+        });
       }
       response.writeHead(state.refusing ? 500 : 204).end();
     });
@@ -40,7 +45,8 @@ async function receiver() {
     hooks,
     state,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks/box`,
-    events: () => hooks.filter(({ path }) => path.includes('/events/')).flatMap(({ body }) => body as Told[]),
+    events: () =>
+      hooks.filter(({ path }) => path.includes('/events/')).flatMap(({ body }) => body as Told[]),
     infos: () =>
       hooks
         .filter(({ path }) => path.endsWith('/conversations'))
@@ -53,7 +59,8 @@ async function receiver() {
   };
 }
 
-const statuses = (events: readonly Told[]) => events.filter(({ key }) => key === 'execution_status').map(({ value }) => value);
+const statuses = (events: readonly Told[]) =>
+  events.filter(({ key }) => key === 'execution_status').map(({ value }) => value);
 
 async function anAgent(volume: AgentVolume, webhook: AgentWebhook) {
   const agent = await volume.start();
@@ -65,28 +72,52 @@ describe("the reference agent's webhooks", () => {
   it('tell of a conversation when it is created, stopped, changed and deleted, with the session key', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
-    const { endpoint } = await anAgent(volume, { baseUrl: target.url, headers: { 'X-Extra': 'more' }, flushDelaySeconds: 0.05 });
+    const { endpoint } = await anAgent(volume, {
+      baseUrl: target.url,
+      headers: { 'X-Extra': 'more' },
+      flushDelaySeconds: 0.05,
+    });
     const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, { id, workingDir: volume.workingDir, message: script('sleep 60') });
+    await volume.client.createConversation(endpoint, {
+      id,
+      workingDir: volume.workingDir,
+      message: script('sleep 60'),
+    });
     await volume.until(endpoint, id, 'running');
     await volume.client.interrupt(endpoint, id);
     await call(endpoint, `PATCH /api/conversations/${id}`, { title: 'another' });
     await volume.client.deleteConversation(endpoint, id);
     await eventually(() => (target.infos().length === 4 ? true : undefined));
     expect(target.infos()).toEqual(['running', 'paused', 'paused', 'deleting']);
-    expect(target.hooks.every(({ key, extra }) => key === 'session' && extra === 'more')).toBe(true);
-    expect(new Set(target.hooks.map(({ path }) => path))).toEqual(new Set(['/webhooks/box/conversations', `/webhooks/box/events/${id}`]));
+    expect(target.hooks.every(({ key, extra }) => key === 'session' && extra === 'more')).toBe(
+      true,
+    );
+    expect(new Set(target.hooks.map(({ path }) => path))).toEqual(
+      new Set(['/webhooks/box/conversations', `/webhooks/box/events/${id}`]),
+    );
   });
 
   it('tell of every event in order, soon after it', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
-    const { endpoint } = await anAgent(volume, { baseUrl: target.url, eventBufferSize: 100, flushDelaySeconds: 0.05 });
+    const { endpoint } = await anAgent(volume, {
+      baseUrl: target.url,
+      eventBufferSize: 100,
+      flushDelaySeconds: 0.05,
+    });
     const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, { id, workingDir: volume.workingDir, message: script('echo one', 'echo two') });
-    const events = await eventually(() => (statuses(target.events()).includes('finished') ? target.events() : undefined));
+    await volume.client.createConversation(endpoint, {
+      id,
+      workingDir: volume.workingDir,
+      message: script('echo one', 'echo two'),
+    });
+    const events = await eventually(() =>
+      statuses(target.events()).includes('finished') ? target.events() : undefined,
+    );
     expect(events[0]).toMatchObject({ kind: 'ConversationStateUpdateEvent', key: 'full_state' });
-    expect(events.map(({ kind }) => kind).filter((kind) => kind === 'ObservationEvent')).toHaveLength(2);
+    expect(
+      events.map(({ kind }) => kind).filter((kind) => kind === 'ObservationEvent'),
+    ).toHaveLength(2);
     expect(statuses(events)).toEqual(['finished']);
   });
 
@@ -94,13 +125,24 @@ describe("the reference agent's webhooks", () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
     target.state.refusing = true;
-    const { endpoint } = await anAgent(volume, { baseUrl: target.url, flushDelaySeconds: 0.05, retries: 1, retryDelaySeconds: 0 });
+    const { endpoint } = await anAgent(volume, {
+      baseUrl: target.url,
+      flushDelaySeconds: 0.05,
+      retries: 1,
+      retryDelaySeconds: 0,
+    });
     const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, { id, workingDir: volume.workingDir, message: script('echo one') });
+    await volume.client.createConversation(endpoint, {
+      id,
+      workingDir: volume.workingDir,
+      message: script('echo one'),
+    });
     await volume.until(endpoint, id, 'finished');
     await eventually(() => (target.state.refused > 3 ? true : undefined));
     target.state.refusing = false;
-    const events = await eventually(() => (statuses(target.events()).length > 0 ? target.events() : undefined));
+    const events = await eventually(() =>
+      statuses(target.events()).length > 0 ? target.events() : undefined,
+    );
     expect(statuses(events)).toEqual(['finished']);
     expect(events.filter(({ kind }) => kind === 'ObservationEvent')).toHaveLength(1);
   });
@@ -108,9 +150,17 @@ describe("the reference agent's webhooks", () => {
   it('tell the last events when the agent is told to end, and hold that up no longer than a second', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
-    const { endpoint, stop } = await anAgent(volume, { baseUrl: target.url, eventBufferSize: 100, flushDelaySeconds: 600 });
+    const { endpoint, stop } = await anAgent(volume, {
+      baseUrl: target.url,
+      eventBufferSize: 100,
+      flushDelaySeconds: 600,
+    });
     const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, { id, workingDir: volume.workingDir, message: script('sleep 60') });
+    await volume.client.createConversation(endpoint, {
+      id,
+      workingDir: volume.workingDir,
+      message: script('sleep 60'),
+    });
     await volume.until(endpoint, id, 'running');
     expect(await stop('SIGTERM')).toBe(0);
     expect(statuses(target.events())).toEqual(['paused']);
@@ -126,7 +176,11 @@ describe("the reference agent's webhooks", () => {
       flushDelaySeconds: 0.01,
     });
     const id = newUuid(Date.now());
-    await volume.client.createConversation(endpoint, { id, workingDir: volume.workingDir, message: script('echo one') });
+    await volume.client.createConversation(endpoint, {
+      id,
+      workingDir: volume.workingDir,
+      message: script('echo one'),
+    });
     await volume.until(endpoint, id, 'finished');
     expect(await stop('SIGTERM')).toBe(0);
     silent.close();
@@ -136,7 +190,12 @@ describe("the reference agent's webhooks", () => {
   it('must be ones that can be sent', async () => {
     await using volume = await AgentVolume.create();
     const { endpoint } = await volume.start();
-    await expect(volume.client.initialise(endpoint, { ...volume.init, webhooks: [{ baseUrl: 'file:///etc' }] })).rejects.toMatchObject({
+    await expect(
+      volume.client.initialise(endpoint, {
+        ...volume.init,
+        webhooks: [{ baseUrl: 'file:///etc' }],
+      }),
+    ).rejects.toMatchObject({
       code: 'refused',
     });
   });

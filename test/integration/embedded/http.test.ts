@@ -18,21 +18,35 @@ beforeEach(async () => {
   running = await runApiServer({
     stalledMs: 200,
     podLogs: {
-      open: (_, container, { follow, tailLines, signal }) => (container === 'agent' ? lines(follow, tailLines ?? 2, signal) : undefined),
+      open: (_, container, { follow, tailLines, signal }) =>
+        container === 'agent' ? lines(follow, tailLines ?? 2, signal) : undefined,
     },
   });
 });
 afterEach(() => running.close());
 
-async function* lines(follow: boolean, count: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* lines(
+  follow: boolean,
+  count: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   for (let index = 0; index < count; index += 1) yield Buffer.from(`line ${index}\n`);
   if (follow && !signal.aborted) await once(signal, 'abort');
 }
 
-const call = async (method: string, path: string, body?: string | object, headers: Record<string, string> = {}) => {
+const call = async (
+  method: string,
+  path: string,
+  body?: string | object,
+  headers: Record<string, string> = {},
+) => {
   const response = await fetch(`${running.server.url}${path}`, {
     method,
-    headers: { authorization: `Bearer ${running.token}`, 'content-type': 'application/json', ...headers },
+    headers: {
+      authorization: `Bearer ${running.token}`,
+      'content-type': 'application/json',
+      ...headers,
+    },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   return response;
@@ -45,7 +59,10 @@ describe('the server', () => {
     ['a token of another scheme', 'Basic a-token'],
   ])('refuses %s', async (_, authorization) => {
     const response = await call('GET', '/api', undefined, { authorization });
-    expect([response.status, ((await response.json()) as Body).reason]).toEqual([401, 'Unauthorized']);
+    expect([response.status, ((await response.json()) as Body).reason]).toEqual([
+      401,
+      'Unauthorized',
+    ]);
   });
 
   it('tells anybody whether it is well', async () => {
@@ -54,7 +71,10 @@ describe('the server', () => {
 
   it('speaks TLS on the same port, known by its certificate', async () => {
     const { secureUrl, ca } = running.server;
-    const client = httpsRequest(`${secureUrl}/version`, { ca, headers: { authorization: `Bearer ${running.token}` } }).end();
+    const client = httpsRequest(`${secureUrl}/version`, {
+      ca,
+      headers: { authorization: `Bearer ${running.token}` },
+    }).end();
     const [response] = (await once(client, 'response')) as [IncomingMessage];
     response.resume();
     expect(response.statusCode).toBe(200);
@@ -64,15 +84,23 @@ describe('the server', () => {
   });
 
   it('refuses a body of more than 3 MiB', async () => {
-    expect((await call('POST', coreInDefault('configmaps'), 'x'.repeat(3 * 1024 * 1024 + 1))).status).toBe(413);
+    expect(
+      (await call('POST', coreInDefault('configmaps'), 'x'.repeat(3 * 1024 * 1024 + 1))).status,
+    ).toBe(413);
     expect((await call('GET', '/version')).status).toBe(200);
   });
 
   it('sends logs', async () => {
     await call('POST', coreInDefault('pods'), aPod('p'));
-    expect(await (await call('GET', `${coreInDefault('pods', 'p', 'log')}?tailLines=1`)).text()).toBe('line 0\n');
-    expect((await call('GET', `${coreInDefault('pods', 'p', 'log')}?container=other`)).status).toBe(400);
-    expect((await call('GET', `${coreInDefault('pods', 'p', 'log')}?tailLines=x`)).status).toBe(400);
+    expect(
+      await (await call('GET', `${coreInDefault('pods', 'p', 'log')}?tailLines=1`)).text(),
+    ).toBe('line 0\n');
+    expect((await call('GET', `${coreInDefault('pods', 'p', 'log')}?container=other`)).status).toBe(
+      400,
+    );
+    expect((await call('GET', `${coreInDefault('pods', 'p', 'log')}?tailLines=x`)).status).toBe(
+      400,
+    );
   });
 
   it('ends watches and logs when it closes', async () => {
@@ -88,11 +116,14 @@ describe('the server', () => {
 
   it('cuts a watcher that does not read', async () => {
     const socket = connect(Number(new URL(running.server.url).port), '127.0.0.1');
-    socket.write(`GET ${coreInDefault('configmaps')}?watch=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${running.token}\r\n\r\n`);
+    socket.write(
+      `GET ${coreInDefault('configmaps')}?watch=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${running.token}\r\n\r\n`,
+    );
     await once(socket, 'readable');
     const closed = once(socket, 'close');
     const data = { filler: 'x'.repeat(500_000) };
-    for (let index = 0; index < 40; index += 1) await call('POST', coreInDefault('configmaps'), { metadata: { name: `m${index}` }, data });
+    for (let index = 0; index < 40; index += 1)
+      await call('POST', coreInDefault('configmaps'), { metadata: { name: `m${index}` }, data });
     // Nothing was read for as long as the server waits; what is in the buffers can still be.
     await new Promise((resolve) => setTimeout(resolve, 400));
     socket.on('error', () => undefined);
@@ -135,17 +166,29 @@ describe("the product's client", () => {
       const watching = new AbortController();
       const seen: string[] = [];
       const watch = (async () => {
-        for await (const event of client.watch(conversations, { resourceVersion, timeoutSeconds: 30, signal: watching.signal })) {
+        for await (const event of client.watch(conversations, {
+          resourceVersion,
+          timeoutSeconds: 30,
+          signal: watching.signal,
+        })) {
           if (event.type !== 'BOOKMARK') seen.push(`${event.type} ${event.object.metadata.name}`);
         }
       })().catch(() => undefined);
       await call('POST', inDefault('conversations'), aConversation('a'));
       const created = await client.get(conversations, 'default', 'a');
-      const titled = await client.mergePatch(conversations, 'default', 'a', { spec: { title: 'x' } });
+      const titled = await client.mergePatch(conversations, 'default', 'a', {
+        spec: { title: 'x' },
+      });
       await client.updateStatus(conversations, { ...titled, status: { observedGeneration: 2 } });
-      await expect(client.update(conversations, created)).rejects.toMatchObject({ status: 409, reason: 'Conflict' });
+      await expect(client.update(conversations, created)).rejects.toMatchObject({
+        status: 409,
+        reason: 'Conflict',
+      });
       await client.delete(conversations, 'default', 'a', { uid: created.metadata.uid });
-      await expect(client.get(conversations, 'default', 'a')).rejects.toMatchObject({ status: 404, reason: 'NotFound' });
+      await expect(client.get(conversations, 'default', 'a')).rejects.toMatchObject({
+        status: 404,
+        reason: 'NotFound',
+      });
       await eventually('the watch has seen it', () => seen.length === 4);
       expect(seen).toEqual(['ADDED a', 'MODIFIED a', 'MODIFIED a', 'DELETED a']);
       watching.abort();

@@ -28,14 +28,29 @@ afterEach(async () => {
 });
 
 async function open(): Promise<ControlPlane> {
-  const plane = new ControlPlane({ storage: { file }, clock: systemClock, random: Math.random, logger: silentLogger });
+  const plane = new ControlPlane({
+    storage: { file },
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   planes.push(plane);
   await plane.start();
   return plane;
 }
 
-async function call(plane: ControlPlane, method: string, path: string, body?: object): Promise<{ status: number; body: Body }> {
-  const answer = await plane.handle({ method, path, headers: {}, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
+async function call(
+  plane: ControlPlane,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<{ status: number; body: Body }> {
+  const answer = await plane.handle({
+    method,
+    path,
+    headers: {},
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
   return { status: answer.status, body: JSON.parse(answer.body as string) };
 }
 
@@ -46,7 +61,13 @@ const errorOf = (action: () => unknown): unknown => {
     return error;
   }
 };
-const opening = () => new ControlPlane({ storage: { file }, clock: systemClock, random: Math.random, logger: silentLogger });
+const opening = () =>
+  new ControlPlane({
+    storage: { file },
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
 
 it('a restart keeps objects, kinds and versions', async () => {
   const first = await open();
@@ -62,16 +83,25 @@ it('a restart keeps objects, kinds and versions', async () => {
   expect(second.revision).toBe(revision);
   expect((await call(second, 'GET', inDefault('conversations', 'a'))).body).toEqual(before);
   expect((await call(second, 'GET', inDefault('conversations', 'b'))).status).toBe(404);
-  expect((await call(second, 'POST', inDefault('conversations'), aConversation('a', { owner: '' }))).status).toBe(422);
+  expect(
+    (await call(second, 'POST', inDefault('conversations'), aConversation('a', { owner: '' })))
+      .status,
+  ).toBe(422);
   await second.applyCrds(definitions.map(crdOf));
   expect(second.revision).toBe(revision);
 });
 
 it('dependents whose owner went before the restart go after it', async () => {
   const first = await open();
-  const { body: owner } = await call(first, 'POST', coreInDefault('configmaps'), { metadata: { name: 'owner' } });
-  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid as string }];
-  await call(first, 'POST', coreInDefault('configmaps'), { metadata: { name: 'child', ownerReferences } });
+  const { body: owner } = await call(first, 'POST', coreInDefault('configmaps'), {
+    metadata: { name: 'owner' },
+  });
+  const ownerReferences = [
+    { apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: owner.metadata.uid as string },
+  ];
+  await call(first, 'POST', coreInDefault('configmaps'), {
+    metadata: { name: 'child', ownerReferences },
+  });
   await call(first, 'DELETE', coreInDefault('configmaps', 'owner'));
   // Closed before the collector's turn.
   await first.close();
@@ -82,9 +112,13 @@ it('dependents whose owner went before the restart go after it', async () => {
 });
 
 it('nothing that was acknowledged is lost by a kill', async () => {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('../../support/plane-process.ts', import.meta.url)), file], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    [fileURLToPath(new URL('../../support/plane-process.ts', import.meta.url)), file],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
   const acknowledged: string[] = [];
   const exited = once(child, 'exit');
   for await (const line of createInterface({ input: child.stdout })) {
@@ -108,15 +142,25 @@ it('a file in use is refused', async () => {
   await open();
   const error = errorOf(opening);
   expect(error).toBeInstanceOf(StorageError);
-  expect(error).toMatchObject({ code: 'Locked', message: `${file} is in use by another process; end that one first` });
+  expect(error).toMatchObject({
+    code: 'Locked',
+    message: `${file} is in use by another process; end that one first`,
+  });
 });
 
 it.each([
-  ['no database', Buffer.from('this is no database at all, only a text that is long enough to be looked at')],
+  [
+    'no database',
+    Buffer.from('this is no database at all, only a text that is long enough to be looked at'),
+  ],
   ['nothing but zeros', Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4096)])],
 ])('a file that is %s is refused', async (_, content) => {
   const plane = await open();
   await plane.close();
   writeFileSync(file, content);
-  expect(errorOf(opening)).toMatchObject({ name: 'StorageError', code: 'Corrupt', message: expect.stringContaining(file) as string });
+  expect(errorOf(opening)).toMatchObject({
+    name: 'StorageError',
+    code: 'Corrupt',
+    message: expect.stringContaining(file) as string,
+  });
 });

@@ -54,7 +54,9 @@ describe('connections of one address', () => {
     await eventually('there is room again', async () => {
       const socket = await open('127.0.0.2');
       socket.write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n');
-      const [event] = (await Promise.race([once(socket, 'data'), once(socket, 'close')])) as [unknown];
+      const [event] = (await Promise.race([once(socket, 'data'), once(socket, 'close')])) as [
+        unknown,
+      ];
       return Buffer.isBuffer(event);
     });
     const { values } = await gateway.metrics.droppedConnections.get();
@@ -69,15 +71,24 @@ describe('connections of one address', () => {
     await Promise.all(Array.from({ length: 10 }, () => open('127.0.0.1')));
     await wait('192.0.2.1');
     const tunnel = await wait('192.0.2.1', webSocket);
-    await eventually('both are at the agent', () => agent.sockets.size === 1 && agent.connections.size === 2);
+    await eventually(
+      'both are at the agent',
+      () => agent.sockets.size === 1 && agent.connections.size === 2,
+    );
 
     const refused = await sendRaw(gateway.port, ask('192.0.2.1'));
     expect(verdictOf(refused)).toBe('503 too-many-connections');
     expect(refused.answers[0]?.headers).toHaveProperty('retry-after');
-    expect(verdictOf(await sendRaw(gateway.port, ask('192.0.2.1', webSocket)))).toBe('503 too-many-connections');
+    expect(verdictOf(await sendRaw(gateway.port, ask('192.0.2.1', webSocket)))).toBe(
+      '503 too-many-connections',
+    );
     // What a client says itself about where it comes from stands before what the proxy says.
-    expect(verdictOf(await sendRaw(gateway.port, ask('10.0.0.1, 192.0.2.1')))).toBe('503 too-many-connections');
-    expect(verdictOf(await sendRaw(gateway.port, ask('192.0.2.2').replace('/wait', '/x')))).toBe('200');
+    expect(verdictOf(await sendRaw(gateway.port, ask('10.0.0.1, 192.0.2.1')))).toBe(
+      '503 too-many-connections',
+    );
+    expect(verdictOf(await sendRaw(gateway.port, ask('192.0.2.2').replace('/wait', '/x')))).toBe(
+      '200',
+    );
     const healthCheck = await sendRaw(gateway.port, 'GET /ready HTTP/1.1\r\nHost: x\r\n\r\n');
     expect(verdictOf(healthCheck)).toBe('200');
     expectDecent(healthCheck);
@@ -85,7 +96,8 @@ describe('connections of one address', () => {
     tunnel.destroy();
     await eventually(
       'there is room again',
-      async () => verdictOf(await sendRaw(gateway.port, ask('192.0.2.1').replace('/wait', '/x'))) === '200',
+      async () =>
+        verdictOf(await sendRaw(gateway.port, ask('192.0.2.1').replace('/wait', '/x'))) === '200',
     );
   });
 });

@@ -21,7 +21,8 @@ describe('authentication', () => {
     await gateway.seen(gateway.caches.apiKeys, created);
     return key;
   };
-  const me = (headers: Readonly<Record<string, string>>) => gateway.get('/api/v1/users/me', { key: null, headers });
+  const me = (headers: Readonly<Record<string, string>>) =>
+    gateway.get('/api/v1/users/me', { key: null, headers });
 
   describe('accepts', () => {
     it.each<[string, () => Readonly<Record<string, string>>]>([
@@ -46,7 +47,10 @@ describe('authentication', () => {
 
     it('a key that expires later', async () => {
       const key = await store({ expirationTime: '2999-01-01T00:00:00Z' });
-      expect(await me({ authorization: `Bearer ${key}` })).toMatchObject({ status: 200, json: { id: 'carol' } });
+      expect(await me({ authorization: `Bearer ${key}` })).toMatchObject({
+        status: 200,
+        json: { id: 'carol' },
+      });
     });
 
     it('a key as soon as its cache has seen it, and not any more once it is disabled or deleted', async () => {
@@ -54,27 +58,47 @@ describe('authentication', () => {
       const name = `key-${hashKey(key).slice(0, 8)}`;
       const authorization = `Bearer ${key}`;
       expect(await me({ authorization })).toMatchObject({ status: 200 });
-      const disabled = await gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } });
+      const disabled = await gateway.client.mergePatch(apiKeys, namespace, name, {
+        spec: { disabled: true },
+      });
       await gateway.seen(gateway.caches.apiKeys, disabled);
       expect(await me({ authorization })).toMatchObject({ status: 401 });
     });
   });
 
   describe('refuses with one and the same answer', () => {
-    it.each<[string, () => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>]>([
+    it.each<
+      [string, () => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>]
+    >([
       ['no key', () => ({})],
       ['an empty Bearer', () => ({ authorization: 'Bearer ' })],
       ['another scheme', () => ({ authorization: `Basic ${gateway.alice}` })],
       [
         'a key with a wrong checksum',
-        () => ({ authorization: `Bearer ${gateway.alice.slice(0, -1)}${gateway.alice.endsWith('0') ? '1' : '0'}` }),
+        () => ({
+          authorization: `Bearer ${gateway.alice.slice(0, -1)}${gateway.alice.endsWith('0') ? '1' : '0'}`,
+        }),
       ],
       ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${generateKey()}` })],
-      ['an expired key', async () => ({ authorization: `Bearer ${await store({ expirationTime: '2001-01-01T00:00:00Z' })}` })],
-      ['a key whose expiry can not be read', async () => ({ authorization: `Bearer ${await store({ expirationTime: 'soon' })}` })],
-      ['a disabled key', async () => ({ authorization: `Bearer ${await store({ disabled: true })}` })],
+      [
+        'an expired key',
+        async () => ({
+          authorization: `Bearer ${await store({ expirationTime: '2001-01-01T00:00:00Z' })}`,
+        }),
+      ],
+      [
+        'a key whose expiry can not be read',
+        async () => ({ authorization: `Bearer ${await store({ expirationTime: 'soon' })}` }),
+      ],
+      [
+        'a disabled key',
+        async () => ({ authorization: `Bearer ${await store({ disabled: true })}` }),
+      ],
       ['a long text', () => ({ authorization: `Bearer ${'x'.repeat(5000)}` })],
-      ['two keys in one header', () => ({ authorization: `Bearer ${gateway.alice} ${gateway.alice}` })],
+      [
+        'two keys in one header',
+        () => ({ authorization: `Bearer ${gateway.alice} ${gateway.alice}` }),
+      ],
     ])('%s', async (_case, headers) => {
       const answer = await me(await headers());
       expect(answer.status).toBe(401);
@@ -93,7 +117,9 @@ describe('authentication', () => {
   it('is asked for by every endpoint but the open ones', async () => {
     const unlocked: string[] = [];
     for (const { method, path } of gateway.gateway.routes) {
-      const { status } = await gateway.send(method.toUpperCase(), path.replace('{id}', 'sbx-1'), { key: null });
+      const { status } = await gateway.send(method.toUpperCase(), path.replace('{id}', 'sbx-1'), {
+        key: null,
+      });
       if (status !== 401) unlocked.push(path);
     }
     expect(unlocked.sort()).toEqual([
@@ -110,7 +136,11 @@ describe('authentication', () => {
 
   it('tells which key is used, never its value', async () => {
     const answer = await gateway.get('/api/keys/current');
-    expect(answer.json).toMatchObject({ name: "alice's key", user_id: 'alice', auth_type: 'bearer' });
+    expect(answer.json).toMatchObject({
+      name: "alice's key",
+      user_id: 'alice',
+      auth_type: 'bearer',
+    });
     expect(answer.json).not.toHaveProperty('org_id');
     expect(answer.text).not.toContain(gateway.alice);
   });

@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
+import {
+  createCallbackServer,
+  type CallbackServer,
+} from '../../../src/gateway/callback-server/callback-server.ts';
 import type { CallbackRequest } from '../../../src/gateway/callback-server/handler.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
@@ -31,7 +34,14 @@ describe("the gateway's agent side", () => {
     side = createCallbackServer({
       handlers: [echo],
       sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
-      ...{ namespace: 'agents', host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+      ...{
+        namespace: 'agents',
+        host: '127.0.0.1',
+        port: 0,
+        clock: systemClock,
+        logger: silentLogger,
+        metrics: createMetrics(),
+      },
     });
     url = `http://127.0.0.1:${(await side.listen()).port}`;
   });
@@ -84,8 +94,19 @@ describe("the gateway's agent side", () => {
     ] as const)
       store.set(aSandbox({ name, owner, status: { podIP } }));
     const small = createCallbackServer({
-      ...{ handlers: [], sandboxes: { store, addHandler: () => () => undefined, hasSynced: true }, maxConnections: 8 },
-      ...{ namespace: 'agents', host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+      ...{
+        handlers: [],
+        sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+        maxConnections: 8,
+      },
+      ...{
+        namespace: 'agents',
+        host: '127.0.0.1',
+        port: 0,
+        clock: systemClock,
+        logger: silentLogger,
+        metrics: createMetrics(),
+      },
     });
     const { port } = await small.listen();
     const sockets: Socket[] = [];
@@ -93,10 +114,17 @@ describe("the gateway's agent side", () => {
       const socket = connect({ port, host: '127.0.0.1', localAddress });
       sockets.push(socket);
       socket.on('error', () => undefined).write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n');
-      return Promise.race([once(socket, 'data').then(() => true), once(socket, 'close').then(() => false)]);
+      return Promise.race([
+        once(socket, 'data').then(() => true),
+        once(socket, 'close').then(() => false),
+      ]);
     };
     try {
-      expect([await isLetIn('127.0.0.11'), await isLetIn('127.0.0.12'), await isLetIn('127.0.0.11')]).toEqual([true, true, false]);
+      expect([
+        await isLetIn('127.0.0.11'),
+        await isLetIn('127.0.0.12'),
+        await isLetIn('127.0.0.11'),
+      ]).toEqual([true, true, false]);
       expect(await isLetIn('127.0.0.13')).toBe(true);
     } finally {
       for (const socket of sockets) socket.destroy();

@@ -1,4 +1,7 @@
-import { conversationQuotas, type ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import {
+  conversationQuotas,
+  type ConversationQuotaSpec,
+} from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
@@ -9,7 +12,8 @@ import { TestGateway, namespace, type Answer } from '../../support/gateway/test-
 const base = '/api/v1/app-conversations';
 const saying = (text: string) => ({ initial_message: { content: [{ type: 'text', text }] } });
 const hello = saying('Hello');
-const codeOf = ({ status, json }: Answer) => (status === 200 ? '200' : `${status} ${(json as { code: string }).code}`);
+const codeOf = ({ status, json }: Answer) =>
+  status === 200 ? '200' : `${status} ${(json as { code: string }).code}`;
 
 let gateway: TestGateway;
 beforeEach(async () => {
@@ -22,24 +26,38 @@ async function addQuota(spec: Partial<ConversationQuotaSpec>, name = 'default'):
     apiVersion,
     kind: conversationQuotas.kind,
     metadata: { namespace, name },
-    spec: { scope: 'Owner', limit: 100, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All', ...spec },
+    spec: {
+      scope: 'Owner',
+      limit: 100,
+      onExceeded: 'PauseOldest',
+      minActiveSeconds: 0,
+      autoResume: 'All',
+      ...spec,
+    },
   });
   await gateway.seen(gateway.caches.quotas, created);
 }
 
 async function setLimits(spec: Partial<ConversationQuotaSpec>): Promise<void> {
-  await gateway.seen(gateway.caches.quotas, await gateway.client.mergePatch(conversationQuotas, namespace, 'default', { spec }));
+  await gateway.seen(
+    gateway.caches.quotas,
+    await gateway.client.mergePatch(conversationQuotas, namespace, 'default', { spec }),
+  );
 }
 
 const stored = async () => (await gateway.client.list(conversations, { namespace })).items;
-const bytesStored = () => gateway.caches.conversations.store.list().reduce((total, each) => total + each.storedBytes, 0);
+const bytesStored = () =>
+  gateway.caches.conversations.store.list().reduce((total, each) => total + each.storedBytes, 0);
 const start = (body: object = hello, key = gateway.alice) => gateway.post(base, body, { key });
 
 describe('a limit on conversations', () => {
   it('refuses the start beyond it by every way in, with limit and usage, and nothing to wait for', async () => {
     await addQuota({ maxConversations: 1 });
     expect(await start()).toMatchObject({ status: 200 });
-    const refused = { status: 429, json: { code: 'conversation-limit-exceeded', limit: 1, current: 1 } };
+    const refused = {
+      status: 429,
+      json: { code: 'conversation-limit-exceeded', limit: 1, current: 1 },
+    };
     for (const answer of [
       await start(),
       await gateway.post(`${base}/stream-start`, hello),
@@ -63,7 +81,11 @@ describe('a limit on conversations', () => {
     await addQuota({ maxConversations: 10 });
     const other = await gateway.replica();
     try {
-      const answers = await Promise.all([gateway, other].flatMap((replica) => Array.from({ length: 20 }, () => replica.post(base, hello))));
+      const answers = await Promise.all(
+        [gateway, other].flatMap((replica) =>
+          Array.from({ length: 20 }, () => replica.post(base, hello)),
+        ),
+      );
       const accepted = answers.filter(({ status }) => status === 200).length;
       expect(accepted).toBeGreaterThanOrEqual(10);
       expect(accepted).toBeLessThanOrEqual(20);
@@ -85,7 +107,10 @@ describe('a limit on conversations', () => {
     await addQuota({ maxConversations: 1 });
     const options = { headers: { 'idempotency-key': 'once' } };
     const first = await gateway.post(base, hello, options);
-    expect(await gateway.post(base, hello, options)).toMatchObject({ status: 200, json: { id: (first.json as { id: string }).id } });
+    expect(await gateway.post(base, hello, options)).toMatchObject({
+      status: 200,
+      json: { id: (first.json as { id: string }).id },
+    });
   });
 
   it('that is lowered loses nothing and refuses newcomers until enough is deleted, which makes room at once', async () => {
@@ -95,8 +120,11 @@ describe('a limit on conversations', () => {
     await setLimits({ maxConversations: 2 });
     expect(await start()).toMatchObject({ status: 429, json: { limit: 2, current: 3 } });
     expect(await gateway.get(`${base}/count`)).toMatchObject({ json: 3 });
-    expect(await gateway.send('PATCH', `${base}/${ids[0] ?? ''}`, { body: { title: 'Another title' } })).toMatchObject({ status: 200 });
-    for (const id of ids.slice(0, 2)) expect(await gateway.send('DELETE', `${base}/${id}`)).toMatchObject({ status: 200 });
+    expect(
+      await gateway.send('PATCH', `${base}/${ids[0] ?? ''}`, { body: { title: 'Another title' } }),
+    ).toMatchObject({ status: 200 });
+    for (const id of ids.slice(0, 2))
+      expect(await gateway.send('DELETE', `${base}/${id}`)).toMatchObject({ status: 200 });
     expect(await start()).toMatchObject({ status: 200 });
   });
 
@@ -106,7 +134,10 @@ describe('a limit on conversations', () => {
     expect(await start()).toMatchObject({ status: 200 });
     expect(await start(hello, gateway.bob)).toMatchObject({ status: 200 });
     expect(await start()).toMatchObject({ status: 429, json: { limit: 1, current: 1 } });
-    expect(await start(hello, await gateway.issueKey('carol'))).toMatchObject({ status: 429, json: { limit: 2, current: 2 } });
+    expect(await start(hello, await gateway.issueKey('carol'))).toMatchObject({
+      status: 429,
+      json: { limit: 2, current: 2 },
+    });
   });
 });
 
@@ -116,7 +147,15 @@ describe('a limit on sandboxes', () => {
     await gateway.addSandbox('paused', { replicas: 0 });
     await gateway.addSandbox('failed', {
       status: {
-        conditions: [{ type: 'Failed', status: 'True', reason: 'CrashLoop', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+        conditions: [
+          {
+            type: 'Failed',
+            status: 'True',
+            reason: 'CrashLoop',
+            message: '',
+            lastTransitionTime: '2026-01-01T00:00:00Z',
+          },
+        ],
       },
     });
     expect(await start()).toMatchObject({ status: 200 });
@@ -125,7 +164,9 @@ describe('a limit on sandboxes', () => {
     expect(await gateway.post('/api/v1/sandboxes')).toMatchObject(refused);
     // One that joins needs none of its own.
     expect(await start({ ...hello, sandbox_id: 'paused' })).toMatchObject({ status: 200 });
-    expect(await gateway.post('/api/v1/sandboxes', undefined, { key: gateway.bob })).toMatchObject({ status: 200 });
+    expect(await gateway.post('/api/v1/sandboxes', undefined, { key: gateway.bob })).toMatchObject({
+      status: 200,
+    });
   });
 
   it('counts the sandbox of a start once, when the operator has made it', async () => {
@@ -140,7 +181,9 @@ describe('a limit on sandboxes', () => {
 
   it('is kept by requests that come together', async () => {
     await addQuota({ maxSandboxes: 5 });
-    const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.post('/api/v1/sandboxes')));
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => gateway.post('/api/v1/sandboxes')),
+    );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(5);
     expect((await gateway.client.list(sandboxes, { namespace })).items).toHaveLength(5);
   });
@@ -151,7 +194,10 @@ describe('a limit on stored bytes', () => {
     await addQuota({ maxStoredBytes: 20_000 });
     expect(await start(saying('x'.repeat(15_000)))).toMatchObject({ status: 200 });
     const refused = await start(saying('x'.repeat(10_000)));
-    expect(refused).toMatchObject({ status: 429, json: { code: 'stored-bytes-limit-exceeded', limit: 20_000, current: bytesStored() } });
+    expect(refused).toMatchObject({
+      status: 429,
+      json: { code: 'stored-bytes-limit-exceeded', limit: 20_000, current: bytesStored() },
+    });
     expect(await start(saying('x'))).toMatchObject({ status: 200 });
   });
 
@@ -160,7 +206,11 @@ describe('a limit on stored bytes', () => {
     await gateway.addConversation(id);
     await addQuota({ maxStoredBytes: bytesStored() + 5_000 });
     const send = (text: string, idempotencyKey: string) =>
-      gateway.post(`${base}/${id}/send-message`, { content: [{ type: 'text', text }] }, { headers: { 'idempotency-key': idempotencyKey } });
+      gateway.post(
+        `${base}/${id}/send-message`,
+        { content: [{ type: 'text', text }] },
+        { headers: { 'idempotency-key': idempotencyKey } },
+      );
     expect(await send('x'.repeat(4_000), 'first')).toMatchObject({ status: 202 });
     expect(codeOf(await send('x'.repeat(4_000), 'second'))).toBe('429 stored-bytes-limit-exceeded');
     expect(await send('x'.repeat(4_000), 'first')).toMatchObject({ status: 202 });
@@ -172,7 +222,8 @@ describe('a limit on stored bytes', () => {
     const id = newUuid(Date.now());
     await gateway.addConversation(id, { spec: { tags: { a: 'x'.repeat(200) } } });
     await addQuota({ maxStoredBytes: 10 });
-    const update = async (change: object) => codeOf(await gateway.send('PATCH', `${base}/${id}`, { body: change }));
+    const update = async (change: object) =>
+      codeOf(await gateway.send('PATCH', `${base}/${id}`, { body: change }));
     expect(await update({ tags: { a: 'x'.repeat(201) } })).toBe('429 stored-bytes-limit-exceeded');
     expect(await update({ title: 'A title' })).toBe('429 stored-bytes-limit-exceeded');
     expect(await update({ tags: {} })).toBe('200');
@@ -181,8 +232,12 @@ describe('a limit on stored bytes', () => {
   it('bounds the tags of one conversation besides', async () => {
     const id = newUuid(Date.now());
     await gateway.addConversation(id);
-    const tags = (count: number) => ({ tags: Object.fromEntries(Array.from({ length: count }, (_, index) => [`tag-${index}`, 'x'])) });
-    expect(codeOf(await gateway.send('PATCH', `${base}/${id}`, { body: tags(65) }))).toBe('422 invalid-request');
+    const tags = (count: number) => ({
+      tags: Object.fromEntries(Array.from({ length: count }, (_, index) => [`tag-${index}`, 'x'])),
+    });
+    expect(codeOf(await gateway.send('PATCH', `${base}/${id}`, { body: tags(65) }))).toBe(
+      '422 invalid-request',
+    );
     expect(codeOf(await gateway.send('PATCH', `${base}/${id}`, { body: tags(64) }))).toBe('200');
   });
 });

@@ -22,13 +22,19 @@ const create = async (body: object, key: string, on = gateway) => {
 };
 const inDays = (days: number) => new Date(Date.now() + days * dayMs).toISOString();
 /** As on the command line. */
-const add = async (owner: string, wish: { readonly role?: ApiKeySpec['role']; readonly expiresAt?: string } = {}) => {
+const add = async (
+  owner: string,
+  wish: { readonly role?: ApiKeySpec['role']; readonly expiresAt?: string } = {},
+) => {
   const { key, resource } = await issueKey({ client: gateway.client, namespace, owner, ...wish });
   await gateway.seen(gateway.caches.apiKeys, resource);
   return { key, name: resource.metadata.name };
 };
 const patch = async (name: string, spec: Partial<ApiKeySpec>) =>
-  gateway.seen(gateway.caches.apiKeys, await gateway.client.mergePatch(apiKeys, namespace, name, { spec }));
+  gateway.seen(
+    gateway.caches.apiKeys,
+    await gateway.client.mergePatch(apiKeys, namespace, name, { spec }),
+  );
 
 describe('a key that was made by another key', () => {
   it('names it, as its owner for the garbage collector too; one of the command line has none', async () => {
@@ -37,9 +43,13 @@ describe('a key that was made by another key', () => {
     const { metadata, spec } = await gateway.client.get(apiKeys, namespace, child.id);
     const { uid } = (await gateway.client.get(apiKeys, namespace, root.name)).metadata;
     expect(spec.issuedBy).toEqual({ name: root.name, uid });
-    expect(metadata.ownerReferences).toEqual([{ apiVersion, kind: 'ApiKey', name: root.name, uid }]);
+    expect(metadata.ownerReferences).toEqual([
+      { apiVersion, kind: 'ApiKey', name: root.name, uid },
+    ]);
     expect(child.issued_by).toBe(root.name);
-    const listed = z.array(apiKeySchema).parse((await gateway.get('/api/keys', { key: root.key })).json);
+    const listed = z
+      .array(apiKeySchema)
+      .parse((await gateway.get('/api/keys', { key: root.key })).json);
     expect(listed.map(({ issued_by }) => issued_by).sort()).toEqual([null, root.name].sort());
   });
 
@@ -63,7 +73,9 @@ describe('a key that was made by another key', () => {
     const child = await create({}, root.key);
     await create({}, child.key);
     await gateway.send('DELETE', `/api/keys/${root.name}`, { key: other.key });
-    const ids = z.array(apiKeySchema).parse((await gateway.get('/api/keys', { key: other.key })).json);
+    const ids = z
+      .array(apiKeySchema)
+      .parse((await gateway.get('/api/keys', { key: other.key })).json);
     expect(ids.map(({ id }) => id)).toEqual([other.name]);
   });
 
@@ -87,11 +99,15 @@ describe('a key that was made by another key', () => {
     expect((await create({}, root.key)).expires_at?.slice(0, 19)).toBe(inDays(10).slice(0, 19));
     const short = await create({ expires_at: inDays(5) }, root.key);
     expect(short.expires_at?.slice(0, 10)).toBe(inDays(5).slice(0, 10));
-    expect(await gateway.post('/api/keys', { name: 'x', expires_at: inDays(11) }, { key: root.key })).toMatchObject({
+    expect(
+      await gateway.post('/api/keys', { name: 'x', expires_at: inDays(11) }, { key: root.key }),
+    ).toMatchObject({
       status: 422,
       json: { code: 'invalid-request', errors: [{ path: 'body.expires_at' }] },
     });
-    expect(await gateway.post('/api/keys', { name: 'x', expires_at: inDays(6) }, { key: short.key })).toMatchObject({ status: 422 });
+    expect(
+      await gateway.post('/api/keys', { name: 'x', expires_at: inDays(6) }, { key: short.key }),
+    ).toMatchObject({ status: 422 });
     // Shortened with kubectl: a child that was made before ends with its maker all the same.
     await patch(root.name, { expirationTime: inDays(1) });
     expect((await create({}, short.key)).expires_at?.slice(0, 19)).toBe(inDays(1).slice(0, 19));
@@ -99,14 +115,21 @@ describe('a key that was made by another key', () => {
 
   it('has no higher role than its maker, whoever wrote it', async () => {
     const root = await add('carol');
-    expect(await gateway.post('/api/keys', { name: 'x', role: 'admin' }, { key: root.key })).toMatchObject({ status: 403 });
+    expect(
+      await gateway.post('/api/keys', { name: 'x', role: 'admin' }, { key: root.key }),
+    ).toMatchObject({ status: 403 });
     const { uid } = (await gateway.client.get(apiKeys, namespace, root.name)).metadata;
     const key = generateKey();
     const written = await gateway.client.create(apiKeys, {
       apiVersion,
       kind: 'ApiKey',
       metadata: { namespace, name: 'by-kubectl' },
-      spec: { owner: 'carol', role: 'admin', sha256: hashKey(key), issuedBy: { name: root.name, uid } },
+      spec: {
+        owner: 'carol',
+        role: 'admin',
+        sha256: hashKey(key),
+        issuedBy: { name: root.name, uid },
+      },
     });
     await gateway.seen(gateway.caches.apiKeys, written);
     expect((await gateway.get('/api/v1/users/me', { key })).json).toMatchObject({ role: 'user' });
@@ -115,7 +138,10 @@ describe('a key that was made by another key', () => {
   it('is the eighth of a chain at most', async () => {
     let { key } = await add('carol');
     for (let length = 2; length <= 8; length++) ({ key } = await create({}, key));
-    expect(await gateway.post('/api/keys', { name: 'x' }, { key })).toMatchObject({ status: 409, json: { code: 'key-depth-exceeded' } });
+    expect(await gateway.post('/api/keys', { name: 'x' }, { key })).toMatchObject({
+      status: 409,
+      json: { code: 'key-depth-exceeded' },
+    });
   });
 
   it('is refused by a replica that has not seen its maker', async () => {
@@ -139,8 +165,12 @@ describe('a maximum lifetime', () => {
   it('is that of keys that name no end, and none may name a later one', async () => {
     const root = await add('root', { role: 'admin' });
     expect((await create({}, root.key)).expires_at?.slice(0, 10)).toBe(inDays(30).slice(0, 10));
-    expect((await create({ expires_at: inDays(29) }, root.key)).expires_at?.slice(0, 10)).toBe(inDays(29).slice(0, 10));
-    expect(await gateway.post('/api/keys', { name: 'x', expires_at: inDays(31) }, { key: root.key })).toMatchObject({
+    expect((await create({ expires_at: inDays(29) }, root.key)).expires_at?.slice(0, 10)).toBe(
+      inDays(29).slice(0, 10),
+    );
+    expect(
+      await gateway.post('/api/keys', { name: 'x', expires_at: inDays(31) }, { key: root.key }),
+    ).toMatchObject({
       status: 422,
       json: { errors: [{ path: 'body.expires_at', message: 'must be at most 30 days from now' }] },
     });
@@ -160,7 +190,9 @@ describe('an admin', () => {
   it('lists the keys of one owner, and of all, page by page', async () => {
     const root = await add('root', { role: 'admin' });
     for (let index = 0; index < 5; index++) await gateway.addKey(`key-dave-${index}`, 'dave');
-    expect((await list('?owner=dave', root.key)).keys.map(({ id }) => id)).toEqual([0, 1, 2, 3, 4].map((index) => `key-dave-${index}`));
+    expect((await list('?owner=dave', root.key)).keys.map(({ id }) => id)).toEqual(
+      [0, 1, 2, 3, 4].map((index) => `key-dave-${index}`),
+    );
     expect((await list('?owner=nobody', root.key)).keys).toEqual([]);
     const all: string[] = [];
     let path = '?owner=*&limit=3';
@@ -168,11 +200,16 @@ describe('an admin', () => {
       const { keys, link } = await list(path, root.key);
       expect(keys.length).toBeLessThanOrEqual(3);
       all.push(...keys.map(({ id }) => id));
-      const [, next] = /^<http:\/\/[^/]+\/api\/keys(\?[^>]+)>; rel="next"$/.exec(typeof link === 'string' ? link : '') ?? [];
+      const [, next] =
+        /^<http:\/\/[^/]+\/api\/keys(\?[^>]+)>; rel="next"$/.exec(
+          typeof link === 'string' ? link : '',
+        ) ?? [];
       if (next === undefined) break;
       path = next;
     }
-    const stored = (await gateway.client.list(apiKeys, { namespace })).items.map(({ metadata }) => metadata.name);
+    const stored = (await gateway.client.list(apiKeys, { namespace })).items.map(
+      ({ metadata }) => metadata.name,
+    );
     expect(all.toSorted()).toEqual(stored.toSorted());
     expect((await list('', root.key)).keys.map(({ user_id }) => user_id)).toEqual(['root']);
   });
@@ -180,10 +217,16 @@ describe('an admin', () => {
   it('revokes the key of another owner, and the audit says whose', async () => {
     const root = await add('root', { role: 'admin' });
     const theirs = await add('dave');
-    expect(await gateway.send('DELETE', `/api/keys/${theirs.name}`, { key: root.key })).toMatchObject({ status: 200 });
+    expect(
+      await gateway.send('DELETE', `/api/keys/${theirs.name}`, { key: root.key }),
+    ).toMatchObject({ status: 200 });
     expect(await me(theirs.key)).toBe(401);
-    expect(await gateway.send('DELETE', `/api/keys/${theirs.name}`, { key: root.key })).toMatchObject({ status: 404 });
-    expect(gateway.log.find(({ fields }) => fields['action'] === 'revokeKey')?.fields).toMatchObject({
+    expect(
+      await gateway.send('DELETE', `/api/keys/${theirs.name}`, { key: root.key }),
+    ).toMatchObject({ status: 404 });
+    expect(
+      gateway.log.find(({ fields }) => fields['action'] === 'revokeKey')?.fields,
+    ).toMatchObject({
       owner: 'root',
       key: root.name,
       target: `key/${theirs.name} of dave`,
@@ -193,10 +236,19 @@ describe('an admin', () => {
 
   it('is who may: for others the keys of another owner do not exist', async () => {
     const theirs = await add('dave');
-    expect(await gateway.send('DELETE', `/api/keys/${theirs.name}`)).toMatchObject({ status: 404, json: { code: 'not-found' } });
-    for (const owner of ['dave', 'nobody', '*']) expect(await gateway.get(`/api/keys?owner=${owner}`)).toMatchObject({ status: 403 });
-    expect((await list('?owner=alice', gateway.alice)).keys.map(({ user_id }) => user_id)).toEqual(['alice']);
-    expect(await gateway.get('/api/keys?owner=../x')).toMatchObject({ status: 422, json: { errors: [{ path: 'query.owner' }] } });
+    expect(await gateway.send('DELETE', `/api/keys/${theirs.name}`)).toMatchObject({
+      status: 404,
+      json: { code: 'not-found' },
+    });
+    for (const owner of ['dave', 'nobody', '*'])
+      expect(await gateway.get(`/api/keys?owner=${owner}`)).toMatchObject({ status: 403 });
+    expect((await list('?owner=alice', gateway.alice)).keys.map(({ user_id }) => user_id)).toEqual([
+      'alice',
+    ]);
+    expect(await gateway.get('/api/keys?owner=../x')).toMatchObject({
+      status: 422,
+      json: { errors: [{ path: 'query.owner' }] },
+    });
     expect(await me(theirs.key)).toBe(200);
   });
 });

@@ -32,7 +32,10 @@ describe('connections', () => {
 
   it('over the limit are closed at once, and make room by closing idle ones', async () => {
     let dropped = 0;
-    await listen((_request, response) => response.end('ok'), { maxConnections: 2, onDrop: () => (dropped += 1) });
+    await listen((_request, response) => response.end('ok'), {
+      maxConnections: 2,
+      onDrop: () => (dropped += 1),
+    });
     const [first, second] = [await open(), await open()];
     for (const client of [first, second]) {
       client.write(request);
@@ -64,7 +67,9 @@ describe('connections', () => {
 
   it('stay when the client is slow but takes something', async () => {
     const size = 24 * 1024 * 1024;
-    await listen((_request, response) => response.end(Buffer.alloc(size)), { timeouts: { stallMs: 2000 } });
+    await listen((_request, response) => response.end(Buffer.alloc(size)), {
+      timeouts: { stallMs: 2000 },
+    });
     const client = await open();
     let read = 0;
     client.on('data', (chunk: Buffer) => {

@@ -3,7 +3,11 @@ import { TestGateway } from '../../support/gateway/test-gateway.ts';
 const ui = 'https://ui.example.com';
 const preflight = (origin: string, headers = 'authorization,x-openhands-client') => ({
   key: null,
-  headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': headers },
+  headers: {
+    origin,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': headers,
+  },
 });
 
 describe('CORS', () => {
@@ -54,36 +58,47 @@ describe('CORS', () => {
     expect(answer.headers).toMatchObject({ 'access-control-allow-origin': ui, vary: 'Origin' });
   });
 
-  it.each([['https://ui.example.com.evil.example'], ['http://ui.example.com'], ['null'], ['https://other.example']])(
-    'allows nothing to %s',
-    async (origin) => {
-      for (const answer of [
-        await gateway.get('/api/v1/users/me', { headers: { origin } }),
-        await gateway.send('OPTIONS', '/api/v1/users/me', preflight(origin)),
-      ]) {
-        expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
-        // A cache must not give this answer to a page that is allowed.
-        expect(answer.headers.vary).toBe('Origin');
-      }
-    },
-  );
+  it.each([
+    ['https://ui.example.com.evil.example'],
+    ['http://ui.example.com'],
+    ['null'],
+    ['https://other.example'],
+  ])('allows nothing to %s', async (origin) => {
+    for (const answer of [
+      await gateway.get('/api/v1/users/me', { headers: { origin } }),
+      await gateway.send('OPTIONS', '/api/v1/users/me', preflight(origin)),
+    ]) {
+      expect(
+        Object.keys(answer.headers).filter((name) => name.startsWith('access-control-')),
+      ).toEqual([]);
+      // A cache must not give this answer to a page that is allowed.
+      expect(answer.headers.vary).toBe('Origin');
+    }
+  });
 
   it('leaves an OPTIONS that is no preflight to the routes', async () => {
-    expect(await gateway.send('OPTIONS', '/api/v1/users/me', { headers: { origin: ui } })).toMatchObject({ status: 405 });
+    expect(
+      await gateway.send('OPTIONS', '/api/v1/users/me', { headers: { origin: ui } }),
+    ).toMatchObject({ status: 405 });
   });
 
   it('counts preflights apart', async () => {
     await gateway.send('OPTIONS', '/nowhere', preflight(ui));
     const { values } = await gateway.metrics.httpRequests.get();
-    expect(values.map(({ labels: { method, route, status } }) => `${method ?? ''} ${route ?? ''} ${status ?? ''}`)).toContain(
-      'OPTIONS preflight 204',
-    );
+    expect(
+      values.map(
+        ({ labels: { method, route, status } }) => `${method ?? ''} ${route ?? ''} ${status ?? ''}`,
+      ),
+    ).toContain('OPTIONS preflight 204');
   });
 
   it('allows every origin with *', async () => {
     const open = await TestGateway.start({ corsOrigins: ['*'] });
     try {
-      const { headers } = await open.get('/api/v1/users/me', { key: 'co_wrong', headers: { origin: 'https://any.example' } });
+      const { headers } = await open.get('/api/v1/users/me', {
+        key: 'co_wrong',
+        headers: { origin: 'https://any.example' },
+      });
       expect(headers['access-control-allow-origin']).toBe('*');
       expect(headers).not.toHaveProperty('vary');
     } finally {
@@ -96,7 +111,9 @@ describe('CORS', () => {
     try {
       const answer = await closed.send('OPTIONS', '/api/v1/users/me', preflight(ui));
       expect(answer.status).toBe(405);
-      expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control-'))).toEqual([]);
+      expect(
+        Object.keys(answer.headers).filter((name) => name.startsWith('access-control-')),
+      ).toEqual([]);
     } finally {
       await closed.stop();
     }

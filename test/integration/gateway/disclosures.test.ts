@@ -20,12 +20,17 @@ afterEach(async () => {
   await agent.stop();
 });
 
-const aSandbox = (name: string) => gateway.addSandbox(name, { status: { ...agent.status, sessionKeysPerApiKey: true } });
-const lines = () => gateway.log.filter(({ message }) => message === 'SessionKeyRead').map(({ fields }) => fields);
+const aSandbox = (name: string) =>
+  gateway.addSandbox(name, { status: { ...agent.status, sessionKeysPerApiKey: true } });
+const lines = () =>
+  gateway.log.filter(({ message }) => message === 'SessionKeyRead').map(({ fields }) => fields);
 /** The lines that a request has left. */
 const linesOf = async (path: string, id: string, key = gateway.alice, method = 'GET') => {
   const before = lines().length;
-  await gateway.send(method, path, { key, headers: { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7' } });
+  await gateway.send(method, path, {
+    key,
+    headers: { 'x-request-id': id, 'x-forwarded-for': '198.51.100.7' },
+  });
   await eventually('the request is over', () =>
     gateway.log.some(({ message, fields }) => message === 'Request' && fields['requestId'] === id),
   );
@@ -57,12 +62,20 @@ describe('a read that shows session keys', () => {
   it('is recorded once an hour for each key and sandbox', async () => {
     await aSandbox('sbx-1');
     expect(await linesOf('/api/v1/sandboxes/search', 'a')).toHaveLength(1);
-    for (const id of ['b', 'c']) expect(await linesOf('/api/v1/sandboxes?id=sbx-1', id)).toEqual([]);
+    for (const id of ['b', 'c'])
+      expect(await linesOf('/api/v1/sandboxes?id=sbx-1', id)).toEqual([]);
     await aSandbox('sbx-2');
-    expect(await linesOf('/api/v1/sandboxes/search', 'd')).toMatchObject([{ sandboxes: ['sbx-2'] }]);
+    expect(await linesOf('/api/v1/sandboxes/search', 'd')).toMatchObject([
+      { sandboxes: ['sbx-2'] },
+    ]);
     const other = await gateway.issueKey('alice');
-    await eventually('the other key works', async () => (await gateway.get('/api/v1/users/me', { key: other })).status === 200);
-    expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'e', other)).toMatchObject([{ sandboxes: ['sbx-1'], action: 'getSandboxes' }]);
+    await eventually(
+      'the other key works',
+      async () => (await gateway.get('/api/v1/users/me', { key: other })).status === 200,
+    );
+    expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'e', other)).toMatchObject([
+      { sandboxes: ['sbx-1'], action: 'getSandboxes' },
+    ]);
     aheadMs = hourMs;
     expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'f')).toHaveLength(1);
   });
@@ -71,7 +84,13 @@ describe('a read that shows session keys', () => {
     const id = '0123456789abcdef0123456789abcdef';
     await aSandbox('sbx-1');
     await gateway.addConversation(id, {
-      status: { sandboxName: 'sbx-1', start: { status: 'READY', transitions: [{ status: 'READY', time: '2026-01-01T00:00:00Z' }] } },
+      status: {
+        sandboxName: 'sbx-1',
+        start: {
+          status: 'READY',
+          transitions: [{ status: 'READY', time: '2026-01-01T00:00:00Z' }],
+        },
+      },
     });
     for (const path of [
       `/api/v1/app-conversations/start-tasks/search`,
@@ -85,7 +104,10 @@ describe('a read that shows session keys', () => {
     expect(await linesOf(`/api/v1/app-conversations?ids=${id}`, 'ids')).toMatchObject([
       { action: 'getConversations', sandboxes: ['sbx-1'] },
     ]);
-    await gateway.seen(gateway.caches.sandboxes, await gateway.client.mergePatch(sandboxes, namespace, 'sbx-1', { spec: { replicas: 0 } }));
+    await gateway.seen(
+      gateway.caches.sandboxes,
+      await gateway.client.mergePatch(sandboxes, namespace, 'sbx-1', { spec: { replicas: 0 } }),
+    );
     aheadMs = 2 * hourMs;
     expect(await linesOf(`/api/v1/app-conversations?ids=${id}`, 'paused')).toEqual([]);
   });
@@ -94,14 +116,18 @@ describe('a read that shows session keys', () => {
     await aSandbox('sbx-1');
     expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'before')).toHaveLength(1);
     expect(await gateway.post('/api/v1/sandboxes/sbx-1/rotate-key')).toMatchObject({ status: 200 });
-    expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'after')).toMatchObject([{ sandboxes: ['sbx-1'] }]);
+    expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'after')).toMatchObject([
+      { sandboxes: ['sbx-1'] },
+    ]);
     expect(await linesOf('/api/v1/sandboxes?id=sbx-1', 'again')).toEqual([]);
   });
 
   it('is never left out, however many sandboxes a key goes through', async () => {
     for (let index = 0; index < 150; index++) await aSandbox(`sbx-${index}`);
     for (let index = 0; index < 150; index++) {
-      expect(await linesOf(`/api/v1/sandboxes?id=sbx-${index}`, `read-${index}`)).toMatchObject([{ sandboxes: [`sbx-${index}`] }]);
+      expect(await linesOf(`/api/v1/sandboxes?id=sbx-${index}`, `read-${index}`)).toMatchObject([
+        { sandboxes: [`sbx-${index}`] },
+      ]);
     }
     expect(await linesOf('/api/v1/sandboxes/search?limit=100', 'rest')).toEqual([]);
   });

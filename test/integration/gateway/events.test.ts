@@ -5,9 +5,23 @@ import { sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts'
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const time = '2026-01-01T00:00:00Z';
-const is = (type: string, status: 'True' | 'False', reason: string) => ({ type, status, reason, message: '', lastTransitionTime: time });
+const is = (type: string, status: 'True' | 'False', reason: string) => ({
+  type,
+  status,
+  reason,
+  message: '',
+  lastTransitionTime: time,
+});
 const page = {
-  items: [{ id: 'e1', kind: 'MessageEvent', source: 'user', timestamp: '2026-01-01T00:00:00.000001', extra: [1] }],
+  items: [
+    {
+      id: 'e1',
+      kind: 'MessageEvent',
+      source: 'user',
+      timestamp: '2026-01-01T00:00:00.000001',
+      extra: [1],
+    },
+  ],
   next_page_id: null,
 };
 
@@ -31,11 +45,24 @@ describe('events', () => {
   });
   const setUp = async (
     answers: Parameters<typeof fakeAgent>[0] = {},
-    { sandbox, replicas = 1, start = 'READY' }: { sandbox?: SandboxState; replicas?: 0 | 1; start?: StartStatus } = {},
+    {
+      sandbox,
+      replicas = 1,
+      start = 'READY',
+    }: { sandbox?: SandboxState; replicas?: 0 | 1; start?: StartStatus } = {},
   ) => {
-    agent = await fakeAgent({ [route('search')]: { body: page }, [route('count')]: { body: 7 }, ...answers });
+    agent = await fakeAgent({
+      [route('search')]: { body: page },
+      [route('count')]: { body: 7 },
+      ...answers,
+    });
     await gateway.addSandbox('sbx', { replicas, status: sandbox ?? running() });
-    await gateway.addConversation(id, { status: { start: { status: start, transitions: [{ status: start, time }] }, sandboxName: 'sbx' } });
+    await gateway.addConversation(id, {
+      status: {
+        start: { status: start, transitions: [{ status: start, time }] },
+        sandboxName: 'sbx',
+      },
+    });
     return { [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose]() };
   };
 
@@ -43,7 +70,9 @@ describe('events', () => {
     await using _agent = await setUp();
     expect(await gateway.get(`${path}/search`)).toMatchObject({ status: 200, json: page });
     expect(await gateway.get(`${path}/count`)).toMatchObject({ status: 200, json: 7 });
-    const key = gateway.keys.sessionKey(gateway.caches.sandboxes.store.list()[0]?.metadata.uid ?? '');
+    const key = gateway.keys.sessionKey(
+      gateway.caches.sandboxes.store.list()[0]?.metadata.uid ?? '',
+    );
     for (const { headers } of agent.requests) {
       expect(headers['x-session-api-key']).toBe(key);
       expect(headers['authorization']).toBeUndefined();
@@ -90,11 +119,23 @@ describe('events', () => {
 
   it.each<[string, { sandbox?: SandboxState; replicas?: 0 | 1; start?: StartStatus }, number]>([
     ['is paused', { replicas: 0 }, 409],
-    ['is paused by the quota', { sandbox: { conditions: [is('Admitted', 'False', 'Quota')] } }, 409],
+    [
+      'is paused by the quota',
+      { sandbox: { conditions: [is('Admitted', 'False', 'Quota')] } },
+      409,
+    ],
     ['has failed', { sandbox: { conditions: [is('Failed', 'True', 'CrashLoop')] } }, 409],
     ['is starting', { sandbox: { conditions: [is('Admitted', 'True', 'Admitted')] } }, 409],
     ['runs, and the conversation is not there yet', { start: 'PREPARING_REPOSITORY' }, 409],
-    ['runs, and has no address', { sandbox: { conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')] } }, 503],
+    [
+      'runs, and has no address',
+      {
+        sandbox: {
+          conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')],
+        },
+      },
+      503,
+    ],
   ])('are not there while the sandbox %s', async (_case, wish, status) => {
     await using _agent = await setUp({}, wish);
     const answer = await gateway.get(`${path}/search`);
@@ -107,19 +148,37 @@ describe('events', () => {
   it('are asked for at no name, only at an address', async () => {
     await using _agent = await setUp();
     const status = running('localhost');
-    const updated = await gateway.client.mergePatch(sandboxes, namespace, 'sbx', { status }, { subresource: 'status' });
+    const updated = await gateway.client.mergePatch(
+      sandboxes,
+      namespace,
+      'sbx',
+      { status },
+      { subresource: 'status' },
+    );
     await gateway.seen(gateway.caches.sandboxes, updated);
     expect(await gateway.get(`${path}/search`)).toMatchObject({ status: 503 });
     expect(agent.requests).toEqual([]);
   });
 
   it.each<[string, FakeAnswer | 'reset', number]>([
-    ['does not know the conversation', { status: 404, body: { detail: 'Conversation not found: x' } }, 409],
+    [
+      'does not know the conversation',
+      { status: 404, body: { detail: 'Conversation not found: x' } },
+      409,
+    ],
     ['refuses the query', { status: 422, body: { detail: [{ loc: ['query'], msg: 'no' }] } }, 422],
-    ['fails', { status: 500, body: { detail: 'Internal Server Error', exception: 'at 10.1.2.3' } }, 503],
+    [
+      'fails',
+      { status: 500, body: { detail: 'Internal Server Error', exception: 'at 10.1.2.3' } },
+      503,
+    ],
     ['does not accept the key', { status: 401, body: { detail: 'Unauthorized' } }, 503],
     ['leads elsewhere', { status: 302, headers: { location: 'http://169.254.169.254/' } }, 503],
-    ['answers with a page of its own', { text: '<script>', headers: { 'content-type': 'text/html' } }, 503],
+    [
+      'answers with a page of its own',
+      { text: '<script>', headers: { 'content-type': 'text/html' } },
+      503,
+    ],
     ['hangs up', 'reset', 503],
   ])('are not there when the agent %s', async (_case, answer, status) => {
     await using _agent = await setUp({ [route('search')]: answer });
@@ -129,7 +188,9 @@ describe('events', () => {
   });
 
   it('are cut off where a page has no end', async () => {
-    await using _agent = await setUp({ [route('search')]: { text: `"${'x'.repeat(33 * 1024 * 1024)}"` } });
+    await using _agent = await setUp({
+      [route('search')]: { text: `"${'x'.repeat(33 * 1024 * 1024)}"` },
+    });
     const response = await gateway.open('GET', `${path}/search`);
     const read = () => response.resume().toArray();
     await expect(read()).rejects.toThrow();
@@ -138,9 +199,15 @@ describe('events', () => {
   it('are of owners alone, and of conversations that are there', async () => {
     await using _agent = await setUp();
     for (const what of ['search', 'count']) {
-      expect(await gateway.get(`${path}/${what}`, { key: gateway.bob })).toMatchObject({ status: 404 });
-      expect(await gateway.get(`/api/v1/conversation/${newUuid(1)}/events/${what}`)).toMatchObject({ status: 404 });
-      expect(await gateway.get(`/api/v1/conversation/x/events/${what}`)).toMatchObject({ status: 422 });
+      expect(await gateway.get(`${path}/${what}`, { key: gateway.bob })).toMatchObject({
+        status: 404,
+      });
+      expect(await gateway.get(`/api/v1/conversation/${newUuid(1)}/events/${what}`)).toMatchObject({
+        status: 404,
+      });
+      expect(await gateway.get(`/api/v1/conversation/x/events/${what}`)).toMatchObject({
+        status: 422,
+      });
     }
   });
 });

@@ -7,16 +7,29 @@ import type { Begun, Stats } from '../../support/gateway/gateway-process.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 
 /**
- * FLOOD=10000 opens so many connections of each kind, one kind after the other, and waits as long as the product does; by default there
- * are fewer, of all kinds together, and all times and limits are smaller.
+ * FLOOD=10000 opens so many connections of each kind, one kind after the other, and waits as long
+ * as the product does; by default there are fewer, of all kinds together, and all times and limits
+ * are smaller.
  */
 const isLong = process.env['FLOOD'] !== undefined;
 const connections = Number(process.env['FLOOD'] ?? 1000);
-const timeouts = { headersMs: 1500, requestMs: 2000, stallMs: 1500, keepAliveMs: 2000, lingerMs: 500 };
+const timeouts = {
+  headersMs: 1500,
+  requestMs: 2000,
+  stallMs: 1500,
+  keepAliveMs: 2000,
+  lingerMs: 500,
+};
 const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRESS: '100' };
-/** Of attackers. All of them together have less than the gateway: with enough of them, anybody can have all of it. */
+/**
+ * Of attackers. All of them together have less than the gateway: with enough of them, anybody can
+ * have all of it.
+ */
 const addresses = 4;
-/** Until every connection of an attacker is cut. A connection without a time limit is never cut; a busy machine cuts late. */
+/**
+ * Until every connection of an attacker is cut. A connection without a time limit is never cut; a
+ * busy machine cuts late.
+ */
 const cutMs = isLong ? 180_000 : 60_000;
 const maxRssBytes = 400 * 1024 * 1024;
 
@@ -35,7 +48,9 @@ beforeAll(async () => {
       ...limits,
       RATE_LIMIT_FAILED_KEYS: '0',
       AGENT_PORT: String(agent.port),
-      GATEWAY_OPTIONS: JSON.stringify(isLong ? {} : { timeouts, proxyLimits: { clientIdleMs: 1500 } }),
+      GATEWAY_OPTIONS: JSON.stringify(
+        isLong ? {} : { timeouts, proxyLimits: { clientIdleMs: 1500 } },
+      ),
     },
   });
   [begun] = (await once(child, 'message')) as [Begun];
@@ -66,7 +81,11 @@ class Attackers {
 
   async open(count: number, begin: (socket: Socket, index: number) => void): Promise<void> {
     for (let index = 0; index < count; index += 50) {
-      await Promise.all(Array.from({ length: Math.min(50, count - index) }, (_, offset) => this.#open(index + offset, begin)));
+      await Promise.all(
+        Array.from({ length: Math.min(50, count - index) }, (_, offset) =>
+          this.#open(index + offset, begin),
+        ),
+      );
     }
   }
 
@@ -86,7 +105,11 @@ class Attackers {
   }
 
   async #open(index: number, begin: (socket: Socket, index: number) => void): Promise<void> {
-    const socket = connect({ port: begun.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % addresses)}` });
+    const socket = connect({
+      port: begun.port,
+      host: '127.0.0.1',
+      localAddress: `127.0.0.${2 + (index % addresses)}`,
+    });
     this.#sockets.push(socket);
     socket.on('error', () => undefined).resume();
     await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
@@ -111,7 +134,10 @@ class Bystander {
   }
 
   get p99(): number {
-    return this.times.toSorted((left, right) => left - right)[Math.floor(this.times.length * 0.99)] ?? Infinity;
+    return (
+      this.times.toSorted((left, right) => left - right)[Math.floor(this.times.length * 0.99)] ??
+      Infinity
+    );
   }
 
   async #run(): Promise<void> {
@@ -131,12 +157,15 @@ class Bystander {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const headers = { authorization: `Bearer ${begun.key}` };
     const path = '/api/v1/app-conversations/search?limit=1';
-    httpRequest({ host: '127.0.0.1', port: begun.port, path, headers, agent: false, timeout: 30_000 }, (response) => {
-      response.resume().once('end', () => {
-        if (response.statusCode === 200) resolve(undefined);
-        else reject(new Error(`answered ${response.statusCode ?? 0}`));
-      });
-    })
+    httpRequest(
+      { host: '127.0.0.1', port: begun.port, path, headers, agent: false, timeout: 30_000 },
+      (response) => {
+        response.resume().once('end', () => {
+          if (response.statusCode === 200) resolve(undefined);
+          else reject(new Error(`answered ${response.statusCode ?? 0}`));
+        });
+      },
+    )
       .once('error', reject)
       .end();
     return promise;
@@ -145,7 +174,10 @@ class Bystander {
 
 const keyed = () => `Host: x\r\nAuthorization: Bearer ${begun.otherKey}\r\n`;
 const start = '/api/v1/app-conversations';
-const ids = Array.from({ length: 100 }, (_, index) => `ids=${index.toString(16).padStart(32, '0')}`).join('&');
+const ids = Array.from(
+  { length: 100 },
+  (_, index) => `ids=${index.toString(16).padStart(32, '0')}`,
+).join('&');
 
 type Attack = (attackers: Attackers, socket: Socket) => void;
 
@@ -154,11 +186,15 @@ const attacks: Readonly<Record<string, Attack>> = {
   'send headers byte by byte': (attackers, socket) =>
     attackers.trickle(socket, 'GET / HTTP/1.1\r\nHost: x\r\nX-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaa'),
   'send a body byte by byte': (attackers, socket) => {
-    socket.write(`POST ${start} HTTP/1.1\r\n${keyed()}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n`);
+    socket.write(
+      `POST ${start} HTTP/1.1\r\n${keyed()}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n`,
+    );
     attackers.trickle(socket, '{"a":"aaaaaaaaaaa');
   },
   'send a body byte by byte without a key': (attackers, socket) => {
-    socket.write(`POST ${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`);
+    socket.write(
+      `POST ${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`,
+    );
     attackers.trickle(socket, 'a');
   },
   'send no body to an agent': (_attackers, socket) => {
@@ -176,7 +212,9 @@ const attacks: Readonly<Record<string, Attack>> = {
   'are kept alive': (_attackers, socket) => socket.write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n'),
 };
 const isCostly = (kind: string) => kind.startsWith('read nothing');
-const [cheap, costly] = [false, true].map((wanted) => Object.keys(attacks).filter((kind) => isCostly(kind) === wanted));
+const [cheap, costly] = [false, true].map((wanted) =>
+  Object.keys(attacks).filter((kind) => isCostly(kind) === wanted),
+);
 let turn = 0;
 const mixed: Attack = (attackers, socket) => {
   turn += 1;
@@ -201,16 +239,26 @@ describe(`${connections} connections at once that`, () => {
       await attackers.open(count, (socket) => begin(attackers, socket));
       const during = await stats();
       // The bystander's own may be among them.
-      await eventually('all of them are cut', async () => (await stats()).connections <= before.connections + 1, cutMs);
+      await eventually(
+        'all of them are cut',
+        async () => (await stats()).connections <= before.connections + 1,
+        cutMs,
+      );
       await bystander.stop();
       const after = await eventually('nothing is left of them', async () => {
         const now = await stats();
-        return now.connections <= before.connections && now.heapBytes < before.heapBytes + 20 * 1024 * 1024 ? now : undefined;
+        return now.connections <= before.connections &&
+          now.heapBytes < before.heapBytes + 20 * 1024 * 1024
+          ? now
+          : undefined;
       });
       const mib = (bytes: number) => Math.round(bytes / 1024 / 1024);
       const summary = `${kind}: ${count} connections, ${during.connections} let in, p99 ${Math.round(bystander.p99)} ms of ${bystander.times.length}, rss ${mib(before.rssBytes)}, ${mib(during.rssBytes)}, ${mib(after.rssBytes)} MiB`;
       if (isLong) process.stdout.write(`${summary}\n`);
-      expect({ summary, failures: bystander.failures.map(String) }).toEqual({ summary, failures: [] });
+      expect({ summary, failures: bystander.failures.map(String) }).toEqual({
+        summary,
+        failures: [],
+      });
       expect(during.rssBytes).toBeLessThan(maxRssBytes);
     },
     cutMs + 60_000,

@@ -8,9 +8,13 @@ import { operationsOf, type OpenApi, type Operation } from '../../support/openap
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
 /** What an id may be of. `shared`: belongs to nobody. `own`: each owner has its own ones. */
-type Kind = 'conversation' | 'startTask' | 'sandbox' | 'key' | 'cursor' | 'own' | 'shared' | 'chosen';
+type Kind =
+  'conversation' | 'startTask' | 'sandbox' | 'key' | 'cursor' | 'own' | 'shared' | 'chosen';
 
-/** Of everything in the document that takes an id: what it is of. An operation that is added has to be added here. */
+/**
+ * Of everything in the document that takes an id: what it is of. An operation that is added has to
+ * be added here.
+ */
 const kinds: Readonly<Record<string, Kind>> = {
   'startConversation header idempotency-key': 'own',
   'startConversation body conversation_id': 'chosen',
@@ -78,21 +82,33 @@ const orders: Readonly<Record<string, string>> = {
 };
 
 const broken = [
-  { type: 'Failed', status: 'True' as const, reason: 'CrashLoop', message: 'It crashed.', lastTransitionTime: '2026-01-01T00:00:00Z' },
+  {
+    type: 'Failed',
+    status: 'True' as const,
+    reason: 'CrashLoop',
+    message: 'It crashed.',
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  },
 ];
 const states = ['running', 'paused', 'starting', 'failed', 'missing', 'refused'] as const;
 const idIn = (state: string) => uuidOf(`bob/${state}`);
 const nobodys = uuidOf('nobody');
 
 const world = await TwoOwners.start();
-const document = JSON.parse((await world.send({ method: 'GET', target: '/openapi.json' }))?.body.toString() ?? '') as OpenApi;
+const document = JSON.parse(
+  (await world.send({ method: 'GET', target: '/openapi.json' }))?.body.toString() ?? '',
+) as OpenApi;
 const operations = operationsOf(document);
 const places = operations.flatMap((operation) => idPlacesOf(document, operation));
 const keyOfBob = await world.addKey('bob', 'Spare of bob');
 const operator = new Population(world);
 world.agent.answer = (request, response) => {
   response.setHeader('content-type', 'application/json');
-  response.end(request.url?.includes('/count') === true ? '7' : JSON.stringify({ items: [{ id: 'e1' }], next_page_id: null }));
+  response.end(
+    request.url?.includes('/count') === true
+      ? '7'
+      : JSON.stringify({ items: [{ id: 'e1' }], next_page_id: null }),
+  );
 };
 
 beforeAll(async () => {
@@ -100,7 +116,11 @@ beforeAll(async () => {
   await world.addPair('bob', idIn('paused'), world.running, 0);
   await world.addPair('bob', idIn('starting'), { conditions: [] });
   await world.addPair('bob', idIn('failed'), { conditions: broken });
-  await world.addConversation('bob', idIn('missing'), { ...ready, sandboxName: `sbx-${idIn('missing')}`, sandboxStatus: 'MISSING' });
+  await world.addConversation('bob', idIn('missing'), {
+    ...ready,
+    sandboxName: `sbx-${idIn('missing')}`,
+    sandboxStatus: 'MISSING',
+  });
   await world.addConversation('bob', idIn('refused'), failed);
   await world.addPair('alice', uuidOf('alice/running'));
 });
@@ -118,30 +138,56 @@ const valueOf = (place: IdPlace, id: string): string => {
     case 'key':
       return id === nobodys ? 'key-none' : keyOfBob.name;
     case 'cursor':
-      return encodeCursor(orders[place.operation.operationId] ?? '', { key: '2030-01-01T00:00:00Z', id }) ?? '';
+      return (
+        encodeCursor(orders[place.operation.operationId] ?? '', {
+          key: '2030-01-01T00:00:00Z',
+          id,
+        }) ?? ''
+      );
     default:
       return id;
   }
 };
 
 /** A request of an owner that is right but for the id. */
-function requestOf(operation: Operation, key: string | undefined, place?: IdPlace, value = ''): Sent {
+function requestOf(
+  operation: Operation,
+  key: string | undefined,
+  place?: IdPlace,
+  value = '',
+): Sent {
   const own = (name: string) =>
-    parameters[name] ?? (operation.path.includes('sandbox') ? `sbx-${uuidOf('alice/running')}` : uuidOf('alice/running'));
-  const at = (where: string, name: string) => (place?.in === where && place.name === name ? value : undefined);
-  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(at('path', name) ?? own(name)));
+    parameters[name] ??
+    (operation.path.includes('sandbox')
+      ? `sbx-${uuidOf('alice/running')}`
+      : uuidOf('alice/running'));
+  const at = (where: string, name: string) =>
+    place?.in === where && place.name === name ? value : undefined;
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_match, name: string) =>
+    encodeURIComponent(at('path', name) ?? own(name)),
+  );
   const query = operation.parameters
-    .filter((parameter) => parameter.in === 'query' && (parameter.required || at('query', parameter.name) !== undefined))
+    .filter(
+      (parameter) =>
+        parameter.in === 'query' &&
+        (parameter.required || at('query', parameter.name) !== undefined),
+    )
     .map(({ name }) => `${name}=${encodeURIComponent(at('query', name) ?? own(name))}`);
   const json = bodies[operation.operationId];
   const body =
-    json === undefined ? undefined : Buffer.from(JSON.stringify({ ...json, ...(place?.in === 'body' ? { [place.name]: value } : {}) }));
+    json === undefined
+      ? undefined
+      : Buffer.from(
+          JSON.stringify({ ...json, ...(place?.in === 'body' ? { [place.name]: value } : {}) }),
+        );
   return {
     method: operation.method,
     target: query.length === 0 ? path : `${path}?${query.join('&')}`,
     headers: {
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(body.length) }),
+      ...(body === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': String(body.length) }),
       ...(place?.in === 'header' ? { [place.name]: value } : {}),
     },
     body,
@@ -165,28 +211,44 @@ const comparable = ({ status, headers, body }: Got, ...ids: readonly string[]) =
     .replaceAll(/"uptime":[\d.]+/g, ''),
 });
 
-const bobsThings = async () => (await world.cluster()).filter((object) => ownerOf(object) === 'bob');
-const ownerOf = (object: KubeObject & { readonly spec?: { readonly owner?: string } }) => object.spec?.owner;
+const bobsThings = async () =>
+  (await world.cluster()).filter((object) => ownerOf(object) === 'bob');
+const ownerOf = (object: KubeObject & { readonly spec?: { readonly owner?: string } }) =>
+  object.spec?.owner;
 
 /** Texts that only bob's things have. */
 async function bobs(): Promise<readonly string[]> {
   const mine = await bobsThings();
   const uids = mine.map(({ metadata }) => metadata.uid);
-  return ["bob's", '"bob"', ...mine.map(({ metadata }) => metadata.name), ...uids, ...uids.map((uid) => world.sandboxKeys.sessionKey(uid))];
+  return [
+    "bob's",
+    '"bob"',
+    ...mine.map(({ metadata }) => metadata.name),
+    ...uids,
+    ...uids.map((uid) => world.sandboxKeys.sessionKey(uid)),
+  ];
 }
 const foreignIn = (got: Got, needles: readonly string[], ...asked: readonly string[]) =>
-  needles.filter((needle) => !asked.includes(needle) && (got.body.includes(needle) || JSON.stringify(got.headers).includes(needle)));
+  needles.filter(
+    (needle) =>
+      !asked.includes(needle) &&
+      (got.body.includes(needle) || JSON.stringify(got.headers).includes(needle)),
+  );
 
 describe('the matrix', () => {
   it('covers everything in the document that takes an id, and nothing else', () => {
     expect(places.map(labelOf).sort()).toEqual(Object.keys(kinds).sort());
-    const needsBody = operations.filter(({ requestBody }) => requestBody !== undefined).map(({ operationId }) => operationId);
+    const needsBody = operations
+      .filter(({ requestBody }) => requestBody !== undefined)
+      .map(({ operationId }) => operationId);
     expect(needsBody.filter((operationId) => !(operationId in bodies))).toEqual([]);
   });
 });
 
 describe("another owner's ids show nothing and change nothing", () => {
-  const foreign = places.filter((place) => ['conversation', 'startTask', 'sandbox', 'key', 'cursor'].includes(kinds[labelOf(place)] ?? ''));
+  const foreign = places.filter((place) =>
+    ['conversation', 'startTask', 'sandbox', 'key', 'cursor'].includes(kinds[labelOf(place)] ?? ''),
+  );
 
   it.each(foreign.map((place) => [labelOf(place), place] as const))('%s', async (_label, place) => {
     const { operation } = place;
@@ -206,12 +268,15 @@ describe("another owner's ids show nothing and change nothing", () => {
 
   it.each(
     foreign
-      .filter((place) => place.operation.security === undefined && kinds[labelOf(place)] !== 'cursor')
+      .filter(
+        (place) => place.operation.security === undefined && kinds[labelOf(place)] !== 'cursor',
+      )
       .map((place) => [labelOf(place), place] as const),
   )('while they are of use to bob himself: %s', async (label, place) => {
     const id = uuidOf(`bob/own/${label}`);
     await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
-    const value = kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
+    const value =
+      kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
     const got = await sent(requestOf(place.operation, world.keys.bob, place, value));
     const unknown = valueOf(place, nobodys);
     const ofNobody = await sent(requestOf(place.operation, world.keys.bob, place, unknown));
@@ -233,8 +298,14 @@ describe('what another owner has made of the same words', () => {
     const before = await bobsThings();
     // With another body: bob's key would be refused for it.
     const request = requestOf(operation, world.keys.alice, place, label);
-    const body = Buffer.from(JSON.stringify({ ...bodies[operation.operationId], title: 'Of alice' }));
-    const got = await sent({ ...request, body, headers: { ...request.headers, 'content-length': String(body.length) } });
+    const body = Buffer.from(
+      JSON.stringify({ ...bodies[operation.operationId], title: 'Of alice' }),
+    );
+    const got = await sent({
+      ...request,
+      body,
+      headers: { ...request.headers, 'content-length': String(body.length) },
+    });
     expect([got.status, foreignIn(got, needles)]).toEqual([200, []]);
     expect(got.body.toString()).toContain('"created_by_user_id":"alice"');
     expect(await bobsThings()).toEqual(before);
@@ -260,7 +331,8 @@ describe('what another owner has made of the same words', () => {
 
 describe('operations without an id', () => {
   const others = operations.filter(
-    (operation) => !places.some((place) => place.operation === operation && kinds[labelOf(place)] !== 'shared'),
+    (operation) =>
+      !places.some((place) => place.operation === operation && kinds[labelOf(place)] !== 'shared'),
   );
 
   it.each(others.map((operation) => [operation.operationId, operation] as const))(
@@ -275,16 +347,19 @@ describe('operations without an id', () => {
     },
   );
 
-  it.each(['searchConversations', 'searchStartTasks', 'searchSandboxes', 'searchLegacyConversations', 'listKeys'])(
-    '%s lists them to bob',
-    async (operationId) => {
-      const operation = operations.find((candidate) => candidate.operationId === operationId);
-      if (operation === undefined) throw new Error(`there is no ${operationId}`);
-      const needles = await bobs();
-      expect(foreignIn(await sent(requestOf(operation, world.keys.bob)), needles)).not.toEqual([]);
-      expect(foreignIn(await sent(requestOf(operation, world.keys.alice)), needles)).toEqual([]);
-    },
-  );
+  it.each([
+    'searchConversations',
+    'searchStartTasks',
+    'searchSandboxes',
+    'searchLegacyConversations',
+    'listKeys',
+  ])('%s lists them to bob', async (operationId) => {
+    const operation = operations.find((candidate) => candidate.operationId === operationId);
+    if (operation === undefined) throw new Error(`there is no ${operationId}`);
+    const needles = await bobs();
+    expect(foreignIn(await sent(requestOf(operation, world.keys.bob)), needles)).not.toEqual([]);
+    expect(foreignIn(await sent(requestOf(operation, world.keys.alice)), needles)).toEqual([]);
+  });
 });
 
 describe("another owner's sandbox behind the proxy", () => {
@@ -301,34 +376,45 @@ describe("another owner's sandbox behind the proxy", () => {
   };
   const proxied = (id: string, path: string) => `/sandboxes/sbx-${id}/AGENT_SERVER${path}`;
 
-  it.each(Object.keys(shown).flatMap((what) => ['GET', 'POST', 'DELETE'].map((method) => [what, method] as const)))(
-    'with %s: %s',
-    async (what, method) => {
-      const headers = await shown[what]?.();
-      world.agent.seen.length = 0;
-      const timed = async (id: string) => {
-        const began = performance.now();
-        const got = await sent({ method, target: proxied(id, '/api/conversations/1'), headers: headers ?? {} });
-        return { ...comparable(got), isSlow: performance.now() - began > 5_000 };
-      };
-      const [ofNobody, ...ofBob] = await Promise.all([nobodys, ...states.map(idIn)].map(timed));
-      for (const got of ofBob) expect(got).toEqual(ofNobody);
-      expect(world.agent.seen).toEqual([]);
-    },
-  );
+  it.each(
+    Object.keys(shown).flatMap((what) =>
+      ['GET', 'POST', 'DELETE'].map((method) => [what, method] as const),
+    ),
+  )('with %s: %s', async (what, method) => {
+    const headers = await shown[what]?.();
+    world.agent.seen.length = 0;
+    const timed = async (id: string) => {
+      const began = performance.now();
+      const got = await sent({
+        method,
+        target: proxied(id, '/api/conversations/1'),
+        headers: headers ?? {},
+      });
+      return { ...comparable(got), isSlow: performance.now() - began > 5_000 };
+    };
+    const [ofNobody, ...ofBob] = await Promise.all([nobodys, ...states.map(idIn)].map(timed));
+    for (const got of ofBob) expect(got).toEqual(ofNobody);
+    expect(world.agent.seen).toEqual([]);
+  });
 
   it('over WebSocket', async () => {
     const headers = await shown['the key of an own sandbox']?.();
     const refusal = (target: string) =>
       new Promise((resolve) => {
-        const socket = new WebSocket(`ws://127.0.0.1:${world.port}${target}`, { headers: headers ?? {} });
-        socket.on('unexpected-response', (_request, response) => resolve([response.statusCode, Object.keys(response.headers).sort()]));
+        const socket = new WebSocket(`ws://127.0.0.1:${world.port}${target}`, {
+          headers: headers ?? {},
+        });
+        socket.on('unexpected-response', (_request, response) =>
+          resolve([response.statusCode, Object.keys(response.headers).sort()]),
+        );
         socket.on('open', () => resolve('open'));
         socket.on('error', () => undefined);
       });
     world.agent.seen.length = 0;
     const ofNobody = await refusal(proxied(nobodys, '/sockets/events/1'));
-    const ofBob = await Promise.all(states.map((state) => refusal(proxied(idIn(state), '/sockets/events/1'))));
+    const ofBob = await Promise.all(
+      states.map((state) => refusal(proxied(idIn(state), '/sockets/events/1'))),
+    );
     for (const got of ofBob) expect(got).toEqual(ofNobody);
     expect(world.agent.seen).toEqual([]);
   });

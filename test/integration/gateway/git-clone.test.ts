@@ -4,7 +4,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SandboxKeys, type CloneGrant } from '../../../src/agent/keys.ts';
-import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
+import {
+  createCallbackServer,
+  type CallbackServer,
+} from '../../../src/gateway/callback-server/callback-server.ts';
 import { CloneHandler } from '../../../src/gateway/git/clone-handler.ts';
 import { basicAuthorization, type GitCredentials } from '../../../src/gateway/git/credentials.ts';
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
@@ -22,7 +25,11 @@ import { GitServer } from '../../support/git-server.ts';
 const folder = mkdtempSync(join(tmpdir(), 'git-clone-'));
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const secret = 'bot:s3cret';
-const cache = <T extends object>(store: T) => ({ store, addHandler: () => () => undefined, hasSynced: true });
+const cache = <T extends object>(store: T) => ({
+  store,
+  addHandler: () => () => undefined,
+  hasSynced: true,
+});
 const hour = () => Date.now() + 3_600_000;
 
 const sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
@@ -31,10 +38,17 @@ const credentials = new Map([['alice', secret]]);
 const byOwner: GitCredentials = {
   of: (owner) => {
     const own = credentials.get(owner);
-    return Promise.resolve(own === undefined ? undefined : { authorization: basicAuthorization(...halves(own)), name: owner });
+    return Promise.resolve(
+      own === undefined
+        ? undefined
+        : { authorization: basicAuthorization(...halves(own)), name: owner },
+    );
   },
 };
-const halves = (text: string): [string, string] => [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
+const halves = (text: string): [string, string] => [
+  text.slice(0, text.indexOf(':')),
+  text.slice(text.indexOf(':') + 1),
+];
 
 interface PrepareWish {
   readonly owner?: string;
@@ -45,7 +59,11 @@ interface PrepareWish {
 /** A sandbox in which a conversation of the owner begins with the repository. */
 function prepare(
   name: string,
-  { owner = 'alice', repository = 'acme/secret', status = 'PREPARING_REPOSITORY' }: PrepareWish = {},
+  {
+    owner = 'alice',
+    repository = 'acme/secret',
+    status = 'PREPARING_REPOSITORY',
+  }: PrepareWish = {},
 ): Sandbox {
   const sandbox = aSandbox({ name, owner });
   sandboxes.set(sandbox);
@@ -53,7 +71,11 @@ function prepare(
     aConversation({
       name: `conversation-of-${name}`,
       spec: { owner, repository: { name: repository } },
-      status: { sandboxName: name, sandboxUID: sandbox.metadata.uid, start: { status, transitions: [] } },
+      status: {
+        sandboxName: name,
+        sandboxUID: sandbox.metadata.uid,
+        start: { status, transitions: [] },
+      },
     }),
   );
   return sandbox;
@@ -68,25 +90,55 @@ let url: string;
 beforeAll(async () => {
   const many = join(folder, 'many');
   const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@localhost', '-C', many, ...args], { stdio: 'pipe' });
+    execFileSync(
+      'git',
+      ['-c', 'user.name=t', '-c', 'user.email=t@localhost', '-C', many, ...args],
+      { stdio: 'pipe' },
+    );
   execFileSync('git', ['init', '-q', '-b', 'main', many]);
   for (let each = 0; each < 60; each += 1) {
     git('checkout', '-q', '--orphan', `branch-${each}`);
     git('commit', '-q', '--allow-empty', '-m', String(each));
   }
   git('branch', 'main');
-  const repositories = { 'acme/secret': { from: many }, 'acme/other': {}, 'acme/open': {}, 'acme/locked': {} };
-  const readers = { 'acme/secret': [secret], 'acme/other': [secret], 'acme/locked': ['somebody:else'] };
+  const repositories = {
+    'acme/secret': { from: many },
+    'acme/other': {},
+    'acme/open': {},
+    'acme/locked': {},
+  };
+  const readers = {
+    'acme/secret': [secret],
+    'acme/other': [secret],
+    'acme/locked': ['somebody:else'],
+  };
   host = await GitServer.start({ prefix: '/scm', repositories, readers });
   elsewhere = await GitServer.start({ prefix: '/scm', repositories });
   hosts = { forgejo: host.url };
-  privateHost = new PrivateHost({ hosts, credentials: byOwner, connections: 8, clock: systemClock, logger: silentLogger });
+  privateHost = new PrivateHost({
+    hosts,
+    credentials: byOwner,
+    connections: 8,
+    clock: systemClock,
+    logger: silentLogger,
+  });
   const part = new CloneHandler({
     ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
-    ...{ limits: { idleMs: 2000, lagMs: 500 }, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    ...{
+      limits: { idleMs: 2000, lagMs: 500 },
+      clock: systemClock,
+      logger: silentLogger,
+      metrics: createMetrics(),
+    },
   });
   side = createCallbackServer({
-    ...{ handlers: [part], sandboxes: cache(sandboxes), namespace: 'default', host: '127.0.0.1', port: 0 },
+    ...{
+      handlers: [part],
+      sandboxes: cache(sandboxes),
+      namespace: 'default',
+      host: '127.0.0.1',
+      port: 0,
+    },
     ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;
@@ -103,8 +155,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const grantOf = (repository = 'acme/secret', provider = 'forgejo'): CloneGrant => ({ provider, repository });
-const ticketOf = (sandbox: Sandbox, grant = grantOf(), endMs = hour()) => keys.cloneTicket(sandbox.metadata.uid, grant, endMs);
+const grantOf = (repository = 'acme/secret', provider = 'forgejo'): CloneGrant => ({
+  provider,
+  repository,
+});
+const ticketOf = (sandbox: Sandbox, grant = grantOf(), endMs = hour()) =>
+  keys.cloneTicket(sandbox.metadata.uid, grant, endMs);
 const ask = (
   sandbox: string,
   ticket: string,
@@ -120,20 +176,32 @@ const ask = (
 async function clone(sandbox: Sandbox, repository = 'acme/secret', ...more: string[]) {
   const to = mkdtempSync(join(folder, 'tree-'));
   const base = `${url}/git/${sandbox.metadata.name}/forgejo/${repository}.git`;
-  const child = spawn('git', ['clone', '--quiet', ...more, '--', `${host.url}/${repository}.git`, join(to, 'tree')], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: to,
-      ...{ GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_NOSYSTEM: '1', LC_ALL: 'C', GIT_CONFIG_COUNT: '3' },
-      ...{ GIT_CONFIG_KEY_0: `url.${base}.insteadOf`, GIT_CONFIG_VALUE_0: `${host.url}/${repository}.git` },
-      ...{
-        GIT_CONFIG_KEY_1: `http.${base}.extraHeader`,
-        GIT_CONFIG_VALUE_1: `Authorization: Bearer ${ticketOf(sandbox, grantOf(repository))}`,
+  const child = spawn(
+    'git',
+    ['clone', '--quiet', ...more, '--', `${host.url}/${repository}.git`, join(to, 'tree')],
+    {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: to,
+        ...{
+          GIT_TERMINAL_PROMPT: '0',
+          GIT_CONFIG_NOSYSTEM: '1',
+          LC_ALL: 'C',
+          GIT_CONFIG_COUNT: '3',
+        },
+        ...{
+          GIT_CONFIG_KEY_0: `url.${base}.insteadOf`,
+          GIT_CONFIG_VALUE_0: `${host.url}/${repository}.git`,
+        },
+        ...{
+          GIT_CONFIG_KEY_1: `http.${base}.extraHeader`,
+          GIT_CONFIG_VALUE_1: `Authorization: Bearer ${ticketOf(sandbox, grantOf(repository))}`,
+        },
+        ...{ GIT_CONFIG_KEY_2: 'http.followRedirects', GIT_CONFIG_VALUE_2: 'false' },
       },
-      ...{ GIT_CONFIG_KEY_2: 'http.followRedirects', GIT_CONFIG_VALUE_2: 'false' },
+      stdio: ['ignore', 'ignore', 'pipe'],
     },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  );
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
@@ -144,33 +212,50 @@ describe('a private repository', () => {
   it('is cloned with a ticket, from a URL that stays the real one, with packed requests, and nothing of it left', async () => {
     const { code, stderr, tree } = await clone(prepare('sbx-clone'));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(spawnSync('git', ['-C', tree, 'branch', '-r']).stdout.toString().trim().split('\n')).toHaveLength(62);
+    expect(
+      spawnSync('git', ['-C', tree, 'branch', '-r']).stdout.toString().trim().split('\n'),
+    ).toHaveLength(62);
     const config = readFileSync(join(tree, '.git', 'config'), 'utf8');
     expect(config).toContain(`url = ${host.url}/acme/secret.git\n`);
     expect(config).not.toMatch(/Bearer|extraHeader|s3cret/i);
     const taken = host.taken();
     expect(taken.map(({ protocol }) => protocol)).toEqual(taken.map(() => 'version=2'));
     // Once without: it could have been open.
-    expect(taken.map(({ authorization }) => authorization !== undefined)).toEqual([false, true, ...taken.slice(2).map(() => true)]);
+    expect(taken.map(({ authorization }) => authorization !== undefined)).toEqual([
+      false,
+      true,
+      ...taken.slice(2).map(() => true),
+    ]);
   });
 
   it('is cloned shallowly, and by the older protocol', async () => {
     const sandbox = prepare('sbx-shallow');
-    expect(await clone(sandbox, 'acme/secret', '--depth', '1', '--branch', 'branch-7')).toMatchObject({ code: 0 });
-    expect(await clone(sandbox, 'acme/secret', '-c', 'protocol.version=0')).toMatchObject({ code: 0 });
+    expect(
+      await clone(sandbox, 'acme/secret', '--depth', '1', '--branch', 'branch-7'),
+    ).toMatchObject({ code: 0 });
+    expect(await clone(sandbox, 'acme/secret', '-c', 'protocol.version=0')).toMatchObject({
+      code: 0,
+    });
   });
 
   it('is followed within its host when it was renamed, and nowhere else', async () => {
     const sandbox = prepare('sbx-renamed', { repository: 'acme/old' });
     const redirect = (to: string) =>
       host.faults.set('acme/old', ({ url: asked = '' }, response) => {
-        response.writeHead(301, { location: asked.replace('/scm', to).replace('/old.git', '/secret.git') }).end();
+        response
+          .writeHead(301, {
+            location: asked.replace('/scm', to).replace('/old.git', '/secret.git'),
+          })
+          .end();
       });
     redirect(host.url);
     expect(await clone(sandbox, 'acme/old')).toMatchObject({ code: 0 });
     redirect(elsewhere.url);
     const { code, stderr } = await clone(sandbox, 'acme/old');
-    expect({ code, stderr }).toMatchObject({ code: 128, stderr: expect.stringContaining('error: 502') as string });
+    expect({ code, stderr }).toMatchObject({
+      code: 128,
+      stderr: expect.stringContaining('error: 502') as string,
+    });
     expect(elsewhere.taken()).toEqual([]);
   });
 
@@ -179,9 +264,13 @@ describe('a private repository', () => {
     ['is not there', 'acme/nothing', 403],
   ])('that %s by the host looks like any other that is', async (_sentence, repository, status) => {
     const sandbox = prepare(`sbx-${repository.replace('/', '-')}`, { repository });
-    const answer = await ask(sandbox.metadata.name, ticketOf(sandbox, grantOf(repository)), { repository });
+    const answer = await ask(sandbox.metadata.name, ticketOf(sandbox, grantOf(repository)), {
+      repository,
+    });
     expect(answer.status).toBe(status);
-    expect(await answer.text()).toBe('There is no such repository, or the credential of its owner does not open it\n');
+    expect(await answer.text()).toBe(
+      'There is no such repository, or the credential of its owner does not open it\n',
+    );
   });
 });
 
@@ -192,7 +281,9 @@ describe('what needs no help', () => {
   ])('is left to the client: %s', async (_sentence, wish, asked) => {
     const { repository = 'acme/secret' } = wish as { repository?: string };
     const sandbox = prepare('sbx-open', wish);
-    expect((await ask('sbx-open', ticketOf(sandbox, grantOf(repository)), { repository })).status).toBe(404);
+    expect(
+      (await ask('sbx-open', ticketOf(sandbox, grantOf(repository)), { repository })).status,
+    ).toBe(404);
     const taken = host.taken();
     expect(taken).toHaveLength(asked);
     expect(taken.every(({ authorization }) => authorization === undefined)).toBe(true);
@@ -210,12 +301,25 @@ describe('a ticket', () => {
     ['is missing', () => '', {}],
     ['is of another sandbox', () => ticketOf(prepare('sbx-another')), {}],
     ['is of another repository', () => ticketOf(prepare('sbx-right'), grantOf('acme/other')), {}],
-    ['is of another provider', () => ticketOf(prepare('sbx-right'), grantOf('acme/secret', 'github')), {}],
+    [
+      'is of another provider',
+      () => ticketOf(prepare('sbx-right'), grantOf('acme/secret', 'github')),
+      {},
+    ],
     ['is over', () => ticketOf(prepare('sbx-right'), grantOf(), Date.now() - 2000), {}],
     ['has got another end', () => right().replace(/^\d+/, (end) => String(Number(end) + 60)), {}],
-    ['is of another master key', () => new SandboxKeys([Buffer.alloc(32, 8)]).cloneTicket('uid-of-sbx-right', grantOf(), hour()), {}],
+    [
+      'is of another master key',
+      () =>
+        new SandboxKeys([Buffer.alloc(32, 8)]).cloneTicket('uid-of-sbx-right', grantOf(), hour()),
+      {},
+    ],
     ['is the session key', () => keys.sessionKey(prepare('sbx-right').metadata.uid), {}],
-    ['is for reading, and somebody wants to push', right, { what: 'info/refs?service=git-receive-pack' }],
+    [
+      'is for reading, and somebody wants to push',
+      right,
+      { what: 'info/refs?service=git-receive-pack' },
+    ],
     ['is for reading, and somebody pushes', right, { what: 'git-receive-pack', method: 'POST' }],
     ['is shown for another repository', right, { repository: 'acme/other' }],
     ['is shown for a sandbox that is not there', right, { sandbox: 'sbx-none' }],
@@ -252,12 +356,15 @@ describe('a ticket', () => {
     expect((await answer).status).toBe(200);
   });
 
-  it.each(['HEAD', 'objects/info/packs', 'info/refs', 'info/refs?service=git-upload-archive', 'git-upload-pack?a=b'])(
-    'has no use for %s',
-    async (what) => {
-      expect((await ask('sbx-right', right(), { what })).status).toBe(404);
-    },
-  );
+  it.each([
+    'HEAD',
+    'objects/info/packs',
+    'info/refs',
+    'info/refs?service=git-upload-archive',
+    'git-upload-pack?a=b',
+  ])('has no use for %s', async (what) => {
+    expect((await ask('sbx-right', right(), { what })).status).toBe(404);
+  });
 });
 
 describe('a git host', () => {
@@ -272,19 +379,27 @@ describe('a git host', () => {
 
   it.each<[string, Parameters<GitServer['faults']['set']>[1]]>([
     ['fails', (_request, response) => void response.writeHead(500).end('10.0.0.1 is broken')],
-    ['answers with a page', (_request, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Log in')],
+    [
+      'answers with a page',
+      (_request, response) =>
+        void response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Log in'),
+    ],
     ['hangs up', (request) => void request.socket.destroy()],
   ])('that %s is said to, and no more', async (_sentence, fault) => {
     const sandbox = prepare('sbx-broken');
     host.faults.set('acme/secret', fault);
     const answer = await ask('sbx-broken', ticketOf(sandbox));
     expect(answer.status).toBe(502);
-    expect(await answer.text()).toMatch(/^The git host can not be asked: (status 500|no smart HTTP|UND_ERR_SOCKET|ECONNRESET)\n$/);
+    expect(await answer.text()).toMatch(
+      /^The git host can not be asked: (status 500|no smart HTTP|UND_ERR_SOCKET|ECONNRESET)\n$/,
+    );
   });
 
   it('that never answers a request is left', async () => {
     const sandbox = prepare('sbx-silent');
     host.faults.set('acme/secret', () => undefined);
-    expect(await (await ask('sbx-silent', ticketOf(sandbox))).text()).toBe('The git host can not be asked: timeout\n');
+    expect(await (await ask('sbx-silent', ticketOf(sandbox))).text()).toBe(
+      'The git host can not be asked: timeout\n',
+    );
   });
 });

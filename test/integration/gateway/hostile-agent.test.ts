@@ -24,7 +24,8 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   expect(await gateway.get('/alive', { key: null })).toMatchObject({ status: 200 });
-  // Nothing of the exchange is left: the agent's connections are closed as soon as nobody waits for them.
+  // Nothing of the exchange is left: the agent's connections are closed as soon as nobody waits for
+  // them.
   for (const socket of agent.connections) socket.destroy();
 });
 afterAll(async () => {
@@ -32,8 +33,16 @@ afterAll(async () => {
   await agent.stop();
 });
 
-const ask = (target = `${path}/x`, headers = '', options: { deadlineMs?: number } = {}): Promise<RawOutcome> =>
-  sendRaw(gateway.port, `GET ${target} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n${headers}\r\n`, options);
+const ask = (
+  target = `${path}/x`,
+  headers = '',
+  options: { deadlineMs?: number } = {},
+): Promise<RawOutcome> =>
+  sendRaw(
+    gateway.port,
+    `GET ${target} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n${headers}\r\n`,
+    options,
+  );
 const withHeaders = (...headers: string[]) =>
   `HTTP/1.1 200 OK\r\nContent-Length: 2\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\nok`;
 
@@ -52,7 +61,11 @@ describe('an agent that answers with', () => {
       unreachable,
     ],
     ['100 and nothing more', 'HTTP/1.1 100 Continue\r\n\r\n', unreachable],
-    ['a few of these before its answer', `${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(10)}${withHeaders()}`, '200'],
+    [
+      'a few of these before its answer',
+      `${'HTTP/1.1 102 Processing\r\n\r\n'.repeat(10)}${withHeaders()}`,
+      '200',
+    ],
     ['a status of its own', withHeaders().replace('200 OK', '399 Mine'), '399'],
     ['a header with a bare CR', withHeaders('X-A: a\rSet-Cookie: b=c'), unreachable],
     ['a header with a NUL', withHeaders('X-A: a\0b'), unreachable],
@@ -61,7 +74,11 @@ describe('an agent that answers with', () => {
     ['a header with a space in its name', withHeaders('Set-Cookie : a=b'), unreachable],
     ['lines that end with LF', withHeaders().replaceAll('\r', ''), unreachable],
     ['two lengths', withHeaders('Content-Length: 3'), unreachable],
-    ['a length and chunks', withHeaders('Transfer-Encoding: chunked').replace('ok', '2\r\nok\r\n0\r\n\r\n'), unreachable],
+    [
+      'a length and chunks',
+      withHeaders('Transfer-Encoding: chunked').replace('ok', '2\r\nok\r\n0\r\n\r\n'),
+      unreachable,
+    ],
     ['headers of 100 KiB', withHeaders(`X-A: ${'a'.repeat(100_000)}`), unreachable],
   ])('%s is understood as that, or not at all', async (_case, text, verdict) => {
     agent.answerWith(text);
@@ -72,7 +89,11 @@ describe('an agent that answers with', () => {
 
   it.each<[string, string, string]>([
     ['less than it promised', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nless', 'less'],
-    ['a chunk that is none', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nless\r\nxyz\r\n', 'less'],
+    [
+      'a chunk that is none',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nless\r\nxyz\r\n',
+      'less',
+    ],
     ['no last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nless\r\n', 'less'],
   ])('%s is cut, so that nobody takes it for whole', async (_case, text, part) => {
     agent.answerWith(text);
@@ -84,13 +105,21 @@ describe('an agent that answers with', () => {
 
   it.each<[string, string]>([
     ['more than it promised', `${withHeaders()}HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`],
-    ['a body where there is none', `HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`],
-    ['a body to what has not changed', `HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\nevil`],
+    [
+      'a body where there is none',
+      `HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil`,
+    ],
+    [
+      'a body to what has not changed',
+      `HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\nevil`,
+    ],
   ])('%s: nobody else gets the rest', async (_case, text) => {
     agent.answerWith(text, false);
     const outcome = await sendRaw(
       gateway.port,
-      [`${path}/a`, `${path}/b`].map((target) => `GET ${target} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`),
+      [`${path}/a`, `${path}/b`].map(
+        (target) => `GET ${target} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`,
+      ),
       { answers: 2 },
     );
     expect(outcome.text).not.toContain('evil');
@@ -125,7 +154,11 @@ describe('an agent that answers with', () => {
     const socket = await openRaw(gateway.port);
     socket.pause();
     socket.write(`GET ${path}/x HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`);
-    await eventually('the client that takes nothing is cut off, and the agent left', () => agent.connections.size === 0, 10_000);
+    await eventually(
+      'the client that takes nothing is cut off, and the agent left',
+      () => agent.connections.size === 0,
+      10_000,
+    );
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
     socket.destroy();
   });
@@ -161,13 +194,19 @@ describe('what an agent says', () => {
     const [, value = ''] = header.split(/: (.*)/s);
     expect(answers[0]).toMatchObject({
       status: 200,
-      headers: { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff', 'content-type': 'text/html' },
+      headers: {
+        'content-security-policy': 'sandbox',
+        'x-content-type-options': 'nosniff',
+        'content-type': 'text/html',
+      },
     });
     expect(Object.values(answers[0]?.headers ?? {})).not.toContain(value);
   });
 
   it('in trailers is left out', async () => {
-    agent.answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nSet-Cookie: a=b\r\n\r\n');
+    agent.answerWith(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nSet-Cookie: a=b\r\n\r\n',
+    );
     expect((await ask()).text).not.toMatch(/set-cookie/i);
   });
 
@@ -183,7 +222,10 @@ describe('what an agent says', () => {
     agent.answerWith(`HTTP/1.1 302 Found\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`);
     for (const host of ['x', 'sbx-1-agent-server.agents.example']) {
       const target = host === 'x' ? `${path}/alive` : '/alive';
-      const { answers } = await sendRaw(gateway.port, `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+      const { answers } = await sendRaw(
+        gateway.port,
+        `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`,
+      );
       expect(answers[0]?.status).toBe(302);
       expect(answers[0]?.headers).not.toHaveProperty('location');
     }
@@ -191,7 +233,9 @@ describe('what an agent says', () => {
 
   it('is never followed', async () => {
     agent.heard = '';
-    agent.answerWith('HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n');
+    agent.answerWith(
+      'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
+    );
     expect((await ask()).answers[0]).toMatchObject({ status: 302 });
     expect(agent.heard.match(/GET /g)).toHaveLength(1);
   });
@@ -200,7 +244,10 @@ describe('what an agent says', () => {
 describe('what a client says to an agent', () => {
   it.each<[string, string]>([
     ['Authorization', 'Authorization: Bearer co_secret'],
-    ['Authorization, declared to be hop-by-hop', 'Connection: authorization\r\nAuthorization: Bearer co_secret'],
+    [
+      'Authorization, declared to be hop-by-hop',
+      'Connection: authorization\r\nAuthorization: Bearer co_secret',
+    ],
     ['Proxy-Authorization', 'Proxy-Authorization: Basic secret'],
     ['cookies', 'Cookie: a=secret'],
     ['X-Forwarded-For of its own', 'X-Forwarded-For: secret'],
@@ -210,7 +257,10 @@ describe('what a client says to an agent', () => {
     ['X-Real-IP', 'X-Real-IP: secret'],
     ['the way to initialise it', 'X-Init-API-Key: secret'],
     ['an upgrade', 'Connection: Upgrade\r\nUpgrade: secret'],
-    ['settings of HTTP/2', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: secret'],
+    [
+      'settings of HTTP/2',
+      'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: secret',
+    ],
     ['what it declares to be hop-by-hop', 'Connection: X-Own\r\nX-Own: secret'],
     ['TE', 'TE: trailers, secret'],
   ])('does not reach it: %s', async (_case, header) => {
@@ -224,7 +274,10 @@ describe('what a client says to an agent', () => {
   it('can not take away what the gateway says', async () => {
     agent.heard = '';
     agent.answerWith(withHeaders());
-    await ask(`${path}/x`, 'Connection: close, host, x-session-api-key, x-forwarded-for, x-request-id\r\n');
+    await ask(
+      `${path}/x`,
+      'Connection: close, host, x-session-api-key, x-forwarded-for, x-request-id\r\n',
+    );
     for (const name of ['host', 'x-session-api-key', 'x-forwarded-for', 'x-request-id']) {
       expect(agent.heard.toLowerCase().split(`\r\n${name}: `)).toHaveLength(2);
     }

@@ -37,7 +37,11 @@ describe('starts with an Idempotency-Key', () => {
 
   it('give the first answer again for the same body, however it is written', async () => {
     const first = await start('k1', { ...hello, title: 'T' });
-    const again = await start('k1', { title: 'T', unknown: 1, initial_message: { role: 'user', ...hello.initial_message, run: true } });
+    const again = await start('k1', {
+      title: 'T',
+      unknown: 1,
+      initial_message: { role: 'user', ...hello.initial_message, run: true },
+    });
     expect(again).toMatchObject({ status: 200, json: first.json });
     expect((first.json as { request: object }).request).toMatchObject({ conversation_id: null });
     expect(await stored()).toHaveLength(1);
@@ -76,7 +80,11 @@ describe('starts with an Idempotency-Key', () => {
   it('are one when they come ten times at once, to replicas that know nothing of each other', async () => {
     const second = await gateway.replica();
     await second.fallBehind();
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => start('k1', hello, index % 2 === 0 ? gateway : second)));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        start('k1', hello, index % 2 === 0 ? gateway : second),
+      ),
+    );
     expect(new Set(answers.map(idOf)).size).toBe(1);
     expect(await stored()).toHaveLength(1);
     const after = await second.replica();
@@ -91,7 +99,13 @@ describe('starts with an Idempotency-Key', () => {
       apiVersion,
       kind: conversationQuotas.kind,
       metadata: { namespace, name: 'one' },
-      spec: { scope: 'Owner', limit: 1, onExceeded: 'Reject', minActiveSeconds: 0, autoResume: 'All' },
+      spec: {
+        scope: 'Owner',
+        limit: 1,
+        onExceeded: 'Reject',
+        minActiveSeconds: 0,
+        autoResume: 'All',
+      },
     });
     await gateway.seen(gateway.caches.quotas, made);
     expect((await start('k2')).status).toBe(429);
@@ -100,12 +114,17 @@ describe('starts with an Idempotency-Key', () => {
 
   it('have a name that nobody can foresee who has no master key, and that no other start can take', async () => {
     const { name } = (await started('k1')).metadata;
-    expect([uuidOf('idempotency/alice/0/k1'), newUuid(0)].map((id) => id === name)).toEqual([false, false]);
+    expect([uuidOf('idempotency/alice/0/k1'), newUuid(0)].map((id) => id === name)).toEqual([
+      false,
+      false,
+    ]);
     expect(gateway.keys.derivedIds('idempotency/alice/0/k1')).toEqual([name]);
     // Bob has learned which id the next start gets.
     const [next = ''] = gateway.keys.derivedIds('idempotency/alice/0/k2');
     expect(isDerivedForm(next)).toBe(true);
-    expect(await gateway.post(base, { ...hello, conversation_id: next }, { key: gateway.bob })).toMatchObject({
+    expect(
+      await gateway.post(base, { ...hello, conversation_id: next }, { key: gateway.bob }),
+    ).toMatchObject({
       status: 409,
       json: { code: 'conversation-id-taken' },
     });
@@ -114,7 +133,9 @@ describe('starts with an Idempotency-Key', () => {
 
   it('can be repeated by the id of the conversation, too', async () => {
     const { name } = (await started('k1')).metadata;
-    expect(await gateway.post(base, { ...hello, conversation_id: name })).toMatchObject({ status: 200 });
+    expect(await gateway.post(base, { ...hello, conversation_id: name })).toMatchObject({
+      status: 200,
+    });
     expect(await stored()).toHaveLength(1);
   });
 
@@ -128,7 +149,10 @@ describe('starts with an Idempotency-Key', () => {
     await gateway.seen(gateway.caches.conversations, await annotated({}));
     expect(await start('k1')).toMatchObject({ status: 200 });
     expect(await stored()).toHaveLength(2);
-    await gateway.seen(gateway.caches.conversations, await annotated({ [chosenIdAnnotation]: 'true' }));
+    await gateway.seen(
+      gateway.caches.conversations,
+      await annotated({ [chosenIdAnnotation]: 'true' }),
+    );
     expect(await start('k1')).toMatchObject({ status: 200 });
     expect(await stored()).toHaveLength(3);
   });
@@ -141,7 +165,10 @@ describe('starts with an Idempotency-Key', () => {
     await behind.fallBehind();
     expect(idOf(await start('k1', hello, rotated))).toBe(idOf(first));
     const second = await start('k2', hello, rotated);
-    for (const replica of [behind, await gateway.replica({ keys: new SandboxKeys([oldKey, newKey]) })]) {
+    for (const replica of [
+      behind,
+      await gateway.replica({ keys: new SandboxKeys([oldKey, newKey]) }),
+    ]) {
       expect(idOf(await start('k2', hello, replica))).toBe(idOf(second));
       await replica.stop();
     }
@@ -174,8 +201,13 @@ describe('starts with an Idempotency-Key', () => {
     expect(idOf(second)).not.toBe(idOf(first));
     // The fake API server stamps with the real time: the second is as old as the first.
     aheadMs = 1 * hourMs;
-    expect((await gateway.send('DELETE', `${base}/${(await stored())[0]?.metadata.name ?? ''}`)).status).toBe(200);
-    expect(await start('k1', withText('Other'))).toMatchObject({ status: 200, json: { id: idOf(second) } });
+    expect(
+      (await gateway.send('DELETE', `${base}/${(await stored())[0]?.metadata.name ?? ''}`)).status,
+    ).toBe(200);
+    expect(await start('k1', withText('Other'))).toMatchObject({
+      status: 200,
+      json: { id: idOf(second) },
+    });
   });
 
   it.each([

@@ -9,7 +9,10 @@ describe("another owner's ids behave exactly like unknown ones", () => {
   let gateway: TestGateway;
   beforeAll(async () => {
     gateway = await TestGateway.start();
-    await gateway.addConversation(bobs, { spec: { owner: 'bob' }, status: { sandboxName: `sbx-${bobs}` } });
+    await gateway.addConversation(bobs, {
+      spec: { owner: 'bob' },
+      status: { sandboxName: `sbx-${bobs}` },
+    });
     await gateway.addSandbox(`sbx-${bobs}`, { owner: 'bob' });
     await gateway.addKey(`key-${bobs}`, 'bob');
   });
@@ -18,28 +21,76 @@ describe("another owner's ids behave exactly like unknown ones", () => {
   const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
   const same = ({ status, json, headers }: Answer) => ({
     status,
-    json: typeof json === 'object' && json !== null && 'request_id' in json ? { ...json, request_id: '' } : json,
+    json:
+      typeof json === 'object' && json !== null && 'request_id' in json
+        ? { ...json, request_id: '' }
+        : json,
     headers: Object.keys(headers).sort(),
   });
 
   it.each<[string, string, (id: string) => string, ((id: string) => unknown) | undefined]>([
     ['read of a conversation', 'GET', (id) => `/api/v1/app-conversations?ids=${id}`, undefined],
-    ['read of a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks?ids=${startTaskIdOf(id)}`, undefined],
-    ['search for a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks/search?conversation_id__eq=${id}`, undefined],
-    ['search by sandbox', 'GET', (id) => `/api/v1/app-conversations/search?sandbox_id__eq=sbx-${id}`, undefined],
-    ['change of a conversation', 'PATCH', (id) => `/api/v1/app-conversations/${id}`, () => ({ title: 'Mine now' })],
+    [
+      'read of a start task',
+      'GET',
+      (id) => `/api/v1/app-conversations/start-tasks?ids=${startTaskIdOf(id)}`,
+      undefined,
+    ],
+    [
+      'search for a start task',
+      'GET',
+      (id) => `/api/v1/app-conversations/start-tasks/search?conversation_id__eq=${id}`,
+      undefined,
+    ],
+    [
+      'search by sandbox',
+      'GET',
+      (id) => `/api/v1/app-conversations/search?sandbox_id__eq=sbx-${id}`,
+      undefined,
+    ],
+    [
+      'change of a conversation',
+      'PATCH',
+      (id) => `/api/v1/app-conversations/${id}`,
+      () => ({ title: 'Mine now' }),
+    ],
     ['deletion of a conversation', 'DELETE', (id) => `/api/v1/app-conversations/${id}`, undefined],
-    ['message', 'POST', (id) => `/api/v1/app-conversations/${id}/send-message`, () => hello.initial_message],
+    [
+      'message',
+      'POST',
+      (id) => `/api/v1/app-conversations/${id}/send-message`,
+      () => hello.initial_message,
+    ],
     ['search for events', 'GET', (id) => `/api/v1/conversation/${id}/events/search`, undefined],
     ['count of events', 'GET', (id) => `/api/v1/conversation/${id}/events/count`, undefined],
     ['read of a sandbox', 'GET', (id) => `/api/v1/sandboxes?id=sbx-${id}`, undefined],
     ['pause of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/pause`, undefined],
     ['resume of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/resume`, undefined],
-    ['resume of a run', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/resume`, () => ({ run: true })],
+    [
+      'resume of a run',
+      'POST',
+      (id) => `/api/v1/sandboxes/sbx-${id}/resume`,
+      () => ({ run: true }),
+    ],
     ['deletion of a sandbox', 'DELETE', (id) => `/api/v1/sandboxes/sbx-${id}`, undefined],
-    ['start that joins a sandbox', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, sandbox_id: `sbx-${id}` })],
-    ['start below a parent', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, parent_conversation_id: id })],
-    ['skills of a conversation', 'GET', (id) => `/api/v1/app-conversations/${id}/skills`, undefined],
+    [
+      'start that joins a sandbox',
+      'POST',
+      () => '/api/v1/app-conversations',
+      (id) => ({ ...hello, sandbox_id: `sbx-${id}` }),
+    ],
+    [
+      'start below a parent',
+      'POST',
+      () => '/api/v1/app-conversations',
+      (id) => ({ ...hello, parent_conversation_id: id }),
+    ],
+    [
+      'skills of a conversation',
+      'GET',
+      (id) => `/api/v1/app-conversations/${id}/skills`,
+      undefined,
+    ],
     ['revocation of a key', 'DELETE', (id) => `/api/keys/key-${id}`, undefined],
     ['legacy read', 'GET', (id) => `/api/conversations/${id}`, undefined],
   ])('%s', async (_case, method, path, body) => {
@@ -48,7 +99,8 @@ describe("another owner's ids behave exactly like unknown ones", () => {
       calls.push(`${verb} ${plural}`);
       return undefined;
     };
-    const send = (id: string) => gateway.send(method, path(id), body === undefined ? {} : { body: body(id) });
+    const send = (id: string) =>
+      gateway.send(method, path(id), body === undefined ? {} : { body: body(id) });
     const foreign = same(await send(bobs));
     // The same work is done for both, so the time it takes tells nothing either.
     const callsForForeign = calls.splice(0);
@@ -58,16 +110,22 @@ describe("another owner's ids behave exactly like unknown ones", () => {
   });
 
   it('and lists and counts show nothing of them', async () => {
-    for (const path of ['app-conversations/search', 'app-conversations/start-tasks/search', 'sandboxes/search']) {
+    for (const path of [
+      'app-conversations/search',
+      'app-conversations/start-tasks/search',
+      'sandboxes/search',
+    ]) {
       expect((await gateway.get(`/api/v1/${path}`)).json).toMatchObject({ items: [] });
-      expect((await gateway.get(`/api/v1/${path}`, { key: gateway.bob })).json).toMatchObject({ items: [{}] });
+      expect((await gateway.get(`/api/v1/${path}`, { key: gateway.bob })).json).toMatchObject({
+        items: [{}],
+      });
     }
     expect((await gateway.get('/api/v1/app-conversations/count')).json).toBe(0);
   });
 
   it('while their owner still has them', async () => {
-    expect((await gateway.get(`/api/v1/app-conversations?ids=${bobs}`, { key: gateway.bob })).json).toMatchObject([
-      { id: bobs, title: 'Say hello.' },
-    ]);
+    expect(
+      (await gateway.get(`/api/v1/app-conversations?ids=${bobs}`, { key: gateway.bob })).json,
+    ).toMatchObject([{ id: bobs, title: 'Say hello.' }]);
   });
 });

@@ -24,7 +24,8 @@ describe('API keys over REST', () => {
     expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
     return issuedApiKeySchema.parse(answer.json);
   };
-  const list = async (key = gateway.alice) => z.array(apiKeySchema).parse((await gateway.get('/api/keys', { key })).json);
+  const list = async (key = gateway.alice) =>
+    z.array(apiKeySchema).parse((await gateway.get('/api/keys', { key })).json);
 
   it('are shown once, work at once, and are stored as a hash only', async () => {
     const issued = await create({ name: '  laptop ', expires_at: '2999-01-01T01:00:00+01:00' });
@@ -35,7 +36,10 @@ describe('API keys over REST', () => {
       last_used_at: null,
       expires_at: '2999-01-01T00:00:00.000000Z',
     });
-    expect(await me(issued.key)).toMatchObject({ status: 200, json: { id: 'alice', role: 'user' } });
+    expect(await me(issued.key)).toMatchObject({
+      status: 200,
+      json: { id: 'alice', role: 'user' },
+    });
     expect((await gateway.get('/api/keys/current', { key: issued.key })).json).toEqual({
       id: issued.id,
       name: 'laptop',
@@ -52,13 +56,18 @@ describe('API keys over REST', () => {
     const { key: _value, ...issued } = await create({ name: 'listed' });
     const listed = await list();
     expect(listed).toContainEqual(issued);
-    expect(listed.map(({ created_at }) => created_at)).toEqual(listed.map(({ created_at }) => created_at).sort());
+    expect(listed.map(({ created_at }) => created_at)).toEqual(
+      listed.map(({ created_at }) => created_at).sort(),
+    );
     expect((await list(gateway.bob)).map(({ name }) => name)).toEqual(["bob's key"]);
   });
 
   it('work no more once they are revoked, and are not listed', async () => {
     const issued = await create({ name: 'short-lived' });
-    expect(await gateway.send('DELETE', `/api/keys/${issued.id}`)).toMatchObject({ status: 200, json: { success: true } });
+    expect(await gateway.send('DELETE', `/api/keys/${issued.id}`)).toMatchObject({
+      status: 200,
+      json: { success: true },
+    });
     expect(await me(issued.key)).toMatchObject({ status: 401 });
     expect((await list()).map(({ id }) => id)).not.toContain(issued.id);
     expect(await gateway.send('DELETE', `/api/keys/${issued.id}`)).toMatchObject({ status: 404 });
@@ -66,7 +75,9 @@ describe('API keys over REST', () => {
 
   it('may revoke themselves', async () => {
     const issued = await create({ name: 'suicidal' });
-    expect(await gateway.send('DELETE', `/api/keys/${issued.id}`, { key: issued.key })).toMatchObject({ status: 200 });
+    expect(
+      await gateway.send('DELETE', `/api/keys/${issued.id}`, { key: issued.key }),
+    ).toMatchObject({ status: 200 });
     expect(await me(issued.key)).toMatchObject({ status: 401 });
   });
 
@@ -74,12 +85,24 @@ describe('API keys over REST', () => {
     const replica = await gateway.replica();
     try {
       const issued = await create({ name: 'everywhere' });
-      await eventually('it works on the other replica', async () => (await me(issued.key, replica)).status === 200, 2000);
+      await eventually(
+        'it works on the other replica',
+        async () => (await me(issued.key, replica)).status === 200,
+        2000,
+      );
       await gateway.send('DELETE', `/api/keys/${issued.id}`);
-      await eventually('it works no more there', async () => (await me(issued.key, replica)).status === 401, 2000);
+      await eventually(
+        'it works no more there',
+        async () => (await me(issued.key, replica)).status === 401,
+        2000,
+      );
       const other = await create({ name: 'revoked elsewhere' });
       expect(await replica.send('DELETE', `/api/keys/${other.id}`)).toMatchObject({ status: 200 });
-      await eventually('it works no more here', async () => (await me(other.key)).status === 401, 2000);
+      await eventually(
+        'it works no more here',
+        async () => (await me(other.key)).status === 401,
+        2000,
+      );
     } finally {
       await replica.stop();
     }
@@ -87,9 +110,15 @@ describe('API keys over REST', () => {
 
   it('can be made for somebody else, and with the role admin, by an admin', async () => {
     const issued = await create({ name: 'for carol', owner: 'carol' }, admin);
-    expect(await me(issued.key)).toMatchObject({ status: 200, json: { id: 'carol', role: 'user' } });
+    expect(await me(issued.key)).toMatchObject({
+      status: 200,
+      json: { id: 'carol', role: 'user' },
+    });
     const second = await create({ name: 'second', role: 'admin' }, admin);
-    expect(await me(second.key)).toMatchObject({ status: 200, json: { id: 'root', role: 'admin' } });
+    expect(await me(second.key)).toMatchObject({
+      status: 200,
+      json: { id: 'root', role: 'admin' },
+    });
     expect(gateway.log.findLast(({ message }) => message === 'Write')?.fields).toMatchObject({
       action: 'createKey',
       owner: 'root',
@@ -99,7 +128,9 @@ describe('API keys over REST', () => {
   });
 
   it('can name their own owner without being an admin', async () => {
-    expect(await create({ name: 'mine', owner: 'alice', role: 'user', expires_at: null })).toMatchObject({ user_id: 'alice' });
+    expect(
+      await create({ name: 'mine', owner: 'alice', role: 'user', expires_at: null }),
+    ).toMatchObject({ user_id: 'alice' });
   });
 
   it.each<[string, object, number, string]>([
@@ -127,6 +158,9 @@ describe('API keys over REST', () => {
   });
 
   it('have no part that models could use', async () => {
-    expect(await gateway.get('/api/keys/llm/byor')).toMatchObject({ status: 200, json: { key: null } });
+    expect(await gateway.get('/api/keys/llm/byor')).toMatchObject({
+      status: 200,
+      json: { key: null },
+    });
   });
 });

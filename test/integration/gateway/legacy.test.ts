@@ -6,7 +6,9 @@ const path = '/api/conversations';
 const expectMarked = ({ headers }: Answer) => {
   expect(headers['deprecation']).toBe('@1764547200');
   expect(headers['sunset']).toBe('Wed, 01 Apr 2026 00:00:00 GMT');
-  expect(headers['link']).toMatch(/^<http:\/\/127\.0\.0\.1:\d+\/api\/v1\/app-conversations>; rel="successor-version"$/);
+  expect(headers['link']).toMatch(
+    /^<http:\/\/127\.0\.0\.1:\d+\/api\/v1\/app-conversations>; rel="successor-version"$/,
+  );
 };
 
 describe('the legacy interface', () => {
@@ -25,7 +27,10 @@ describe('the legacy interface', () => {
       image_urls: ['https://x/y.png'],
       conversation_instructions: 'Be brief.',
     });
-    expect(answer).toMatchObject({ status: 200, json: { status: 'ok', message: null, conversation_status: 'STARTING' } });
+    expect(answer).toMatchObject({
+      status: 200,
+      json: { status: 'ok', message: null, conversation_status: 'STARTING' },
+    });
     expectMarked(answer);
     const { conversation_id: id } = answer.json as { conversation_id: string };
     expect((await gateway.client.get(conversations, namespace, id)).spec).toMatchObject({
@@ -41,7 +46,10 @@ describe('the legacy interface', () => {
     const one = await gateway.get(`${path}/${id}`);
     expect(one).toMatchObject({ status: 200, json: { conversation_id: id, status: 'STARTING' } });
     expectMarked(one);
-    expect((await gateway.get(`${path}?limit=1`)).json).toMatchObject({ results: [{ conversation_id: id }], next_page_id: null });
+    expect((await gateway.get(`${path}?limit=1`)).json).toMatchObject({
+      results: [{ conversation_id: id }],
+      next_page_id: null,
+    });
   });
 
   it.each<[string, unknown, number]>([
@@ -72,7 +80,10 @@ describe('the legacy interface', () => {
       const answer = await off.post(path, { initial_user_msg: 'x' });
       expect(answer).toMatchObject({ status: 410, json: { code: 'legacy-api-removed' } });
       expectMarked(answer);
-      expect(await off.get('/api/v1/app-conversations/count')).toMatchObject({ status: 200, json: 0 });
+      expect(await off.get('/api/v1/app-conversations/count')).toMatchObject({
+        status: 200,
+        json: 0,
+      });
     } finally {
       await off.stop();
     }

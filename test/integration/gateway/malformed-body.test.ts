@@ -12,7 +12,8 @@ const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } 
 const helloText = JSON.stringify(hello);
 /** A start with more in it, as it stands in the text. */
 const helloWith = (more: string) => `${helloText.slice(0, -1)},${more}}`;
-const message = (text: string) => `{"initial_message":{"content":[{"type":"text","text":"${text}"}]}}`;
+const message = (text: string) =>
+  `{"initial_message":{"content":[{"type":"text","text":"${text}"}]}}`;
 const bomb = gzipSync(Buffer.alloc(256 * 1024 * 1024, ' '));
 
 const bad = '400 malformed-request';
@@ -23,18 +24,26 @@ const tooLarge = '413 body-too-large';
 
 let gateway: TestGateway;
 beforeAll(async () => {
-  gateway = await TestGateway.start({ ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })) });
+  gateway = await TestGateway.start({
+    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })),
+  });
 });
 afterAll(() => gateway.stop());
 
-const request = (headers: Readonly<Record<string, string>>, body: string | Buffer, [method, path] = ['POST', start]) => [
+const request = (
+  headers: Readonly<Record<string, string>>,
+  body: string | Buffer,
+  [method, path] = ['POST', start],
+) => [
   [
     `${method} ${path} HTTP/1.1`,
     'Host: x',
     `Authorization: Bearer ${gateway.alice}`,
-    ...Object.entries({ 'Content-Type': 'application/json', 'Content-Length': String(Buffer.byteLength(body)), ...headers }).map(
-      ([name, value]) => `${name}: ${value}`,
-    ),
+    ...Object.entries({
+      'Content-Type': 'application/json',
+      'Content-Length': String(Buffer.byteLength(body)),
+      ...headers,
+    }).map(([name, value]) => `${name}: ${value}`),
     '\r\n',
   ].join('\r\n'),
   typeof body === 'string' ? Buffer.from(body) : body,
@@ -54,16 +63,51 @@ describe('a body', () => {
     ['packed in another way than it says', { 'Content-Encoding': 'br' }, packed, bad],
     ['packed without saying it', {}, packed, noJson],
     ['packed and cut short', { 'Content-Encoding': 'gzip' }, packed.subarray(0, -9), bad],
-    ['packed with a wrong checksum', { 'Content-Encoding': 'gzip' }, Buffer.concat([packed.subarray(0, -8), Buffer.alloc(8)]), bad],
-    ['packed, and an object behind it', { 'Content-Encoding': 'gzip' }, Buffer.concat([packed, gzipSync('{}')]), noJson],
+    [
+      'packed with a wrong checksum',
+      { 'Content-Encoding': 'gzip' },
+      Buffer.concat([packed.subarray(0, -8), Buffer.alloc(8)]),
+      bad,
+    ],
+    [
+      'packed, and an object behind it',
+      { 'Content-Encoding': 'gzip' },
+      Buffer.concat([packed, gzipSync('{}')]),
+      noJson,
+    ],
     ['that unpacks to a quarter of a gigabyte', { 'Content-Encoding': 'gzip' }, bomb, tooLarge],
-    ['that unpacks to that by brotli', { 'Content-Encoding': 'br' }, brotliCompressSync(Buffer.alloc(2 ** 26)), tooLarge],
+    [
+      'that unpacks to that by brotli',
+      { 'Content-Encoding': 'br' },
+      brotliCompressSync(Buffer.alloc(2 ** 26)),
+      tooLarge,
+    ],
 
-    ['in UTF-8, as it says', { 'Content-Type': 'application/json; charset="UTF-8"' }, helloText, '200'],
-    ['of another charset', { 'Content-Type': 'application/json; charset=iso-8859-1' }, helloText, wrongType],
-    ['in UTF-16', { 'Content-Type': 'application/json; charset=utf-16' }, Buffer.from(helloText, 'utf16le'), wrongType],
+    [
+      'in UTF-8, as it says',
+      { 'Content-Type': 'application/json; charset="UTF-8"' },
+      helloText,
+      '200',
+    ],
+    [
+      'of another charset',
+      { 'Content-Type': 'application/json; charset=iso-8859-1' },
+      helloText,
+      wrongType,
+    ],
+    [
+      'in UTF-16',
+      { 'Content-Type': 'application/json; charset=utf-16' },
+      Buffer.from(helloText, 'utf16le'),
+      wrongType,
+    ],
     ['in UTF-7', { 'Content-Type': 'application/json; charset=utf-7' }, helloText, wrongType],
-    ['of two charsets', { 'Content-Type': 'application/json; charset=utf-8; charset=utf-7' }, helloText, wrongType],
+    [
+      'of two charsets',
+      { 'Content-Type': 'application/json; charset=utf-8; charset=utf-7' },
+      helloText,
+      wrongType,
+    ],
     ['in UTF-16 without saying it', {}, Buffer.from(`\uFEFF${helloText}`, 'utf16le'), noJson],
     ['behind a byte order mark', {}, `\uFEFF${helloText}`, '200'],
     ['behind two of them', {}, `\uFEFF\uFEFF${helloText}`, noJson],
@@ -72,10 +116,25 @@ describe('a body', () => {
     ['with half a character in UTF-8', {}, Buffer.from(message('\xed\xa0\x80'), 'latin1'), noJson],
 
     ['that is a form', { 'Content-Type': 'application/x-www-form-urlencoded' }, 'a=b', wrongType],
-    ['that is a multipart form', { 'Content-Type': 'multipart/form-data; boundary=x' }, '--x--', wrongType],
-    ['that is XML', { 'Content-Type': 'application/xml' }, '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>', wrongType],
+    [
+      'that is a multipart form',
+      { 'Content-Type': 'multipart/form-data; boundary=x' },
+      '--x--',
+      wrongType,
+    ],
+    [
+      'that is XML',
+      { 'Content-Type': 'application/xml' },
+      '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>',
+      wrongType,
+    ],
     ['of two types', { 'Content-Type': 'application/json, text/plain' }, helloText, wrongType],
-    ['of something like JSON', { 'Content-Type': 'application/json-patch+json' }, helloText, wrongType],
+    [
+      'of something like JSON',
+      { 'Content-Type': 'application/json-patch+json' },
+      helloText,
+      wrongType,
+    ],
     ['of a type that is none', { 'Content-Type': ';;;' }, helloText, wrongType],
 
     ['that is empty', {}, '', invalid],
@@ -92,30 +151,65 @@ describe('a body', () => {
     ['with Infinity', {}, helloWith('"pr_number":[Infinity]'), noJson],
     ['with a leading zero', {}, helloWith('"pr_number":[01]'), noJson],
     ['with a number beyond all numbers', {}, helloWith('"pr_number":[1e400]'), invalid],
-    ['with a number beyond the exact ones', {}, helloWith('"pr_number":[9007199254740993]'), invalid],
+    [
+      'with a number beyond the exact ones',
+      {},
+      helloWith('"pr_number":[9007199254740993]'),
+      invalid,
+    ],
     ['with minus zero', {}, helloWith('"pr_number":[-0]'), invalid],
     ['with a fraction', {}, helloWith('"pr_number":[1.5]'), invalid],
-    ['with a number of a megabyte', {}, helloWith(`"pr_number":[${'1'.repeat(1_000_000)}]`), invalid],
+    [
+      'with a number of a megabyte',
+      {},
+      helloWith(`"pr_number":[${'1'.repeat(1_000_000)}]`),
+      invalid,
+    ],
     ['with an exponent', {}, helloWith('"pr_number":[1e1]'), '200'],
 
     ['with a name twice', {}, helloWith('"title":"a","title":"b"'), noJson],
     ['with a name twice and the same value', {}, helloWith('"title":"a","title":"a"'), noJson],
     ['with a name twice, once in escapes', {}, helloWith('"title":"a","t\\u0069tle":"b"'), noJson],
-    ['with a name twice deep inside', {}, '{"initial_message":{"content":[{"type":"text","text":"a","text":"b"}]}}', noJson],
+    [
+      'with a name twice deep inside',
+      {},
+      '{"initial_message":{"content":[{"type":"text","text":"a","text":"b"}]}}',
+      noJson,
+    ],
     ['with an unknown name twice', {}, helloWith('"x":1,"x":1'), noJson],
     ['with __proto__ twice', {}, helloWith('"__proto__":1,"__proto__":2'), noJson],
-    ['with the same name in several objects', {}, helloWith('"x":{"a":1},"y":[{"a":1},{"a":1}],"a":"a"'), '200'],
+    [
+      'with the same name in several objects',
+      {},
+      helloWith('"x":{"a":1},"y":[{"a":1},{"a":1}],"a":"a"'),
+      '200',
+    ],
     ['with names in strings that look like that', {}, message('{\\"a\\":1,\\"a\\":2}'), '200'],
 
-    ['that is nested 10,000 levels deep', {}, helloWith(`"x":${'['.repeat(10_000)}${']'.repeat(10_000)}`), noJson],
+    [
+      'that is nested 10,000 levels deep',
+      {},
+      helloWith(`"x":${'['.repeat(10_000)}${']'.repeat(10_000)}`),
+      noJson,
+    ],
     ['of nothing but brackets', {}, '['.repeat(1_000_000), noJson],
     ['of half a million closed brackets', {}, '['.repeat(500_000) + ']'.repeat(500_000), noJson],
-    ['nested in objects', {}, helloWith(`"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`), noJson],
+    [
+      'nested in objects',
+      {},
+      helloWith(`"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`),
+      noJson,
+    ],
     ['nested 60 levels deep', {}, helloWith(`"x":${'['.repeat(60)}${']'.repeat(60)}`), '200'],
     ['with __proto__', {}, helloWith('"__proto__":{"owner":"bob","title":"x"}'), '200'],
     ['with constructor', {}, helloWith('"constructor":{"prototype":{"owner":"bob"}}'), '200'],
     ['that has __proto__ instead of what is needed', {}, `{"__proto__":${helloText}}`, invalid],
-    ['of 100,000 names', {}, helloWith(Array.from({ length: 100_000 }, (_, index) => `"${index}":0`).join()), '200'],
+    [
+      'of 100,000 names',
+      {},
+      helloWith(Array.from({ length: 100_000 }, (_, index) => `"${index}":0`).join()),
+      '200',
+    ],
 
     ['with half a surrogate pair in the text', {}, message('\\ud83d'), '200'],
     ['with half a pair in the title', {}, helloWith('"title":"\\ud83d"'), invalid],
@@ -124,10 +218,20 @@ describe('a body', () => {
     ['with half a pair in a name', {}, helloWith('"\\ud83d":1'), '200'],
     ['with NUL in the text', {}, message('a\\u0000b'), '200'],
     ['with NUL in the title', {}, helloWith('"title":"a\\u0000b"'), invalid],
-    ['with an escape sequence of terminals in the title', {}, helloWith('"title":"\\u001b]0;x\\u0007"'), invalid],
+    [
+      'with an escape sequence of terminals in the title',
+      {},
+      helloWith('"title":"\\u001b]0;x\\u0007"'),
+      invalid,
+    ],
     ['with one of a single character', {}, helloWith('"title":"\\u009b31m"'), invalid],
     ['with a line in the name of a branch', {}, helloWith('"selected_branch":"a\\nb"'), invalid],
-    ['with a control character in the name of a branch', {}, helloWith('"selected_branch":"a\\u007fb"'), invalid],
+    [
+      'with a control character in the name of a branch',
+      {},
+      helloWith('"selected_branch":"a\\u007fb"'),
+      invalid,
+    ],
     ['with one in the model', {}, helloWith('"llm_model":"a\\u001bb"'), invalid],
     ['with one in the trigger', {}, helloWith('"trigger":"a\\u0008b"'), invalid],
     ['with one in the text', {}, message('\\u001b[31mred'), '200'],
@@ -150,7 +254,8 @@ describe('a body', () => {
     });
     expect(answer.json).toMatchObject({
       code: 'malformed-json',
-      detail: 'The name "type" occurs twice in the same object, at body.initial_message.content(1).type.',
+      detail:
+        'The name "type" occurs twice in the same object, at body.initial_message.content(1).type.',
     });
   });
 
@@ -181,7 +286,10 @@ describe('a body', () => {
     ['POST', `${start}/{id}/send-message`, '{"content":[],"content":[]}'],
   ])('is refused everywhere: %s %s %s', async (method, path, body) => {
     const id = (await gateway.addConversation(newUuid(Date.now(), randomBytes))).metadata.name;
-    const outcome = await sendRaw(gateway.port, request({}, body, [method, path.replace('{id}', id)]));
+    const outcome = await sendRaw(
+      gateway.port,
+      request({}, body, [method, path.replace('{id}', id)]),
+    );
     expect(outcome.answers[0]?.status).toBe(body.match(/"(\w+)":.*"\1":/) === null ? 422 : 400);
     expectDecent(outcome);
   });
@@ -191,7 +299,9 @@ describe('a body', () => {
     let text = '';
     socket.on('data', (chunk: Buffer) => (text += chunk.toString()));
     const ended = new Promise((resolve) => socket.once('close', resolve));
-    socket.write(`POST ${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{`);
+    socket.write(
+      `POST ${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{`,
+    );
     const began = performance.now();
     await ended;
     expect(text).toContain('401 Unauthorized');
@@ -203,13 +313,19 @@ describe('a body', () => {
     const chunks = `${Array.from(message('a'.repeat(200_000)), (byte) => `1\r\n${byte}\r\n`).join('')}0\r\n\r\n`;
     const [head = ''] = request({ 'Transfer-Encoding': 'chunked' }, '');
     const parts = [String(head).replace(/Content-Length: 0\r\n/, ''), chunks];
-    const outcomes = await Promise.all(Array.from({ length: 5 }, () => sendRaw(gateway.port, parts, { deadlineMs: 100_000 })));
+    const outcomes = await Promise.all(
+      Array.from({ length: 5 }, () => sendRaw(gateway.port, parts, { deadlineMs: 100_000 })),
+    );
     expect(outcomes.map(verdictOf)).toEqual(Array.from({ length: 5 }, () => '200'));
   }, 120_000);
 
   it('costs next to nothing when it unpacks to a quarter of a gigabyte', async () => {
     const before = process.memoryUsage().rss;
-    await Promise.all(Array.from({ length: 20 }, () => sendRaw(gateway.port, request({ 'Content-Encoding': 'gzip' }, bomb))));
+    await Promise.all(
+      Array.from({ length: 20 }, () =>
+        sendRaw(gateway.port, request({ 'Content-Encoding': 'gzip' }, bomb)),
+      ),
+    );
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 * 1024);
   });
 });

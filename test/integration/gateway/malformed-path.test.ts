@@ -29,7 +29,10 @@ afterAll(async () => {
 });
 
 const send = (method: string, target: string, headers = '', host = 'x') =>
-  sendRaw(gateway.port, `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`);
+  sendRaw(
+    gateway.port,
+    `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`,
+  );
 
 describe('a path of the service', () => {
   it.each<[string, string, string]>([
@@ -45,7 +48,11 @@ describe('a path of the service', () => {
     ['a backslash in disguise', '/api/v1/users%5cme', nowhere],
     ['a NUL in disguise', '/api/v1/users/me%00', nowhere],
     ['a NUL where an id stands', '/api/conversations/%00', invalid],
-    ['a line end where an id stands', '/api/conversations/a%0d%0aX: y'.replace(' ', '%20'), invalid],
+    [
+      'a line end where an id stands',
+      '/api/conversations/a%0d%0aX: y'.replace(' ', '%20'),
+      invalid,
+    ],
     ['a percent sign without digits', '/api/conversations/%', bad],
     ['a percent sign with something else', '/api/conversations/%zz', bad],
     ['bytes that are not UTF-8', '/api/conversations/%ff%fe', bad],
@@ -103,13 +110,21 @@ describe('a path of the service', () => {
     ['NaN', 'limit=NaN', invalid],
     ['an empty number', 'limit=', invalid],
     ['a place in the list that is none', 'page_id=%2e%2e%2f', invalid],
-    ['a place in the list that is JSON', `page_id=${Buffer.from('{"a":1}').toString('base64url')}`, invalid],
+    [
+      'a place in the list that is JSON',
+      `page_id=${Buffer.from('{"a":1}').toString('base64url')}`,
+      invalid,
+    ],
     ['a time beyond all times', 'created_at__gte=9999-99-99T99:99:99Z', invalid],
     ['a year of ten digits', 'created_at__gte=1000000000-01-01', invalid],
     ['7,000 parameters', 'a&'.repeat(7000), '200'],
     ['nothing but signs', '&&&===&?&', '200'],
   ])('with a query with %s', async (_case, query, verdict) => {
-    const outcome = await send('GET', `${start}/search?${query}`, `Authorization: Bearer ${gateway.alice}\r\n`);
+    const outcome = await send(
+      'GET',
+      `${start}/search?${query}`,
+      `Authorization: Bearer ${gateway.alice}\r\n`,
+    );
     expect(verdictOf(outcome)).toBe(verdict);
     expectDecent(outcome);
   });
@@ -177,10 +192,25 @@ describe('a path to a sandbox', () => {
     ['of an address', '127.0.0.1-agent-server.agents.example', '/x', nowhere],
     ['with a user', 'sbx-1-agent-server.agents.example@evil', '/x', bad],
     ['with a path', 'sbx-1-agent-server.agents.example/../x', '/x', bad],
-    ['and a path to the service, which is the agent’s there', 'sbx-1-agent-server.agents.example', '/api/v1/users/me', '200'],
-    ['and a path to another sandbox', 'sbx-1-agent-server.agents.example', '/sandboxes/sbx-2/AGENT_SERVER/', '200'],
+    [
+      'and a path to the service, which is the agent’s there',
+      'sbx-1-agent-server.agents.example',
+      '/api/v1/users/me',
+      '200',
+    ],
+    [
+      'and a path to another sandbox',
+      'sbx-1-agent-server.agents.example',
+      '/sandboxes/sbx-2/AGENT_SERVER/',
+      '200',
+    ],
     ['and a URL of another host', 'sbx-1-agent-server.agents.example', 'http://x/alive', bad],
-    ['and a URL of the same', 'sbx-1-agent-server.agents.example', 'http://sbx-1-agent-server.agents.example/x', '200'],
+    [
+      'and a URL of the same',
+      'sbx-1-agent-server.agents.example',
+      'http://sbx-1-agent-server.agents.example/x',
+      '200',
+    ],
   ])('by a host name: %s', async (_case, host, path, verdict) => {
     const outcome = await send('GET', path, keyed(), host);
     expect(verdictOf(outcome)).toBe(verdict);

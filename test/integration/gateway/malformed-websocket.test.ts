@@ -56,25 +56,62 @@ describe('a handshake', () => {
     ['that is right, for comparison', () => handshake(), '101'],
     ['without a key of its own', () => handshake({ 'Sec-WebSocket-Key': undefined }), bad],
     ['with a key that is too short', () => handshake({ 'Sec-WebSocket-Key': 'c2hvcnQ=' }), bad],
-    ['with a key that is no base64', () => handshake({ 'Sec-WebSocket-Key': '*'.repeat(22) + '==' }), bad],
-    ['with two keys', () => handshake().replace('\r\n\r\n', '\r\nSec-WebSocket-Key: eGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'), bad],
+    [
+      'with a key that is no base64',
+      () => handshake({ 'Sec-WebSocket-Key': '*'.repeat(22) + '==' }),
+      bad,
+    ],
+    [
+      'with two keys',
+      () =>
+        handshake().replace('\r\n\r\n', '\r\nSec-WebSocket-Key: eGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'),
+      bad,
+    ],
     ['without a version', () => handshake({ 'Sec-WebSocket-Version': undefined }), bad],
     ['of version 8', () => handshake({ 'Sec-WebSocket-Version': '8' }), bad],
     ['of two versions', () => handshake({ 'Sec-WebSocket-Version': '13, 8' }), bad],
     ['by POST', () => handshake({}, `POST ${target} HTTP/1.1`), bad],
     ['by HTTP/1.0', () => handshake({}, `GET ${target} HTTP/1.0`), bad],
     ['with a body', () => `${handshake({ 'Content-Length': '5' })}hello`, bad],
-    ['with a body in chunks', () => `${handshake({ 'Transfer-Encoding': 'chunked' })}0\r\n\r\n`, bad],
+    [
+      'with a body in chunks',
+      () => `${handshake({ 'Transfer-Encoding': 'chunked' })}0\r\n\r\n`,
+      bad,
+    ],
     ['with two Hosts', () => handshake().replace('\r\n\r\n', '\r\nHost: y\r\n\r\n'), bad],
     ['with two Upgrades', () => handshake().replace('\r\n\r\n', '\r\nUpgrade: h2c\r\n\r\n'), bad],
     ['with dots in its path', () => handshake({}, `GET ${target}/../x HTTP/1.1`), bad],
     ['with dots in disguise', () => handshake({}, `GET ${target}/%2e%2e/x HTTP/1.1`), bad],
-    ['with extensions of 2 KiB', () => handshake({ 'Sec-WebSocket-Extensions': 'a'.repeat(2048) }), bad],
-    ['with protocols of 2 KiB', () => handshake({ 'Sec-WebSocket-Protocol': 'a'.repeat(2048) }), bad],
-    ['with extensions that nobody knows', () => handshake({ 'Sec-WebSocket-Extensions': 'x; y=z' }), '101'],
-    ['of a sandbox that does not exist', () => handshake({}, 'GET /sandboxes/sbx-2/AGENT_SERVER/ HTTP/1.1'), '401 unauthorized'],
-    ['of a port that is not exposed', () => handshake({}, 'GET /sandboxes/sbx-1/SSH/ HTTP/1.1'), '404 route-not-found'],
-    ['of the service itself', () => handshake({}, 'GET /api/v1/nothing HTTP/1.1'), '404 route-not-found'],
+    [
+      'with extensions of 2 KiB',
+      () => handshake({ 'Sec-WebSocket-Extensions': 'a'.repeat(2048) }),
+      bad,
+    ],
+    [
+      'with protocols of 2 KiB',
+      () => handshake({ 'Sec-WebSocket-Protocol': 'a'.repeat(2048) }),
+      bad,
+    ],
+    [
+      'with extensions that nobody knows',
+      () => handshake({ 'Sec-WebSocket-Extensions': 'x; y=z' }),
+      '101',
+    ],
+    [
+      'of a sandbox that does not exist',
+      () => handshake({}, 'GET /sandboxes/sbx-2/AGENT_SERVER/ HTTP/1.1'),
+      '401 unauthorized',
+    ],
+    [
+      'of a port that is not exposed',
+      () => handshake({}, 'GET /sandboxes/sbx-1/SSH/ HTTP/1.1'),
+      '404 route-not-found',
+    ],
+    [
+      'of the service itself',
+      () => handshake({}, 'GET /api/v1/nothing HTTP/1.1'),
+      '404 route-not-found',
+    ],
     ['for something else', () => handshake({ Upgrade: 'h2c' }), '200'],
     ['for several protocols', () => handshake({ Upgrade: 'h2c, websocket' }), '200'],
     ['without Connection: Upgrade', () => handshake({ Connection: 'close' }), '200'],
@@ -95,21 +132,31 @@ describe('a wrong session key', () => {
   const http = (address: string, shown: string | undefined) =>
     gateway.send('GET', `/sandboxes/sbx-1/AGENT_SERVER/x`, {
       key: null,
-      headers: { 'x-forwarded-for': address, ...(shown === undefined ? {} : { 'x-session-api-key': shown }) },
+      headers: {
+        'x-forwarded-for': address,
+        ...(shown === undefined ? {} : { 'x-session-api-key': shown }),
+      },
     });
 
   it('is limited for each address, by HTTP and by WebSocket together; a right one always passes', async () => {
     const wrong = 'a'.repeat(43);
-    // At once: each of them waits for what this replica may not have heard of, and meanwhile the next one would be allowed again.
+    // At once: each of them waits for what this replica may not have heard of, and meanwhile the
+    // next one would be allowed again.
     const attempts = Array.from({ length: 5 });
     const overHttp = attempts.map(() => http('192.0.2.1', wrong));
-    const overWebSocket = attempts.map(() => sendRaw(gateway.port, handshake(from('192.0.2.1', { 'X-Session-API-Key': wrong }))));
+    const overWebSocket = attempts.map(() =>
+      sendRaw(gateway.port, handshake(from('192.0.2.1', { 'X-Session-API-Key': wrong }))),
+    );
     for (const answer of await Promise.all(overHttp)) expect(answer).toMatchObject({ status: 401 });
-    for (const outcome of await Promise.all(overWebSocket)) expect(verdictOf(outcome)).toBe('401 unauthorized');
+    for (const outcome of await Promise.all(overWebSocket))
+      expect(verdictOf(outcome)).toBe('401 unauthorized');
     const refused = await http('192.0.2.1', wrong);
     expect(refused).toMatchObject({ status: 429, json: { code: 'too-many-attempts' } });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    const outcome = await sendRaw(gateway.port, handshake(from('192.0.2.1', { 'X-Session-API-Key': wrong })));
+    const outcome = await sendRaw(
+      gateway.port,
+      handshake(from('192.0.2.1', { 'X-Session-API-Key': wrong })),
+    );
     expect(verdictOf(outcome)).toBe('429 too-many-attempts');
     expectDecent(outcome);
 
@@ -123,13 +170,21 @@ describe('a wrong session key', () => {
       ).statusCode,
     ).toBe(200);
     expect(verdictOf(await sendRaw(gateway.port, handshake(from('192.0.2.1'))))).toBe('101');
-    expect(await gateway.get('/api/v1/users/me', { headers: { 'x-forwarded-for': '192.0.2.1' } })).toMatchObject({ status: 200 });
+    expect(
+      await gateway.get('/api/v1/users/me', { headers: { 'x-forwarded-for': '192.0.2.1' } }),
+    ).toMatchObject({ status: 200 });
   });
 
   it('that is none counts like one, in one count with API keys', async () => {
-    for (let attempt = 0; attempt < 5; attempt++) expect(await http('192.0.2.3', undefined)).toMatchObject({ status: 401 });
-    const asApi = () => gateway.get('/api/v1/users/me', { key: 'co_wrong', headers: { 'x-forwarded-for': '192.0.2.3' } });
-    for (let attempt = 0; attempt < 5; attempt++) expect(await asApi()).toMatchObject({ status: 401 });
+    for (let attempt = 0; attempt < 5; attempt++)
+      expect(await http('192.0.2.3', undefined)).toMatchObject({ status: 401 });
+    const asApi = () =>
+      gateway.get('/api/v1/users/me', {
+        key: 'co_wrong',
+        headers: { 'x-forwarded-for': '192.0.2.3' },
+      });
+    for (let attempt = 0; attempt < 5; attempt++)
+      expect(await asApi()).toMatchObject({ status: 401 });
     expect(await asApi()).toMatchObject({ status: 429 });
     expect(await http('192.0.2.3', undefined)).toMatchObject({ status: 429 });
   });
@@ -137,7 +192,10 @@ describe('a wrong session key', () => {
   it('is not what whoever asks the open paths shows', async () => {
     for (let attempt = 0; attempt < 20; attempt++) {
       const headers = { 'x-forwarded-for': '192.0.2.4' };
-      expect((await gateway.open('GET', '/sandboxes/sbx-1/AGENT_SERVER/alive', { key: null, headers })).statusCode).toBe(200);
+      expect(
+        (await gateway.open('GET', '/sandboxes/sbx-1/AGENT_SERVER/alive', { key: null, headers }))
+          .statusCode,
+      ).toBe(200);
     }
   });
 });
@@ -146,8 +204,12 @@ describe('without a key', () => {
   const alive = 'GET /sandboxes/sbx-1/AGENT_SERVER/alive HTTP/1.1\r\nHost: x\r\n';
 
   it('nothing is sent to an agent', async () => {
-    expect(verdictOf(await sendRaw(gateway.port, `${alive}Content-Length: 5\r\n\r\nhello`))).toBe(bad);
-    expect(verdictOf(await sendRaw(gateway.port, `${alive}Transfer-Encoding: chunked\r\n\r\n`))).toBe(bad);
+    expect(verdictOf(await sendRaw(gateway.port, `${alive}Content-Length: 5\r\n\r\nhello`))).toBe(
+      bad,
+    );
+    expect(
+      verdictOf(await sendRaw(gateway.port, `${alive}Transfer-Encoding: chunked\r\n\r\n`)),
+    ).toBe(bad);
     expect(agent.seen).toEqual([]);
   });
 
@@ -159,10 +221,20 @@ describe('without a key', () => {
     for (const socket of sockets) socket.write(`${alive}\r\n`);
     await eventually('they are at the agent', () => agent.connections.size >= 3);
     expect(verdictOf(await sendRaw(gateway.port, `${alive}\r\n`))).toBe('503 too-many-connections');
-    expect(verdictOf(await sendRaw(gateway.port, `GET ${target} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`))).toBe('200');
+    expect(
+      verdictOf(
+        await sendRaw(
+          gateway.port,
+          `GET ${target} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`,
+        ),
+      ),
+    ).toBe('200');
     for (const socket of sockets) socket.destroy();
     agent.reset();
-    await eventually('there is room again', async () => verdictOf(await sendRaw(gateway.port, `${alive}\r\n`)) === '200');
+    await eventually(
+      'there is room again',
+      async () => verdictOf(await sendRaw(gateway.port, `${alive}\r\n`)) === '200',
+    );
   });
 });
 
@@ -204,7 +276,9 @@ describe('frames', () => {
     agent.onWire = (opened) => (wire = opened.pause());
     const socket = await open();
     const before = process.memoryUsage().rss;
-    const flood = Buffer.concat(Array.from({ length: 1000 }, () => Buffer.concat([masked('0090'), Buffer.alloc(16)])));
+    const flood = Buffer.concat(
+      Array.from({ length: 1000 }, () => Buffer.concat([masked('0090'), Buffer.alloc(16)])),
+    );
     const pour = () => {
       while (socket.write(flood));
     };

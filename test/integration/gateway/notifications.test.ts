@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { notificationsPath, type AgentNotification } from '../../../src/agent/notifications.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { startNotificationListener, type NotificationListener } from '../../../src/controllers/notification-listener.ts';
+import {
+  startNotificationListener,
+  type NotificationListener,
+} from '../../../src/controllers/notification-listener.ts';
 import { NotificationSender } from '../../../src/gateway/callback-server/notification-sender.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
@@ -22,13 +25,22 @@ describe('notifications between gateways and operators', () => {
   async function anOperator(host = '127.0.0.1', port = 0, accepts: SandboxKeys = keys) {
     const seen: AgentNotification[] = [];
     const listener: NotificationListener = await startNotificationListener({
-      ...{ host, port, keys: accepts, logger: silentLogger, onNotification: (notification) => void seen.push(notification) },
+      ...{
+        host,
+        port,
+        keys: accepts,
+        logger: silentLogger,
+        onNotification: (notification) => void seen.push(notification),
+      },
     });
     toEnd.push(() => listener.close());
     return { seen, port: listener.port, url: `http://${host}:${listener.port}` };
   }
 
-  async function aGateway(url: string, options: Partial<ConstructorParameters<typeof NotificationSender>[0]> = {}) {
+  async function aGateway(
+    url: string,
+    options: Partial<ConstructorParameters<typeof NotificationSender>[0]> = {},
+  ) {
     const sender = new NotificationSender({
       urls: [url],
       key: () => keys.notificationKey(),
@@ -64,7 +76,10 @@ describe('notifications between gateways and operators', () => {
       const chunks: Buffer[] = [];
       request.on('data', (chunk: Buffer) => chunks.push(chunk));
       request.on('end', () => {
-        bodies.push((JSON.parse(Buffer.concat(chunks).toString()) as { notifications: AgentNotification[] }).notifications);
+        bodies.push(
+          (JSON.parse(Buffer.concat(chunks).toString()) as { notifications: AgentNotification[] })
+            .notifications,
+        );
         answers.push(() => response.writeHead(204).end());
       });
     }).listen(0, '127.0.0.1');
@@ -73,7 +88,8 @@ describe('notifications between gateways and operators', () => {
     const sender = await aGateway(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
     sender.notify(notificationOf('first'), 'alice');
     await eventually('the first', () => answers.length === 1);
-    for (let count = 0; count < 1000; count++) sender.notify(notificationOf(`later-${count % 3}`), 'alice');
+    for (let count = 0; count < 1000; count++)
+      sender.notify(notificationOf(`later-${count % 3}`), 'alice');
     answers[0]?.();
     await eventually('the second', () => answers.length === 2);
     expect(bodies[1]?.map(({ sandbox }) => sandbox)).toEqual(['later-0', 'later-1', 'later-2']);
@@ -109,7 +125,10 @@ describe('notifications between gateways and operators', () => {
     const clock = new VirtualClock();
     const one = await anOperator('127.0.0.1');
     let addresses: readonly string[] | undefined;
-    const resolve = () => (addresses === undefined ? Promise.reject(new Error('no such name')) : Promise.resolve(addresses));
+    const resolve = () =>
+      addresses === undefined
+        ? Promise.reject(new Error('no such name'))
+        : Promise.resolve(addresses);
     const sender = await aGateway(`http://operators:${one.port}`, { clock, resolve });
     sender.notify(notificationOf('unresolved'), 'alice');
     addresses = ['127.0.0.1'];
@@ -135,26 +154,39 @@ describe('notifications between gateways and operators', () => {
   const bad: [string, RequestInit & { path?: string }, number][] = [
     ['no key', { headers: {} }, 401],
     ['a wrong key', { headers: { authorization: 'Bearer wrong' } }, 401],
-    ["a sandbox's key", { headers: { authorization: `Bearer ${keys.sessionKey('notifications')}` } }, 401],
+    [
+      "a sandbox's key",
+      { headers: { authorization: `Bearer ${keys.sessionKey('notifications')}` } },
+      401,
+    ],
     ['another scheme', { headers: { authorization: `Basic ${keys.notificationKey()}` } }, 401],
     ['another path', { path: '/metrics' }, 404],
     ['another method', { method: 'GET' }, 405],
     ['no JSON', { body: '{' }, 422],
     ['something else', { body: '{"notifications":[{"sandbox":1}]}' }, 422],
-    ['too many', { body: JSON.stringify({ notifications: Array(201).fill(notificationOf('a')) }) }, 422],
+    [
+      'too many',
+      { body: JSON.stringify({ notifications: Array(201).fill(notificationOf('a')) }) },
+      422,
+    ],
     ['too much', { body: 'x'.repeat(200_000) }, 413],
     ['none', { body: '{"notifications":[]}' }, 204],
   ];
-  it.each(bad)('%s is answered with %o', async (_, { path = notificationsPath, ...init }, status) => {
-    const one = await anOperator();
-    const answer = await fetch(`${one.url}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${keys.notificationKey()}` },
-      ...((init.method ?? 'POST') === 'POST' ? { body: JSON.stringify({ notifications: [notificationOf('a')] }) } : {}),
-      ...init,
-    });
-    expect(answer.status).toBe(status);
-    expect(await answer.text()).toBe('');
-    expect(one.seen).toEqual([]);
-  });
+  it.each(bad)(
+    '%s is answered with %o',
+    async (_, { path = notificationsPath, ...init }, status) => {
+      const one = await anOperator();
+      const answer = await fetch(`${one.url}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${keys.notificationKey()}` },
+        ...((init.method ?? 'POST') === 'POST'
+          ? { body: JSON.stringify({ notifications: [notificationOf('a')] }) }
+          : {}),
+        ...init,
+      });
+      expect(answer.status).toBe(status);
+      expect(await answer.text()).toBe('');
+      expect(one.seen).toEqual([]);
+    },
+  );
 });

@@ -17,7 +17,11 @@ describe('the official client', () => {
       selected_repository: 'acme/shop',
       trigger: 'gui',
     });
-    expect(task).toMatchObject({ status: 'WORKING', app_conversation_id: null, request: { selected_repository: 'acme/shop' } });
+    expect(task).toMatchObject({
+      status: 'WORKING',
+      app_conversation_id: null,
+      request: { selected_repository: 'acme/shop' },
+    });
     expect(await client.getConversationStartTask(task.id)).toEqual(task);
 
     const { items } = await client.searchConversations();
@@ -32,11 +36,16 @@ describe('the official client', () => {
       app_conversation_id: id,
       sandbox_id: `sbx-${id}`,
     });
-    expect(await client.getConversations([id])).toMatchObject([{ id, title: 'Hello', sandbox_status: 'STARTING', execution_status: null }]);
+    expect(await client.getConversations([id])).toMatchObject([
+      { id, title: 'Hello', sandbox_status: 'STARTING', execution_status: null },
+    ]);
 
     await client.pauseSandbox(`sbx-${id}`);
     expect((await gateway.client.get(sandboxes, namespace, `sbx-${id}`)).spec.replicas).toBe(0);
-    expect(await client.getSandboxes([`sbx-${id}`, 'sbx-none'])).toMatchObject([{ id: `sbx-${id}`, status: 'PAUSED' }, null]);
+    expect(await client.getSandboxes([`sbx-${id}`, 'sbx-none'])).toMatchObject([
+      { id: `sbx-${id}`, status: 'PAUSED' },
+      null,
+    ]);
     await client.resumeSandbox(`sbx-${id}`);
     expect((await gateway.client.get(sandboxes, namespace, `sbx-${id}`)).spec.replicas).toBe(1);
 
@@ -46,7 +55,8 @@ describe('the official client', () => {
   });
 
   it('gets page after page', async () => {
-    for (let index = 0; index < 5; index++) await client.createConversation({ initial_message: null });
+    for (let index = 0; index < 5; index++)
+      await client.createConversation({ initial_message: null });
     const seen: string[] = [];
     let pageId: string | undefined;
     do {
@@ -60,10 +70,15 @@ describe('the official client', () => {
 
   it('learns whose key it has, and reads the detail of an error', async () => {
     expect(await client.getCurrentApiKey()).toMatchObject({ user_id: 'alice' });
-    await expect(new CloudClient({ host: gateway.url, apiKey: 'wrong' }).getCurrentApiKey()).rejects.toMatchObject({
+    await expect(
+      new CloudClient({ host: gateway.url, apiKey: 'wrong' }).getCurrentApiKey(),
+    ).rejects.toMatchObject({
       status: 401,
       response: { detail: 'The API key is missing or not valid.' },
     });
-    await expect(client.pauseSandbox('sbx-none')).rejects.toMatchObject({ status: 404, response: { detail: 'There is no such sandbox.' } });
+    await expect(client.pauseSandbox('sbx-none')).rejects.toMatchObject({
+      status: 404,
+      response: { detail: 'There is no such sandbox.' },
+    });
   });
 });

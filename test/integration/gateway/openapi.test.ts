@@ -2,9 +2,20 @@ import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 interface Operation {
   readonly operationId: string;
-  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean; readonly schema: object }[];
+  readonly parameters: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required: boolean;
+    readonly schema: object;
+  }[];
   readonly responses: Readonly<
-    Record<string, { readonly headers: Readonly<Record<string, unknown>>; readonly content: Readonly<Record<string, unknown>> }>
+    Record<
+      string,
+      {
+        readonly headers: Readonly<Record<string, unknown>>;
+        readonly content: Readonly<Record<string, unknown>>;
+      }
+    >
   >;
   readonly security?: readonly unknown[];
 }
@@ -13,7 +24,13 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<
-      Record<string, { readonly properties?: Readonly<Record<string, unknown>>; readonly required?: readonly string[] }>
+      Record<
+        string,
+        {
+          readonly properties?: Readonly<Record<string, unknown>>;
+          readonly required?: readonly string[];
+        }
+      >
     >;
   };
 }
@@ -31,10 +48,15 @@ describe('the OpenAPI document', () => {
   afterAll(() => gateway.stop());
 
   const operations = () =>
-    Object.entries(document.paths).flatMap(([path, methods]) => Object.values(methods).map((operation) => ({ path, ...operation })));
+    Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.values(methods).map((operation) => ({ path, ...operation })),
+    );
 
   it('is of version 3.1 and names the public address', () => {
-    expect(document).toMatchObject({ openapi: '3.1.0', servers: [{ url: 'https://agents.example' }] });
+    expect(document).toMatchObject({
+      openapi: '3.1.0',
+      servers: [{ url: 'https://agents.example' }],
+    });
   });
 
   it('holds every route, each with an id of its own', () => {
@@ -45,20 +67,27 @@ describe('the OpenAPI document', () => {
 
   it('declares each parameter of a path, and no other', () => {
     for (const { path, parameters } of operations()) {
-      const declared = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+      const declared = parameters
+        .filter((parameter) => parameter.in === 'path')
+        .map(({ name }) => name);
       expect(declared).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
     }
   });
 
   it('has no reference that leads nowhere', () => {
-    const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference ?? '');
+    const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(
+      ([, reference]) => reference ?? '',
+    );
     expect(references.length).toBeGreaterThan(20);
-    for (const reference of references) expect(document).toHaveProperty(reference.replace('#/', '').split('/'));
+    for (const reference of references)
+      expect(document).toHaveProperty(reference.replace('#/', '').split('/'));
   });
 
   it('says which fields are needed, and what the limits are', () => {
     expect(document.components.schemas['StartRequest']?.required).toEqual(['initial_message']);
-    expect(document.components.schemas['Conversation']?.required).toContain('sandbox_status_reason');
+    expect(document.components.schemas['Conversation']?.required).toContain(
+      'sandbox_status_reason',
+    );
     const search = operations().find(({ operationId }) => operationId === 'searchConversations');
     expect(search?.parameters.find(({ name }) => name === 'limit')).toMatchObject({
       required: false,
@@ -78,21 +107,26 @@ describe('the OpenAPI document', () => {
       '/ready',
       '/server_info',
     ]);
-    for (const { responses, security } of operations()) expect('401' in responses).toBe(security === undefined);
+    for (const { responses, security } of operations())
+      expect('401' in responses).toBe(security === undefined);
   });
 
   it('says on every operation with a key what limits and overload answer, and with which headers', () => {
     for (const { responses, security } of operations()) {
-      for (const { headers } of Object.values(responses)) expect(headers).toHaveProperty('X-Request-Id');
+      for (const { headers } of Object.values(responses))
+        expect(headers).toHaveProperty('X-Request-Id');
       if (security !== undefined) continue;
       expect(responses['401']?.headers).toHaveProperty('WWW-Authenticate');
-      for (const status of ['429', '503']) expect(responses[status]?.headers).toHaveProperty('Retry-After');
+      for (const status of ['429', '503'])
+        expect(responses[status]?.headers).toHaveProperty('Retry-After');
       expect(responses['429']?.headers).toHaveProperty('RateLimit');
     }
   });
 
   it('tells pages from JSON', () => {
-    const pages = operations().filter(({ responses }) => 'text/html' in (responses['200']?.content ?? {}));
+    const pages = operations().filter(
+      ({ responses }) => 'text/html' in (responses['200']?.content ?? {}),
+    );
     expect(pages.map(({ path }) => path).sort()).toEqual(['/conversations/{id}', '/docs']);
   });
 

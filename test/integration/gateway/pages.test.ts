@@ -23,42 +23,61 @@ describe('pages', () => {
     const response = await gateway.open('GET', path, { key: null });
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk as Buffer);
-    return { status: response.statusCode, headers: response.headers, html: Buffer.concat(chunks).toString() };
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      html: Buffer.concat(chunks).toString(),
+    };
   };
 
-  it.each([['/docs'], [`/conversations/${id}`]])('%s takes nothing from elsewhere and runs nothing but what stands in it', async (path) => {
-    const { status, headers, html } = await read(path);
-    expect(status).toBe(200);
-    expect(headers).toMatchObject({
-      'content-type': 'text/html; charset=utf-8',
-      'x-frame-options': 'DENY',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-opener-policy': 'same-origin',
-      'x-content-type-options': 'nosniff',
-    });
-    const policy = String(headers['content-security-policy']);
-    expect(policy).toMatch(/^default-src 'none'; /);
-    expect(policy).not.toMatch(/unsafe|\*|https?:/);
-    const [, style = ''] = /<style>([^]*?)<\/style>/.exec(html) ?? [];
-    expect(policy).toContain(`style-src ${hashOf(style)}`);
-    const scripts = [...html.matchAll(/<script[^>]*>([^]*?)<\/script>/g)].map(([, script = '']) => script);
-    expect(policy.includes('script-src')).toBe(scripts.length > 0);
-    for (const script of scripts) expect(policy).toContain(`script-src ${hashOf(script)}`);
-    expect(html).not.toMatch(/ on\w+=| style=| src=|<link|<img|<iframe|javascript:/);
-    expect([...html.matchAll(/href="([^"#]+)"/g)].map(([, href]) => href).filter((href) => href !== 'openapi.json')).toEqual([]);
-  });
+  it.each([['/docs'], [`/conversations/${id}`]])(
+    '%s takes nothing from elsewhere and runs nothing but what stands in it',
+    async (path) => {
+      const { status, headers, html } = await read(path);
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-opener-policy': 'same-origin',
+        'x-content-type-options': 'nosniff',
+      });
+      const policy = String(headers['content-security-policy']);
+      expect(policy).toMatch(/^default-src 'none'; /);
+      expect(policy).not.toMatch(/unsafe|\*|https?:/);
+      const [, style = ''] = /<style>([^]*?)<\/style>/.exec(html) ?? [];
+      expect(policy).toContain(`style-src ${hashOf(style)}`);
+      const scripts = [...html.matchAll(/<script[^>]*>([^]*?)<\/script>/g)].map(
+        ([, script = '']) => script,
+      );
+      expect(policy.includes('script-src')).toBe(scripts.length > 0);
+      for (const script of scripts) expect(policy).toContain(`script-src ${hashOf(script)}`);
+      expect(html).not.toMatch(/ on\w+=| style=| src=|<link|<img|<iframe|javascript:/);
+      expect(
+        [...html.matchAll(/href="([^"#]+)"/g)]
+          .map(([, href]) => href)
+          .filter((href) => href !== 'openapi.json'),
+      ).toEqual([]);
+    },
+  );
 
   it('/docs shows every operation and every schema', async () => {
     const { html } = await read('/docs');
-    const document = (await gateway.get('/openapi.json', { key: null })).json as { components: { schemas: object } };
-    for (const { operationId } of gateway.gateway.routes) expect(html).toContain(`<details id="${operationId}">`);
-    for (const name of Object.keys(document.components.schemas)) expect(html).toContain(`<details id="schema-${name}">`);
-    for (const [, name] of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(`id="${name ?? ''}"`);
+    const document = (await gateway.get('/openapi.json', { key: null })).json as {
+      components: { schemas: object };
+    };
+    for (const { operationId } of gateway.gateway.routes)
+      expect(html).toContain(`<details id="${operationId}">`);
+    for (const name of Object.keys(document.components.schemas))
+      expect(html).toContain(`<details id="schema-${name}">`);
+    for (const [, name] of html.matchAll(/href="#([^"]+)"/g))
+      expect(html).toContain(`id="${name ?? ''}"`);
   });
 
   it('/docs says in one line what a parameter may be', async () => {
     const { html } = await read('/docs');
-    const [, operation = ''] = /<details id="searchConversations">([^]*?)<h4>Answers/.exec(html) ?? [];
+    const [, operation = ''] =
+      /<details id="searchConversations">([^]*?)<h4>Answers/.exec(html) ?? [];
     expect(operation).toContain('<code>integer; default 100; minimum 1; maximum 100</code>');
     expect(operation).toMatch(/<code>string; [^<]*enum [^<]*, TITLE_DESC<\/code>/);
     expect(operation).not.toContain('<pre>');
@@ -96,7 +115,10 @@ describe('pages', () => {
     };
     const timers: (() => void)[] = [];
     const page = {
-      document: { getElementById: (name: string) => elements[name], createElement: () => new FakeElement() },
+      document: {
+        getElementById: (name: string) => elements[name],
+        createElement: () => new FakeElement(),
+      },
       location: new URL(path, gateway.url),
       fetch,
       setTimeout: (callback: () => void) => timers.push(callback),
@@ -119,17 +141,25 @@ describe('pages', () => {
   it.each([
     ['its id', id, ['Sandbox', 'STARTING, starting', 'Conversation', id]],
     ["its start task's id", startTaskIdOf(id), ['Start', 'WORKING']],
-  ])('shows a conversation under %s once it has a key, and looks again', async (_case, shown, facts) => {
-    const page = await openPage(`/conversations/${shown}`);
-    page.give(`${gateway.alice} `);
-    await eventually('the facts are there', () => page.facts().length > 0 && page.timers.length > 0);
-    expect(page.facts()).toEqual(expect.arrayContaining([...facts, 'Repository', 'owner/name, topic']));
-    // As text: nothing of it becomes markup.
-    expect(page.text('title')).toBe('A <b>bold</b> one');
-    expect(page.key()).toBe('');
-    for (const look of page.timers.splice(0)) look();
-    await eventually('it has looked again', () => page.timers.length > 0);
-  });
+  ])(
+    'shows a conversation under %s once it has a key, and looks again',
+    async (_case, shown, facts) => {
+      const page = await openPage(`/conversations/${shown}`);
+      page.give(`${gateway.alice} `);
+      await eventually(
+        'the facts are there',
+        () => page.facts().length > 0 && page.timers.length > 0,
+      );
+      expect(page.facts()).toEqual(
+        expect.arrayContaining([...facts, 'Repository', 'owner/name, topic']),
+      );
+      // As text: nothing of it becomes markup.
+      expect(page.text('title')).toBe('A <b>bold</b> one');
+      expect(page.key()).toBe('');
+      for (const look of page.timers.splice(0)) look();
+      await eventually('it has looked again', () => page.timers.length > 0);
+    },
+  );
 
   it.each<[string, () => string, string, RegExp]>([
     ['a wrong key', () => 'co_wrong', id, /API key is missing or not valid/],

@@ -40,23 +40,39 @@ async function aSandbox(wish: Parameters<TestGateway['addSandbox']>[1] = {}) {
   };
 }
 
-const send = (method: string, path: string, headers: Record<string, string> = {}, rawBody?: Buffer) =>
+const send = (
+  method: string,
+  path: string,
+  headers: Record<string, string> = {},
+  rawBody?: Buffer,
+) =>
   gateway.open(method, path, { key: null, headers, ...(rawBody === undefined ? {} : { rawBody }) });
 const body = (response: IncomingMessage) => textOf(response);
 const problem = async (response: IncomingMessage) =>
   JSON.parse(await body(response)) as { code: string; detail: string; request_id: string };
 const keyed = (key: string) => ({ 'x-session-api-key': key });
 const changeStatus = async ({ metadata: { name } }: Sandbox, status: object) => {
-  const updated = await gateway.client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' });
+  const updated = await gateway.client.mergePatch(
+    sandboxes,
+    namespace,
+    name,
+    { status },
+    { subresource: 'status' },
+  );
   await gateway.seen(gateway.caches.sandboxes, updated);
 };
 const pause = async ({ metadata: { name } }: Sandbox) => {
-  const updated = await gateway.client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } });
+  const updated = await gateway.client.mergePatch(sandboxes, namespace, name, {
+    spec: { replicas: 0 },
+  });
   await gateway.seen(gateway.caches.sandboxes, updated);
 };
 
 /** What a raw connection gets back until it is closed, or until `enough` says so. */
-async function raw(text: string, enough: (answer: string) => boolean = () => false): Promise<string> {
+async function raw(
+  text: string,
+  enough: (answer: string) => boolean = () => false,
+): Promise<string> {
   const socket = connect(gateway.port, '127.0.0.1');
   let answer = '';
   socket.on('data', (chunk: Buffer) => {
@@ -96,7 +112,12 @@ describe('a request to an agent', () => {
     expect(response.statusCode).toBe(200);
     expect(await body(response)).toBe(JSON.stringify({ url: '/api/conversations/%2Fx?a=b' }));
     expect(agent.seen).toMatchObject([
-      { method: 'POST', url: '/api/conversations/%2Fx?a=b', body: 'hello', headers: { 'content-length': '5' } },
+      {
+        method: 'POST',
+        url: '/api/conversations/%2Fx?a=b',
+        body: 'hello',
+        headers: { 'content-length': '5' },
+      },
     ]);
   });
 
@@ -105,11 +126,21 @@ describe('a request to an agent', () => {
     const response = await send('GET', '/api/v1/sandboxes/search', { ...keyed(key), host });
     expect(await body(response)).toBe(JSON.stringify({ url: '/api/v1/sandboxes/search' }));
     expect(response.headers['content-security-policy']).toBeUndefined();
-    expect(agent.seen[0]?.headers).toMatchObject({ 'x-forwarded-host': host, 'x-forwarded-proto': 'https' });
+    expect(agent.seen[0]?.headers).toMatchObject({
+      'x-forwarded-host': host,
+      'x-forwarded-proto': 'https',
+    });
     const { json } = await gateway.get(`/api/v1/sandboxes?id=${name}`);
-    expect(json).toMatchObject([{ exposed_urls: [{ name: 'AGENT_SERVER', url: `https://${host}`, port: agent.port }] }]);
-    expect((await send('GET', '/alive', { host: 'other-agent-server.agents.example' })).statusCode).toBe(404);
-    expect((await send('GET', `${path}/alive`, { host: 'other-agent-server.agents.example' })).statusCode).toBe(401);
+    expect(json).toMatchObject([
+      { exposed_urls: [{ name: 'AGENT_SERVER', url: `https://${host}`, port: agent.port }] },
+    ]);
+    expect(
+      (await send('GET', '/alive', { host: 'other-agent-server.agents.example' })).statusCode,
+    ).toBe(404);
+    expect(
+      (await send('GET', `${path}/alive`, { host: 'other-agent-server.agents.example' }))
+        .statusCode,
+    ).toBe(401);
   });
 
   it('carries no credentials but the session key, and says where it came from', async () => {
@@ -135,7 +166,8 @@ describe('a request to an agent', () => {
       'x-forwarded-prefix': path,
       'x-request-id': 'my-id',
     });
-    for (const name of ['authorization', 'cookie', 'forwarded', 'x-hop']) expect(headers).not.toHaveProperty(name);
+    for (const name of ['authorization', 'cookie', 'forwarded', 'x-hop'])
+      expect(headers).not.toHaveProperty(name);
     expect(response.headers['x-request-id']).toBe('my-id');
   });
 
@@ -152,18 +184,28 @@ describe('a request to an agent', () => {
         .end();
     const { headers, statusCode } = await send('GET', `${path}/api/tools`, keyed(key));
     expect(statusCode).toBe(307);
-    expect(headers).toMatchObject({ location: `${path}/api/tools/`, 'x-own': 'kept', 'content-security-policy': 'sandbox' });
+    expect(headers).toMatchObject({
+      location: `${path}/api/tools/`,
+      'x-own': 'kept',
+      'content-security-policy': 'sandbox',
+    });
     expect(headers).not.toHaveProperty('set-cookie');
     expect(headers).not.toHaveProperty('access-control-allow-origin');
     expect(JSON.stringify(headers)).not.toContain('127.0.0.1');
   });
 
-  it.each(['/alive', '/health', '/ready', '/server_info'])('to %s needs no key, and passes none on that is not right', async (open) => {
-    const { path } = await aSandbox();
-    expect((await send('GET', `${path}${open}?session_api_key=${gateway.alice}`, keyed(gateway.alice))).statusCode).toBe(200);
-    expect(agent.seen).toMatchObject([{ url: open }]);
-    expect(JSON.stringify(agent.seen)).not.toContain(gateway.alice);
-  });
+  it.each(['/alive', '/health', '/ready', '/server_info'])(
+    'to %s needs no key, and passes none on that is not right',
+    async (open) => {
+      const { path } = await aSandbox();
+      expect(
+        (await send('GET', `${path}${open}?session_api_key=${gateway.alice}`, keyed(gateway.alice)))
+          .statusCode,
+      ).toBe(200);
+      expect(agent.seen).toMatchObject([{ url: open }]);
+      expect(JSON.stringify(agent.seen)).not.toContain(gateway.alice);
+    },
+  );
 
   it.each<[string, (key: string) => Record<string, string>]>([
     ['no key', () => ({})],
@@ -178,7 +220,10 @@ describe('a request to an agent', () => {
     const { path, key } = await aSandbox();
     const response = await send('GET', `${path}/api/conversations`, headers(key));
     expect(response.statusCode).toBe(401);
-    expect(await problem(response)).toMatchObject({ code: 'unauthorized', request_id: response.headers['x-request-id'] });
+    expect(await problem(response)).toMatchObject({
+      code: 'unauthorized',
+      request_id: response.headers['x-request-id'],
+    });
     expect((await send('GET', `${path}/api/x?session_api_key=${key}`)).statusCode).toBe(401);
     expect(agent.seen).toEqual([]);
   });
@@ -194,7 +239,9 @@ describe('a request to an agent', () => {
     expect([response.statusCode, (await problem(response)).code]).toEqual([404, 'not-found']);
     expect((await send('GET', '/sandboxes/unknown/VSCODE/', keyed(key))).statusCode).toBe(404);
     // What needs its key is answered as with the key of another one.
-    expect((await send('GET', '/sandboxes/unknown/AGENT_SERVER/api/x', keyed(key))).statusCode).toBe(401);
+    expect(
+      (await send('GET', '/sandboxes/unknown/AGENT_SERVER/api/x', keyed(key))).statusCode,
+    ).toBe(401);
   });
 
   it('to one that is PAUSED or STARTING waits for it, as its answer says', async () => {
@@ -207,7 +254,10 @@ describe('a request to an agent', () => {
       const response = await send('GET', `${path}/api/x`, keyed(key));
       expect(response.statusCode).toBe(503);
       expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
-      expect(await problem(response)).toMatchObject({ code: 'sandbox-not-running', detail: `The sandbox is ${phase}.` });
+      expect(await problem(response)).toMatchObject({
+        code: 'sandbox-not-running',
+        detail: `The sandbox is ${phase}.`,
+      });
       expect((await send('GET', `${path}/api/x`)).statusCode).toBe(401);
       expect((await send('GET', `${path}/alive`)).statusCode).toBe(503);
     }
@@ -223,7 +273,10 @@ describe('a request to an agent', () => {
   it('to an agent that is away says so', async () => {
     const { path, key } = await aSandbox({ status: { ...agent.status, agentPort: 1 } });
     const response = await send('GET', `${path}/api/x`, keyed(key));
-    expect([response.statusCode, (await problem(response)).code]).toEqual([502, 'agent-unreachable']);
+    expect([response.statusCode, (await problem(response)).code]).toEqual([
+      502,
+      'agent-unreachable',
+    ]);
     const withBody = await send('POST', `${path}/api/x`, keyed(key), Buffer.alloc(300_000));
     expect(withBody.statusCode).toBe(502);
   });
@@ -235,10 +288,13 @@ describe('a request to an agent', () => {
     expect([response.statusCode, (await problem(response)).code]).toEqual([504, 'agent-timeout']);
   });
 
-  it.each(['169.254.169.254', '0.0.0.0', 'localhost', '::', 'metadata.internal', '127.0.0.1:22'])('never goes to %s', async (podIP) => {
-    const { path, key } = await aSandbox({ status: { ...agent.status, podIP } });
-    expect((await send('GET', `${path}/api/x`, keyed(key))).statusCode).toBe(503);
-  });
+  it.each(['169.254.169.254', '0.0.0.0', 'localhost', '::', 'metadata.internal', '127.0.0.1:22'])(
+    'never goes to %s',
+    async (podIP) => {
+      const { path, key } = await aSandbox({ status: { ...agent.status, podIP } });
+      expect((await send('GET', `${path}/api/x`, keyed(key))).statusCode).toBe(503);
+    },
+  );
 
   it('is sent again when the agent has closed the connection just then, and only what may be sent twice', async () => {
     const { path, key } = await aSandbox();
@@ -250,7 +306,9 @@ describe('a request to an agent', () => {
     };
     expect(await body(await send('GET', `${path}/api/x`, keyed(key)))).toBe('second');
     calls = 0;
-    expect((await send('POST', `${path}/api/x`, keyed(key), Buffer.from('once'))).statusCode).toBe(502);
+    expect((await send('POST', `${path}/api/x`, keyed(key), Buffer.from('once'))).statusCode).toBe(
+      502,
+    );
     expect(calls).toBe(1);
   });
 
@@ -282,7 +340,13 @@ describe('a request to an agent', () => {
   it('that the agent does not read holds its client back', async () => {
     const { path, key } = await aSandbox();
     agent.answer = () => undefined;
-    const outgoing = httpRequest({ port: gateway.port, host: '127.0.0.1', method: 'POST', path: `${path}/api/x`, headers: keyed(key) });
+    const outgoing = httpRequest({
+      port: gateway.port,
+      host: '127.0.0.1',
+      method: 'POST',
+      path: `${path}/api/x`,
+      headers: keyed(key),
+    });
     outgoing.on('error', () => undefined);
     let written = 0;
     while (written < 256 * 1024 * 1024) {
@@ -370,7 +434,10 @@ describe('a request to an agent', () => {
     const answers = Array.from({ length: 8 }, () => send('GET', `${path}/api/x`, keyed(key)));
     await eventually('eight wait', () => held.length === 8);
     const response = await send('GET', `${path}/api/x`, keyed(key));
-    expect([response.statusCode, (await problem(response)).code]).toEqual([503, 'too-many-connections']);
+    expect([response.statusCode, (await problem(response)).code]).toEqual([
+      503,
+      'too-many-connections',
+    ]);
     for (const end of held) end();
     for (const answer of answers) expect(await body(await answer)).toBe('ok');
     await eventually('there is room again', async () => {
@@ -387,21 +454,35 @@ describe('a request to an agent', () => {
     ['a broken escape', '/alive%'],
   ])('with %s in its path is refused', async (_case, rest) => {
     const { path, key } = await aSandbox();
-    const answer = await raw(`GET ${path}${rest} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\nConnection: close\r\n\r\n`);
+    const answer = await raw(
+      `GET ${path}${rest} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\nConnection: close\r\n\r\n`,
+    );
     expect(answer).toMatch(/^HTTP\/1\.1 400 /);
     expect(agent.seen).toEqual([]);
   });
 
   it.each([
-    ['in absolute form', (path: string, host: string) => `GET http://127.0.0.1:1${path}/alive HTTP/1.1\r\nHost: ${host}`],
+    [
+      'in absolute form',
+      (path: string, host: string) =>
+        `GET http://127.0.0.1:1${path}/alive HTTP/1.1\r\nHost: ${host}`,
+    ],
     ['with two hosts', (path: string) => `GET ${path}/alive HTTP/1.1\r\nHost: a\r\nHost: b`],
     ['with TRACE', (path: string) => `TRACE ${path}/alive HTTP/1.1\r\nHost: a`],
-    ['with two lengths', (path: string) => `POST ${path}/api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2`],
+    [
+      'with two lengths',
+      (path: string) =>
+        `POST ${path}/api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2`,
+    ],
     [
       'with a length and chunks',
-      (path: string) => `POST ${path}/api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked`,
+      (path: string) =>
+        `POST ${path}/api/x HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked`,
     ],
-    ['with a line break in a header', (path: string) => `GET ${path}/alive HTTP/1.1\r\nHost: a\r\nX-A: b\nX-C: d\r\r`],
+    [
+      'with a line break in a header',
+      (path: string) => `GET ${path}/alive HTTP/1.1\r\nHost: a\r\nX-A: b\nX-C: d\r\r`,
+    ],
   ])('%s never reaches the agent', async (_case, head) => {
     const { path, host } = await aSandbox();
     expect(await raw(`${head(path, host)}\r\nConnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 4/);
@@ -417,11 +498,18 @@ describe('a WebSocket to an agent', () => {
   it.each<[string, (key: string) => [string, Record<string, string>, string?]]>([
     ['with its key in the header', (key) => ['', keyed(key)]],
     ['with its key in the query', (key) => [`?session_api_key=${key}`, {}]],
-    ['without a key, which comes in the first message', (key) => ['?resend_mode=all', {}, auth(key)]],
+    [
+      'without a key, which comes in the first message',
+      (key) => ['?resend_mode=all', {}, auth(key)],
+    ],
   ])('%s passes everything on, large and compressed too', async (_case, given) => {
     const { path: base, key } = await aSandbox();
     const [query, headers, first] = given(key);
-    const socket = webSocket(path(base, query), { ...headers, authorization: 'Bearer x', cookie: 'a=b' });
+    const socket = webSocket(path(base, query), {
+      ...headers,
+      authorization: 'Bearer x',
+      cookie: 'a=b',
+    });
     await once(socket, 'open');
     if (first !== undefined) {
       socket.send(first);
@@ -541,7 +629,9 @@ describe('a WebSocket to an agent', () => {
       'Connection: Upgrade',
       'Upgrade: websocket',
       ...(line.startsWith('Sec-WebSocket-Version') ? [] : ['Sec-WebSocket-Version: 13']),
-      ...(line.startsWith('Sec-WebSocket-Key') ? [] : ['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']),
+      ...(line.startsWith('Sec-WebSocket-Key')
+        ? []
+        : ['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']),
       line,
       `X-Session-API-Key: ${key}`,
     ];
@@ -567,14 +657,20 @@ describe('the session key', () => {
   it('alone opens the settings of its own running sandbox', async () => {
     const [one, other] = [await aSandbox(), await aSandbox()];
     const url = `/api/v1/sandboxes/${one.name}/settings/secrets`;
-    const get = (path: string, headers: Record<string, string>, key: string | null = null) => gateway.get(path, { key, headers });
+    const get = (path: string, headers: Record<string, string>, key: string | null = null) =>
+      gateway.get(path, { key, headers });
     expect(await get(url, keyed(one.key))).toMatchObject({ status: 200, json: { secrets: [] } });
-    expect(await get(`${url}/TOKEN`, keyed(one.key))).toMatchObject({ status: 404, json: { code: 'not-found' } });
+    expect(await get(`${url}/TOKEN`, keyed(one.key))).toMatchObject({
+      status: 404,
+      json: { code: 'not-found' },
+    });
     expect(await get(url, keyed(other.key))).toMatchObject({ status: 401 });
     expect(await get(url, {})).toMatchObject({ status: 401 });
     expect(await get(url, keyed(other.key), gateway.alice)).toMatchObject({ status: 200 });
     expect(await get(url, {}, gateway.bob)).toMatchObject({ status: 404 });
-    expect(await get('/api/v1/sandboxes/unknown/settings/secrets', keyed(one.key))).toMatchObject({ status: 401 });
+    expect(await get('/api/v1/sandboxes/unknown/settings/secrets', keyed(one.key))).toMatchObject({
+      status: 401,
+    });
     expect(await get('/api/v1/sandboxes/search', keyed(one.key))).toMatchObject({ status: 401 });
     await pause(one.sandbox);
     expect(await get(url, keyed(one.key))).toMatchObject({ status: 401 });
@@ -586,7 +682,9 @@ describe('a gateway that closes', () => {
     const own = await TestGateway.start({ graceMs: 3000 });
     const sandbox = await own.addSandbox('sbx-1', { status: agent.status });
     const headers = keyed(own.keys.sessionKey(sandbox.metadata.uid));
-    const socket = new WebSocket(`ws://127.0.0.1:${own.port}/sandboxes/sbx-1/AGENT_SERVER/x`, { headers });
+    const socket = new WebSocket(`ws://127.0.0.1:${own.port}/sandboxes/sbx-1/AGENT_SERVER/x`, {
+      headers,
+    });
     await once(socket, 'open');
     let finish = () => undefined as unknown;
     const reached = Promise.withResolvers<undefined>();

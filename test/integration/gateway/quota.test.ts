@@ -1,4 +1,8 @@
-import { conversationQuotas, type ConversationQuota, type ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import {
+  conversationQuotas,
+  type ConversationQuota,
+  type ConversationQuotaSpec,
+} from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
@@ -13,17 +17,34 @@ beforeEach(async () => {
 });
 afterEach(() => gateway.stop());
 
-async function addQuota(name: string, spec: Partial<ConversationQuotaSpec>, status?: ConversationQuota['status']): Promise<void> {
+async function addQuota(
+  name: string,
+  spec: Partial<ConversationQuotaSpec>,
+  status?: ConversationQuota['status'],
+): Promise<void> {
   const created = await gateway.client.create(conversationQuotas, {
     apiVersion,
     kind: conversationQuotas.kind,
     metadata: { namespace, name },
-    spec: { scope: 'Owner', limit: 1, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All', ...spec },
+    spec: {
+      scope: 'Owner',
+      limit: 1,
+      onExceeded: 'PauseOldest',
+      minActiveSeconds: 0,
+      autoResume: 'All',
+      ...spec,
+    },
   });
   const updated =
     status === undefined
       ? created
-      : await gateway.client.mergePatch(conversationQuotas, namespace, name, { status }, { subresource: 'status' });
+      : await gateway.client.mergePatch(
+          conversationQuotas,
+          namespace,
+          name,
+          { status },
+          { subresource: 'status' },
+        );
   await gateway.seen(gateway.caches.quotas, updated);
 }
 
@@ -39,14 +60,20 @@ const pausedByQuota: SandboxState = {
 const quotaOf = async (key = gateway.alice) => (await gateway.get('/api/v1/quota', { key })).json;
 
 describe('a quota that refuses', () => {
-  const refused = { status: 429, json: { code: 'quota-exceeded', limit: 1, current: 1 }, headers: { 'retry-after': '10' } };
+  const refused = {
+    status: 429,
+    json: { code: 'quota-exceeded', limit: 1, current: 1 },
+    headers: { 'retry-after': '10' },
+  };
 
   it('lets starts through up to its limit, and answers 429 with limit and usage to the next', async () => {
     await addQuota('default', { onExceeded: 'Reject' });
     expect((await gateway.post('/api/v1/sandboxes')).status).toBe(200);
     expect(await gateway.post('/api/v1/sandboxes')).toMatchObject(refused);
     expect(await gateway.post('/api/v1/app-conversations', hello)).toMatchObject(refused);
-    expect((await gateway.post('/api/v1/app-conversations', hello, { key: gateway.bob })).status).toBe(200);
+    expect(
+      (await gateway.post('/api/v1/app-conversations', hello, { key: gateway.bob })).status,
+    ).toBe(200);
   });
 
   it('counts a start that has no sandbox yet', async () => {
@@ -57,13 +84,18 @@ describe('a quota that refuses', () => {
 
   it('counts the starts of all owners where it is for all', async () => {
     await addQuota('all', { scope: 'Namespace', onExceeded: 'Reject' });
-    expect((await gateway.post('/api/v1/app-conversations', hello, { key: gateway.bob })).status).toBe(200);
+    expect(
+      (await gateway.post('/api/v1/app-conversations', hello, { key: gateway.bob })).status,
+    ).toBe(200);
     expect(await gateway.post('/api/v1/app-conversations', hello)).toMatchObject(refused);
   });
 
   it('does not count what is paused and whose pod still ends', async () => {
     await addQuota('default', { onExceeded: 'Reject' });
-    await gateway.addSandbox('sbx-1', { replicas: 0, status: runningSince('2026-03-01T10:00:00Z') });
+    await gateway.addSandbox('sbx-1', {
+      replicas: 0,
+      status: runningSince('2026-03-01T10:00:00Z'),
+    });
     expect((await gateway.post('/api/v1/sandboxes')).status).toBe(200);
   });
 });
@@ -90,13 +122,27 @@ describe('GET /api/v1/quota', () => {
     await addQuota('for-bob', { owner: 'bob', limit: 5 });
     await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T10:00:00Z') });
     await gateway.addSandbox('sbx-2', { status: pausedByQuota });
-    for (const name of ['sbx-3', 'sbx-4', 'sbx-5']) await gateway.addSandbox(name, { owner: 'bob', status: runningSince(name) });
+    for (const name of ['sbx-3', 'sbx-4', 'sbx-5'])
+      await gateway.addSandbox(name, { owner: 'bob', status: runningSince(name) });
     expect(await quotaOf()).toMatchObject({
       ...{ active: 1, waiting: 0, paused: 1 },
-      quotas: [{ name: 'default', scope: 'Owner', limit: 2, active: 1, on_exceeded: 'PauseOldest', auto_resume: 'All' }],
+      quotas: [
+        {
+          name: 'default',
+          scope: 'Owner',
+          limit: 2,
+          active: 1,
+          on_exceeded: 'PauseOldest',
+          auto_resume: 'All',
+        },
+      ],
       next_start: { outcome: 'admitted', reason: 'There is room.', quota: 'default', pauses: [] },
     });
-    expect(await quotaOf(gateway.bob)).toMatchObject({ active: 3, paused: 0, quotas: [{ name: 'for-bob', limit: 5, active: 3 }] });
+    expect(await quotaOf(gateway.bob)).toMatchObject({
+      active: 3,
+      paused: 0,
+      quotas: [{ name: 'for-bob', limit: 5, active: 3 }],
+    });
   });
 
   it('names what would be paused, with the conversations in it', async () => {
@@ -107,13 +153,16 @@ describe('GET /api/v1/quota', () => {
       ['sbx-2', older, '2026-03-01T10:00:00Z'],
     ] as const) {
       await gateway.addSandbox(name, { status: runningSince(since) });
-      await gateway.addConversation(conversation, { status: { sandboxName: name, start: { status: 'READY', transitions: [] } } });
+      await gateway.addConversation(conversation, {
+        status: { sandboxName: name, start: { status: 'READY', transitions: [] } },
+      });
     }
     expect(await quotaOf()).toMatchObject({
       active: 2,
       next_start: {
         ...{ outcome: 'pauses', quota: 'default', pauses_other_owner: false, not_before: null },
-        reason: 'It would pause sandbox sbx-2, the oldest that runs: at most 2 of yours may be active at once.',
+        reason:
+          'It would pause sandbox sbx-2, the oldest that runs: at most 2 of yours may be active at once.',
         pauses: [{ sandbox_id: 'sbx-2', conversation_ids: [older] }],
       },
     });
@@ -124,7 +173,10 @@ describe('GET /api/v1/quota', () => {
     await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T10:00:00Z') });
     await gateway.addSandbox('sbx-2', { status: runningSince('2026-03-01T11:00:00Z') });
     await gateway.post('/api/v1/app-conversations', hello);
-    expect(await quotaOf()).toMatchObject({ waiting: 1, next_start: { outcome: 'pauses', pauses: [{ sandbox_id: 'sbx-2' }] } });
+    expect(await quotaOf()).toMatchObject({
+      waiting: 1,
+      next_start: { outcome: 'pauses', pauses: [{ sandbox_id: 'sbx-2' }] },
+    });
   });
 
   it('says until when what would be paused is safe', async () => {
@@ -132,16 +184,27 @@ describe('GET /api/v1/quota', () => {
     const since = new Date(Math.floor(Date.now() / 1000) * 1000);
     await gateway.addSandbox('sbx-1', { status: runningSince(since.toISOString()) });
     const end = new Date(since.getTime() + 3_600_000).toISOString().replace('Z', '000Z');
-    expect(await quotaOf()).toMatchObject({ next_start: { outcome: 'pauses', pauses: [{ sandbox_id: 'sbx-1' }], not_before: end } });
+    expect(await quotaOf()).toMatchObject({
+      next_start: { outcome: 'pauses', pauses: [{ sandbox_id: 'sbx-1' }], not_before: end },
+    });
   });
 
   it.each<[string, Partial<ConversationQuotaSpec>, SandboxState, object]>([
-    ['waits under Queue', { onExceeded: 'Queue' }, runningSince('2026-03-01T10:00:00Z'), { outcome: 'waits', quota: 'default' }],
+    [
+      'waits under Queue',
+      { onExceeded: 'Queue' },
+      runningSince('2026-03-01T10:00:00Z'),
+      { outcome: 'waits', quota: 'default' },
+    ],
     [
       'waits for what still starts',
       {},
       { conditions: [admitted] },
-      { outcome: 'waits', reason: 'It would wait: at most 1 of yours may be active at once, and none of them can be paused now.' },
+      {
+        outcome: 'waits',
+        reason:
+          'It would wait: at most 1 of yours may be active at once, and none of them can be paused now.',
+      },
     ],
     [
       'waits for a slot that is getting free',
@@ -153,7 +216,10 @@ describe('GET /api/v1/quota', () => {
       'is refused under Reject',
       { onExceeded: 'Reject' },
       runningSince('2026-03-01T10:00:00Z'),
-      { outcome: 'rejected', reason: 'It would be refused: at most 1 of yours may be active at once, and 1 are.' },
+      {
+        outcome: 'rejected',
+        reason: 'It would be refused: at most 1 of yours may be active at once, and 1 are.',
+      },
     ],
     ['never starts under a limit of 0', { limit: 0 }, pausedByQuota, { outcome: 'waits' }],
   ])('says that a start %s', async (_sentence, quota, status, expected) => {
@@ -165,8 +231,15 @@ describe('GET /api/v1/quota', () => {
   describe('under a cap on all owners', () => {
     it("says that another owner's sandbox would be paused, and not which", async () => {
       await addQuota('default', { limit: 10 });
-      await addQuota('all', { scope: 'Namespace', limit: 2 }, { active: 2, waiting: 0, paused: 0, nextToPause: 'sbx-bobs' });
-      await gateway.addSandbox('sbx-bobs', { owner: 'bob', status: runningSince('2026-03-01T10:00:00Z') });
+      await addQuota(
+        'all',
+        { scope: 'Namespace', limit: 2 },
+        { active: 2, waiting: 0, paused: 0, nextToPause: 'sbx-bobs' },
+      );
+      await gateway.addSandbox('sbx-bobs', {
+        owner: 'bob',
+        status: runningSince('2026-03-01T10:00:00Z'),
+      });
       await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T11:00:00Z') });
       const json = await quotaOf();
       expect(json).toMatchObject({
@@ -177,37 +250,71 @@ describe('GET /api/v1/quota', () => {
         ],
         next_start: {
           ...{ outcome: 'pauses', quota: 'all', pauses: [], pauses_other_owner: true },
-          reason: 'It would pause a sandbox of another owner, the oldest that runs: at most 2 of all owners may be active at once.',
+          reason:
+            'It would pause a sandbox of another owner, the oldest that runs: at most 2 of all owners may be active at once.',
         },
       });
       expect(JSON.stringify(json)).not.toContain('bob');
       expect(await quotaOf(gateway.bob)).toMatchObject({
-        next_start: { outcome: 'pauses', quota: 'all', pauses: [{ sandbox_id: 'sbx-bobs' }], pauses_other_owner: false },
+        next_start: {
+          outcome: 'pauses',
+          quota: 'all',
+          pauses: [{ sandbox_id: 'sbx-bobs' }],
+          pauses_other_owner: false,
+        },
       });
     });
 
     it('pauses an own one where the own limit is reached too', async () => {
       await addQuota('default', { limit: 1 });
-      await addQuota('all', { scope: 'Namespace', limit: 2 }, { active: 2, waiting: 0, paused: 0, nextToPause: 'sbx-bobs' });
-      await gateway.addSandbox('sbx-bobs', { owner: 'bob', status: runningSince('2026-03-01T10:00:00Z') });
+      await addQuota(
+        'all',
+        { scope: 'Namespace', limit: 2 },
+        { active: 2, waiting: 0, paused: 0, nextToPause: 'sbx-bobs' },
+      );
+      await gateway.addSandbox('sbx-bobs', {
+        owner: 'bob',
+        status: runningSince('2026-03-01T10:00:00Z'),
+      });
       await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T11:00:00Z') });
       expect(await quotaOf()).toMatchObject({
-        next_start: { quota: 'default', pauses: [{ sandbox_id: 'sbx-1' }], pauses_other_owner: false },
+        next_start: {
+          quota: 'default',
+          pauses: [{ sandbox_id: 'sbx-1' }],
+          pauses_other_owner: false,
+        },
       });
     });
 
     it('counts itself until the operator has, and waits under Queue', async () => {
       await addQuota('all', { scope: 'Namespace', onExceeded: 'Queue' });
       expect(await quotaOf()).toMatchObject({ next_start: { outcome: 'admitted', quota: 'all' } });
-      await gateway.addSandbox('sbx-bobs', { owner: 'bob', status: runningSince('2026-03-01T10:00:00Z') });
-      expect(await quotaOf()).toMatchObject({ active: 0, quotas: [{ active: 1 }], next_start: { outcome: 'waits', quota: 'all' } });
+      await gateway.addSandbox('sbx-bobs', {
+        owner: 'bob',
+        status: runningSince('2026-03-01T10:00:00Z'),
+      });
+      expect(await quotaOf()).toMatchObject({
+        active: 0,
+        quotas: [{ active: 1 }],
+        next_start: { outcome: 'waits', quota: 'all' },
+      });
     });
 
     it('is refused by it under Reject', async () => {
-      await addQuota('all', { scope: 'Namespace', onExceeded: 'Reject' }, { active: 1, waiting: 0, paused: 0 });
-      await gateway.addSandbox('sbx-bobs', { owner: 'bob', status: runningSince('2026-03-01T10:00:00Z') });
+      await addQuota(
+        'all',
+        { scope: 'Namespace', onExceeded: 'Reject' },
+        { active: 1, waiting: 0, paused: 0 },
+      );
+      await gateway.addSandbox('sbx-bobs', {
+        owner: 'bob',
+        status: runningSince('2026-03-01T10:00:00Z'),
+      });
       expect(await quotaOf()).toMatchObject({
-        next_start: { outcome: 'rejected', reason: 'It would be refused: at most 1 of all owners may be active at once, and 1 are.' },
+        next_start: {
+          outcome: 'rejected',
+          reason: 'It would be refused: at most 1 of all owners may be active at once, and 1 are.',
+        },
       });
     });
   });

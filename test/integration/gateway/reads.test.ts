@@ -14,9 +14,12 @@ describe('reading conversations', () => {
   });
   afterEach(() => gateway.stop());
 
-  const ids = (answer: Answer) => (answer.json as readonly ({ id: string } | null)[]).map((record) => record?.id);
-  const page = (answer: Answer) => answer.json as { items: { id: string; title: string }[]; next_page_id: string | null };
-  const uuids = (count: number) => Array.from({ length: count }, (_none, index) => newUuid(Date.now() + index));
+  const ids = (answer: Answer) =>
+    (answer.json as readonly ({ id: string } | null)[]).map((record) => record?.id);
+  const page = (answer: Answer) =>
+    answer.json as { items: { id: string; title: string }[]; next_page_id: string | null };
+  const uuids = (count: number) =>
+    Array.from({ length: count }, (_none, index) => newUuid(Date.now() + index));
   /** Stored, but unknown to every cache of this gateway. */
   const addUnseen = async (name: string, owner = 'alice') => {
     await gateway.fallBehind();
@@ -33,21 +36,34 @@ describe('reading conversations', () => {
       const [a = '', b = '', unknown = ''] = uuids(3);
       await gateway.addConversation(a);
       await gateway.addConversation(b);
-      expect(ids(await gateway.get(`${base}?ids=${dashedUuid(b)}&ids=${unknown}&ids=${a.toUpperCase()}`))).toEqual([b, a]);
       expect(
-        ids(await gateway.get(`${base}/start-tasks?ids=${startTaskIdOf(a)}&ids=${startTaskIdOf(unknown)}&ids=${startTaskIdOf(b)}`)),
+        ids(
+          await gateway.get(`${base}?ids=${dashedUuid(b)}&ids=${unknown}&ids=${a.toUpperCase()}`),
+        ),
+      ).toEqual([b, a]);
+      expect(
+        ids(
+          await gateway.get(
+            `${base}/start-tasks?ids=${startTaskIdOf(a)}&ids=${startTaskIdOf(unknown)}&ids=${startTaskIdOf(b)}`,
+          ),
+        ),
       ).toEqual([startTaskIdOf(a), startTaskIdOf(b)]);
     });
 
     it('gives an empty array when none is found', async () => {
-      expect(await gateway.get(`${base}?ids=${newUuid(0)}`)).toMatchObject({ status: 200, text: '[]' });
+      expect(await gateway.get(`${base}?ids=${newUuid(0)}`)).toMatchObject({
+        status: 200,
+        text: '[]',
+      });
     });
 
     it('gives one that the cache does not know yet', async () => {
       const [id = ''] = uuids(1);
       await addUnseen(id);
       expect(ids(await gateway.get(`${base}?ids=${id}`))).toEqual([id]);
-      expect(ids(await gateway.get(`${base}/start-tasks?ids=${startTaskIdOf(id)}`))).toEqual([startTaskIdOf(id)]);
+      expect(ids(await gateway.get(`${base}/start-tasks?ids=${startTaskIdOf(id)}`))).toEqual([
+        startTaskIdOf(id),
+      ]);
     });
 
     it('serves one that was applied with kubectl under a name of its own', async () => {
@@ -75,7 +91,8 @@ describe('reading conversations', () => {
     it('answers from the cache when the API server is away, and says 503 for what it can not know', async () => {
       const [id = '', unknown = ''] = uuids(2);
       await gateway.addConversation(id);
-      gateway.client.fault = ({ verb }) => (verb === 'get' ? new TransportError('gone') : undefined);
+      gateway.client.fault = ({ verb }) =>
+        verb === 'get' ? new TransportError('gone') : undefined;
       expect(await gateway.get(`${base}?ids=${id}`)).toMatchObject({ status: 200 });
       expect(await gateway.get(`${base}/search`)).toMatchObject({ status: 200 });
       expect(await gateway.get(`${base}?ids=${unknown}`)).toMatchObject({ status: 503 });
@@ -91,9 +108,13 @@ describe('reading conversations', () => {
       expect(first.items.map(({ id }) => id)).toEqual(newest.slice(0, 3));
       await gateway.addConversation(newUuid(Date.now() + 100_000));
       await gateway.send('DELETE', `${base}/${newest[2] ?? ''}`);
-      const second = page(await gateway.get(`${base}/search?limit=3&page_id=${first.next_page_id ?? ''}`));
+      const second = page(
+        await gateway.get(`${base}/search?limit=3&page_id=${first.next_page_id ?? ''}`),
+      );
       expect(second.items.map(({ id }) => id)).toEqual(newest.slice(3, 6));
-      const third = page(await gateway.get(`${base}/search?limit=3&page_id=${second.next_page_id ?? ''}`));
+      const third = page(
+        await gateway.get(`${base}/search?limit=3&page_id=${second.next_page_id ?? ''}`),
+      );
       expect(third.items.map(({ id }) => id)).toEqual(newest.slice(6));
       expect(third.next_page_id).toBeNull();
       expect((await gateway.get(`${base}/count`)).json).toBe(7);
@@ -140,7 +161,8 @@ describe('reading conversations', () => {
         status: { sandboxName: 'sbx-9', lastActivityTime: '2099-01-01T00:00:00Z' },
       });
       await gateway.addConversation(b);
-      const found = async (query: string) => page(await gateway.get(`${base}/search?${query}`)).items.map(({ id }) => id);
+      const found = async (query: string) =>
+        page(await gateway.get(`${base}/search?${query}`)).items.map(({ id }) => id);
       expect(await found('title__contains=login')).toEqual([a]);
       expect(await found('sandbox_id__eq=sbx-9')).toEqual([a]);
       expect(await found('updated_at__gte=2098-01-01T00:00:00Z')).toEqual([a]);
@@ -149,15 +171,19 @@ describe('reading conversations', () => {
       expect(await found('sort_order=UPDATED_AT_DESC')).toEqual([a, b]);
       expect(await found('sort_order=UPDATED_AT')).toEqual([b, a]);
       expect((await gateway.get(`${base}/count?title__contains=LOGIN`)).json).toBe(1);
-      expect(page(await gateway.get(`${base}/start-tasks/search?conversation_id__eq=${a}`)).items.map(({ id }) => id)).toEqual([
-        startTaskIdOf(a),
-      ]);
+      expect(
+        page(await gateway.get(`${base}/start-tasks/search?conversation_id__eq=${a}`)).items.map(
+          ({ id }) => id,
+        ),
+      ).toEqual([startTaskIdOf(a)]);
     });
 
     it('refuses the cursor of another order', async () => {
       for (const name of uuids(2)) await gateway.addConversation(name);
       const { next_page_id } = page(await gateway.get(`${base}/search?limit=1`));
-      expect(await gateway.get(`${base}/search?limit=1&sort_order=TITLE&page_id=${next_page_id ?? ''}`)).toMatchObject({ status: 422 });
+      expect(
+        await gateway.get(`${base}/search?limit=1&sort_order=TITLE&page_id=${next_page_id ?? ''}`),
+      ).toMatchObject({ status: 422 });
     });
   });
 
@@ -170,8 +196,13 @@ describe('reading conversations', () => {
         status: 200,
         json: { title: 'New', public: true, tags: { team: 'a' } },
       });
-      expect((await gateway.get(`${base}?ids=${id}`)).json).toMatchObject([{ title: 'New', public: true, tags: { team: 'a' } }]);
-      expect(await gateway.send('PATCH', `${base}/${id}`, { body: {} })).toMatchObject({ status: 200, json: { title: 'New' } });
+      expect((await gateway.get(`${base}?ids=${id}`)).json).toMatchObject([
+        { title: 'New', public: true, tags: { team: 'a' } },
+      ]);
+      expect(await gateway.send('PATCH', `${base}/${id}`, { body: {} })).toMatchObject({
+        status: 200,
+        json: { title: 'New' },
+      });
     });
 
     it.each<[string, unknown, number]>([
@@ -188,7 +219,10 @@ describe('reading conversations', () => {
     it('is gone when deleted', async () => {
       const [id = ''] = uuids(1);
       await gateway.addConversation(id);
-      expect(await gateway.send('DELETE', `${base}/${id}`)).toMatchObject({ status: 200, json: { success: true } });
+      expect(await gateway.send('DELETE', `${base}/${id}`)).toMatchObject({
+        status: 200,
+        json: { success: true },
+      });
       expect(await gateway.get(`${base}?ids=${id}`)).toMatchObject({ text: '[]' });
       expect(await gateway.send('DELETE', `${base}/${id}`)).toMatchObject({ status: 404 });
       expect(await gateway.send('DELETE', `${base}/not-an-id`)).toMatchObject({ status: 422 });

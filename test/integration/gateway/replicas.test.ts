@@ -27,19 +27,29 @@ describe('what was written through one replica', () => {
   });
 
   const start = async () => {
-    const { json } = await one.post(base, { initial_message: { content: [{ type: 'text', text: 'Hello' }] } });
+    const { json } = await one.post(base, {
+      initial_message: { content: [{ type: 'text', text: 'Hello' }] },
+    });
     const { id } = json as { id: string };
     return { taskId: id, conversationId: conversationIdOfStartTask(id) };
   };
 
   it('is read through another whose caches are behind', async () => {
     const { taskId, conversationId } = await start();
-    expect((await other.get(`${base}/start-tasks?ids=${taskId}`)).json).toMatchObject([{ id: taskId, status: 'WORKING' }]);
-    expect((await other.get(`${base}?ids=${conversationId}`)).json).toMatchObject([{ id: conversationId, sandbox_status: 'STARTING' }]);
+    expect((await other.get(`${base}/start-tasks?ids=${taskId}`)).json).toMatchObject([
+      { id: taskId, status: 'WORKING' },
+    ]);
+    expect((await other.get(`${base}?ids=${conversationId}`)).json).toMatchObject([
+      { id: conversationId, sandbox_status: 'STARTING' },
+    ]);
     expect((await other.get(`${base}?ids=${conversationId}`, { key: other.bob })).json).toEqual([]);
-    expect(await other.send('PATCH', `${base}/${conversationId}`, { body: { title: 'New' } })).toMatchObject({ json: { title: 'New' } });
+    expect(
+      await other.send('PATCH', `${base}/${conversationId}`, { body: { title: 'New' } }),
+    ).toMatchObject({ json: { title: 'New' } });
     const sandbox = (await one.post('/api/v1/sandboxes')).json as { id: string };
-    expect((await other.get(`/api/v1/sandboxes?id=${sandbox.id}`)).json).toMatchObject([{ id: sandbox.id }]);
+    expect((await other.get(`/api/v1/sandboxes?id=${sandbox.id}`)).json).toMatchObject([
+      { id: sandbox.id },
+    ]);
     expect((await other.post(`/api/v1/sandboxes/${sandbox.id}/pause`)).status).toBe(200);
   });
 
@@ -53,10 +63,16 @@ describe('what was written through one replica', () => {
       sandboxName: name,
       sandboxStatus: 'RUNNING',
     });
-    expect((await other.get(`${base}/start-tasks?ids=${taskId}`)).json).toMatchObject([{ status: 'READY' }]);
-    expect((await other.get(`${base}?ids=${conversationId}`)).json).toMatchObject([{ sandbox_status: 'RUNNING' }]);
+    expect((await other.get(`${base}/start-tasks?ids=${taskId}`)).json).toMatchObject([
+      { status: 'READY' },
+    ]);
+    expect((await other.get(`${base}?ids=${conversationId}`)).json).toMatchObject([
+      { sandbox_status: 'RUNNING' },
+    ]);
     await one.send('DELETE', `/api/v1/sandboxes/${name}`);
-    expect((await other.get(`${base}?ids=${conversationId}`)).json).toMatchObject([{ sandbox_status: 'MISSING' }]);
+    expect((await other.get(`${base}?ids=${conversationId}`)).json).toMatchObject([
+      { sandbox_status: 'MISSING' },
+    ]);
   });
 
   it('is changed by both: tags given replace those that are stored, also those that a cache does not show', async () => {
@@ -67,7 +83,11 @@ describe('what was written through one replica', () => {
       other.send('PATCH', `${base}/${conversationId}`, { body: { tags: { second: '2' } } }),
       one.send('PATCH', `${base}/${conversationId}`, { body: { title: 'Both' } }),
     ]);
-    expect(await one.client.get(conversations, namespace, conversationId)).toMatchObject({ spec: { title: 'Both' } });
-    expect((await one.client.get(conversations, namespace, conversationId)).spec.tags).toEqual({ second: '2' });
+    expect(await one.client.get(conversations, namespace, conversationId)).toMatchObject({
+      spec: { title: 'Both' },
+    });
+    expect((await one.client.get(conversations, namespace, conversationId)).spec.tags).toEqual({
+      second: '2',
+    });
   });
 });

@@ -16,7 +16,12 @@ import { recordingLogger } from '../../support/recording-logger.ts';
 
 const path = '/api/v1/app-conversations';
 const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
-const [alices, bobs, everybodys, rotated] = ['alice:s3cret-of-alice', 'bob:s3cret-of-bob', 'bot:s3cret-of-all', 'alice:s3cret-rotated'];
+const [alices, bobs, everybodys, rotated] = [
+  'alice:s3cret-of-alice',
+  'bob:s3cret-of-bob',
+  'bot:s3cret-of-all',
+  'alice:s3cret-rotated',
+];
 const impatienceMs = 300;
 
 describe('a start with a repository', () => {
@@ -43,7 +48,11 @@ describe('a start with a repository', () => {
     github = await GitServer.start({
       repositories: {
         ...withSecrets,
-        'acme/many': { branches: ['a', 'feature/one', 'feature/two', 'trunk', 'Fix'], head: 'trunk', tags: ['v1', 'release/v2'] },
+        'acme/many': {
+          branches: ['a', 'feature/one', 'feature/two', 'trunk', 'Fix'],
+          head: 'trunk',
+          tags: ['v1', 'release/v2'],
+        },
         'acme/empty': { branches: [], head: 'trunk' },
       },
       readers: { 'acme/shop': [alices], 'acme/team': [everybodys], 'acme/bobs': [bobs] },
@@ -51,10 +60,16 @@ describe('a start with a repository', () => {
     gitlab = await GitServer.start({
       prefix: '/scm',
       isOld: true,
-      repositories: { 'group/sub/lib': { branches: ['develop', 'main'], head: 'develop', tags: ['v1'] }, 'group/secret': {} },
+      repositories: {
+        'group/sub/lib': { branches: ['develop', 'main'], head: 'develop', tags: ['v1'] },
+        'group/secret': {},
+      },
       readers: { 'group/secret': [alices] },
     });
-    plain = await GitServer.start({ isPlain: true, repositories: { 'acme/files': { branches: ['main', 'x'], head: 'x', tags: ['v1'] } } });
+    plain = await GitServer.start({
+      isPlain: true,
+      repositories: { 'acme/files': { branches: ['main', 'x'], head: 'x', tags: ['v1'] } },
+    });
     elsewhere = await GitServer.start({ repositories: { 'acme/public': {} } });
     writeFileSync(join(folder, 'github'), everybodys);
     writeFileSync(join(folder, 'github.alice'), `${alices}\n`);
@@ -102,8 +117,16 @@ describe('a start with a repository', () => {
     readonly branch?: string;
     readonly key?: string;
   }
-  const start = async (repository: string, { provider, branch, key = gateway.alice }: Wish = {}) => {
-    const body = { ...hello, selected_repository: repository, git_provider: provider, selected_branch: branch };
+  const start = async (
+    repository: string,
+    { provider, branch, key = gateway.alice }: Wish = {},
+  ) => {
+    const body = {
+      ...hello,
+      selected_repository: repository,
+      git_provider: provider,
+      selected_branch: branch,
+    };
     const answer = await gateway.post(path, body, { key });
     answers.push(answer.text);
     return answer;
@@ -114,7 +137,8 @@ describe('a start with a repository', () => {
     return (answer.json as { items: unknown[] }).items;
   };
   const keyOf = (owner: string) => (owner === 'alice' ? gateway.alice : gateway.bob);
-  const storedCount = async () => (await gateway.client.list(conversations, { namespace })).items.length;
+  const storedCount = async () =>
+    (await gateway.client.list(conversations, { namespace })).items.length;
 
   it.each<[string, string, string, Wish, number]>([
     ['a public one', 'alice', 'acme/public', {}, 200],
@@ -124,10 +148,22 @@ describe('a start with a repository', () => {
     ['one that her own credential opens', 'alice', 'acme/shop', {}, 200],
     ["one that only another owner's credential opens", 'bob', 'acme/shop', {}, 403],
     ['one that his own credential opens', 'bob', 'acme/bobs', {}, 200],
-    ["one that only everybody's credential opens, which she has another one for", 'alice', 'acme/team', {}, 403],
+    [
+      "one that only everybody's credential opens, which she has another one for",
+      'alice',
+      'acme/team',
+      {},
+      403,
+    ],
     ['a wrong name', 'alice', 'acme/none', {}, 403],
     ['a wrong owner', 'bob', 'nobody/public', {}, 403],
-    ['one of another host, by an older protocol', 'bob', 'group/sub/lib', { provider: 'gitlab' }, 200],
+    [
+      'one of another host, by an older protocol',
+      'bob',
+      'group/sub/lib',
+      { provider: 'gitlab' },
+      200,
+    ],
     ['a secret one of another host', 'alice', 'group/secret', { provider: 'gitlab' }, 200],
     ['the same without a credential', 'bob', 'group/secret', { provider: 'gitlab' }, 403],
     ['one of the first host on the second', 'alice', 'acme/public', { provider: 'gitlab' }, 403],
@@ -135,7 +171,13 @@ describe('a start with a repository', () => {
     ['a wrong name there', 'bob', 'acme/none', { provider: 'forgejo' }, 403],
     ['one of a host that does not answer', 'alice', 'acme/none', { provider: 'bitbucket' }, 200],
     ['one of a folder', 'alice', 'acme/none', { provider: 'azure_devops' }, 200],
-    ['one of a host that is not configured', 'alice', 'acme/none', { provider: 'bitbucket_data_center' }, 200],
+    [
+      'one of a host that is not configured',
+      'alice',
+      'acme/none',
+      { provider: 'bitbucket_data_center' },
+      200,
+    ],
   ])('%s, by %s: %s %j gets %i', async (_name, owner, repository, wish, status) => {
     const before = await storedCount();
     const answer = await start(repository, { ...wish, key: keyOf(owner) });
@@ -157,20 +199,50 @@ describe('a start with a repository', () => {
     ['no branch of this name', 'acme/many', { branch: 'none' }, 422],
     ['a tag', 'acme/many', { branch: 'v1' }, 200],
     ['a tag with a slash', 'acme/many', { branch: 'release/v2' }, 200],
-    ['the name of a full reference, which git clone does not take', 'acme/many', { branch: 'refs/heads/a' }, 422],
+    [
+      'the name of a full reference, which git clone does not take',
+      'acme/many',
+      { branch: 'refs/heads/a' },
+      422,
+    ],
     ['a detached HEAD, as a client of a checkout names it', 'acme/many', { branch: 'HEAD' }, 422],
     ['a commit, which git clone does not take', 'acme/many', { branch: 'c'.repeat(40) }, 422],
     ['a branch of a repository without commits', 'acme/empty', { branch: 'trunk' }, 422],
     ['a branch of a private repository', 'acme/shop', { branch: 'main' }, 200],
     ['no branch of a private repository', 'acme/shop', { branch: 'none' }, 422],
     ['a branch of a repository without access', 'acme/bobs', { branch: 'main' }, 403],
-    ['a branch, by an older protocol', 'group/sub/lib', { provider: 'gitlab', branch: 'develop' }, 200],
+    [
+      'a branch, by an older protocol',
+      'group/sub/lib',
+      { provider: 'gitlab', branch: 'develop' },
+      200,
+    ],
     ['a tag, by an older protocol', 'group/sub/lib', { provider: 'gitlab', branch: 'v1' }, 200],
     ['no branch, by an older protocol', 'group/sub/lib', { provider: 'gitlab', branch: 'v' }, 422],
-    ['a branch of a host that only serves files', 'acme/files', { provider: 'forgejo', branch: 'x' }, 200],
-    ['a tag of a host that only serves files', 'acme/files', { provider: 'forgejo', branch: 'v1' }, 200],
-    ['no branch of a host that only serves files', 'acme/files', { provider: 'forgejo', branch: 'none' }, 422],
-    ['any branch of a host that does not answer', 'acme/none', { provider: 'bitbucket', branch: 'none' }, 200],
+    [
+      'a branch of a host that only serves files',
+      'acme/files',
+      { provider: 'forgejo', branch: 'x' },
+      200,
+    ],
+    [
+      'a tag of a host that only serves files',
+      'acme/files',
+      { provider: 'forgejo', branch: 'v1' },
+      200,
+    ],
+    [
+      'no branch of a host that only serves files',
+      'acme/files',
+      { provider: 'forgejo', branch: 'none' },
+      422,
+    ],
+    [
+      'any branch of a host that does not answer',
+      'acme/none',
+      { provider: 'bitbucket', branch: 'none' },
+      200,
+    ],
     ['any branch of a folder', 'acme/none', { provider: 'azure_devops', branch: 'none' }, 200],
   ])('with %s: %s %j gets %i', async (_name, repository, wish, status) => {
     const before = await storedCount();
@@ -192,14 +264,21 @@ describe('a start with a repository', () => {
       'has more references of the beginning than are read',
       (_request, response) => {
         const line = (index: number) => packet(`${'1'.repeat(40)} refs/heads/none-${index}\n`);
-        response.writeHead(200).end(Array.from({ length: 40_000 }, (_, index) => line(index)).join(''));
+        response
+          .writeHead(200)
+          .end(Array.from({ length: 40_000 }, (_, index) => line(index)).join(''));
       },
     ],
-  ])('with any branch is accepted where the host %s when it is asked for it', async (_name, fault) => {
-    github.faults.set('acme/many', (request, response) => (request.method === 'POST' ? fault(request, response) : asUsual));
-    expect((await start('acme/many', { branch: 'none' })).status).toBe(200);
-    expect(github.taken().map(({ method }) => method)).toEqual(['GET', 'POST']);
-  });
+  ])(
+    'with any branch is accepted where the host %s when it is asked for it',
+    async (_name, fault) => {
+      github.faults.set('acme/many', (request, response) =>
+        request.method === 'POST' ? fault(request, response) : asUsual,
+      );
+      expect((await start('acme/many', { branch: 'none' })).status).toBe(200);
+      expect(github.taken().map(({ method }) => method)).toEqual(['GET', 'POST']);
+    },
+  );
 
   it('with a branch asks the host once for a while, and soon again for one that is not there', async () => {
     for (let index = 0; index < 3; index++) {
@@ -216,22 +295,42 @@ describe('a start with a repository', () => {
 
   it('with a branch is refused alike on the stream and by the legacy interface', async () => {
     const body = { ...hello, selected_repository: 'acme/many', selected_branch: 'none' };
-    expect(await gateway.post(`${path}/stream-start`, body)).toMatchObject({ status: 422, json: { code: 'branch-not-found' } });
+    expect(await gateway.post(`${path}/stream-start`, body)).toMatchObject({
+      status: 422,
+      json: { code: 'branch-not-found' },
+    });
     const legacy = { initial_user_msg: 'Hello', repository: 'acme/many', selected_branch: 'none' };
-    expect(await gateway.post('/api/conversations', legacy)).toMatchObject({ status: 422, json: { code: 'branch-not-found' } });
+    expect(await gateway.post('/api/conversations', legacy)).toMatchObject({
+      status: 422,
+      json: { code: 'branch-not-found' },
+    });
   });
 
   it("is refused alike on the stream, and with the legacy interface's status there", async () => {
     const body = { ...hello, selected_repository: 'acme/none' };
-    expect(await gateway.post(`${path}/stream-start`, body)).toMatchObject({ status: 403, json: { code: 'repository-access-denied' } });
-    const legacy = await gateway.post('/api/conversations', { initial_user_msg: 'Hello', repository: 'acme/none' });
-    expect(legacy).toMatchObject({ status: 401, json: { status: 401, code: 'repository-access-denied' } });
+    expect(await gateway.post(`${path}/stream-start`, body)).toMatchObject({
+      status: 403,
+      json: { code: 'repository-access-denied' },
+    });
+    const legacy = await gateway.post('/api/conversations', {
+      initial_user_msg: 'Hello',
+      repository: 'acme/none',
+    });
+    expect(legacy).toMatchObject({
+      status: 401,
+      json: { status: 401, code: 'repository-access-denied' },
+    });
     expect(legacy.headers).toMatchObject({ 'www-authenticate': 'Bearer' });
     expect((await gateway.get('/api/v1/users/me')).status).toBe(200);
   });
 
   it('that is repeated finds its conversation, whatever the host says by then', async () => {
-    const again = () => gateway.post(path, { ...hello, selected_repository: 'acme/public' }, { headers: { 'idempotency-key': 'k' } });
+    const again = () =>
+      gateway.post(
+        path,
+        { ...hello, selected_repository: 'acme/public' },
+        { headers: { 'idempotency-key': 'k' } },
+      );
     const first = await again();
     github.faults.set('acme/public', (_request, response) => response.writeHead(404).end());
     expire();
@@ -244,7 +343,12 @@ describe('a start with a repository', () => {
     await start('group/secret', { provider: 'gitlab' });
     const authorization = `Basic ${Buffer.from(alices).toString('base64')}`;
     expect(github.taken()).toMatchObject([
-      { method: 'GET', url: '/acme/public.git/info/refs?service=git-upload-pack', authorization: undefined, protocol: 'version=2' },
+      {
+        method: 'GET',
+        url: '/acme/public.git/info/refs?service=git-upload-pack',
+        authorization: undefined,
+        protocol: 'version=2',
+      },
       { url: '/acme/shop.git/info/refs?service=git-upload-pack', authorization: undefined },
       { url: '/acme/shop.git/info/refs?service=git-upload-pack', authorization },
     ]);
@@ -262,33 +366,74 @@ describe('a start with a repository', () => {
       ['is being maintained', (response) => response.writeHead(503).end(), 200],
       ['has had too many requests', (response) => response.writeHead(429).end(), 200],
       ['breaks off', (response) => void response.socket?.destroy(), 200],
-      ['breaks off in the middle', (response) => void response.writeHead(200).write('x', () => response.socket?.destroy()), 200],
-      ['sends headers without end', (response) => void response.writeHead(200, { 'x-long': 'x'.repeat(100_000) }).end(), 200],
-      ['shows a page', (response) => response.writeHead(200, { 'content-type': html }).end('<html>Log in</html>'), 200],
-      ['talks nonsense', (response) => response.writeHead(200, { 'content-type': smart }).end('nonsense'), 200],
+      [
+        'breaks off in the middle',
+        (response) => void response.writeHead(200).write('x', () => response.socket?.destroy()),
+        200,
+      ],
+      [
+        'sends headers without end',
+        (response) => void response.writeHead(200, { 'x-long': 'x'.repeat(100_000) }).end(),
+        200,
+      ],
+      [
+        'shows a page',
+        (response) => response.writeHead(200, { 'content-type': html }).end('<html>Log in</html>'),
+        200,
+      ],
+      [
+        'talks nonsense',
+        (response) => response.writeHead(200, { 'content-type': smart }).end('nonsense'),
+        200,
+      ],
       [
         'refuses within the protocol',
-        (response) => response.writeHead(200, { 'content-type': smart }).end('001cERR Repository not found'),
+        (response) =>
+          response.writeHead(200, { 'content-type': smart }).end('001cERR Repository not found'),
         403,
       ],
       ['has taken it down', (response) => response.writeHead(451).end(), 403],
       ['has it no more', (response) => response.writeHead(410).end(), 403],
       [
         'redirects to another host',
-        (response) => response.writeHead(302, { location: `${elsewhere.url}/acme/public.git/info/refs` }).end(),
+        (response) =>
+          response.writeHead(302, { location: `${elsewhere.url}/acme/public.git/info/refs` }).end(),
         200,
       ],
-      ['redirects to a page', (response) => response.writeHead(302, { location: '/login' }).end(), 200],
+      [
+        'redirects to a page',
+        (response) => response.writeHead(302, { location: '/login' }).end(),
+        200,
+      ],
       ['redirects nowhere', (response) => response.writeHead(302).end(), 200],
-      ['redirects into nonsense', (response) => response.writeHead(302, { location: 'http://[' }).end(), 200],
-      ['redirects in a circle', (response) => response.writeHead(302, { location: '/acme/odd.git/info/refs' }).end(), 200],
-      ['redirects into a file', (response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end(), 200],
+      [
+        'redirects into nonsense',
+        (response) => response.writeHead(302, { location: 'http://[' }).end(),
+        200,
+      ],
+      [
+        'redirects in a circle',
+        (response) => response.writeHead(302, { location: '/acme/odd.git/info/refs' }).end(),
+        200,
+      ],
+      [
+        'redirects into a file',
+        (response) => response.writeHead(302, { location: 'file:///etc/passwd' }).end(),
+        200,
+      ],
       [
         'has renamed it',
-        (response) => response.writeHead(301, { location: '/acme/public.git/info/refs?service=git-upload-pack' }).end(),
+        (response) =>
+          response
+            .writeHead(301, { location: '/acme/public.git/info/refs?service=git-upload-pack' })
+            .end(),
         200,
       ],
-      ['has renamed it to a name that is gone', (response) => response.writeHead(301, { location: '/acme/none.git/info/refs' }).end(), 403],
+      [
+        'has renamed it to a name that is gone',
+        (response) => response.writeHead(301, { location: '/acme/none.git/info/refs' }).end(),
+        403,
+      ],
     ])('%s', async (_name, fault, status) => {
       github.faults.set('acme/odd', (_request, response) => fault(response));
       expect((await start('acme/odd')).status).toBe(status);
@@ -298,12 +443,17 @@ describe('a start with a repository', () => {
 
     it.each<[string, (response: ServerResponse) => void]>([
       ['hangs', () => undefined],
-      ['hangs in the middle', (response) => void response.writeHead(200, { 'content-type': smart }).write('001e')],
+      [
+        'hangs in the middle',
+        (response) => void response.writeHead(200, { 'content-type': smart }).write('001e'),
+      ],
     ])('%s is not waited for', async (_name, fault) => {
       github.faults.set('acme/odd', (_request, response) => fault(response));
       const begun = performance.now();
       for (let index = 0; index < 3; index++) {
-        expect((await hasty.post(path, { ...hello, selected_repository: 'acme/odd' })).status).toBe(200);
+        expect((await hasty.post(path, { ...hello, selected_repository: 'acme/odd' })).status).toBe(
+          200,
+        );
       }
       expect(github.taken()).toHaveLength(1);
       expect(performance.now() - begun).toBeGreaterThanOrEqual(impatienceMs - 5);
@@ -311,7 +461,9 @@ describe('a start with a repository', () => {
     });
 
     it('leads out of the folder of its repositories is not followed there', async () => {
-      gitlab.faults.set('group/odd', (_request, response) => response.writeHead(302, { location: '/other/x.git/info/refs' }).end());
+      gitlab.faults.set('group/odd', (_request, response) =>
+        response.writeHead(302, { location: '/other/x.git/info/refs' }).end(),
+      );
       expect((await start('group/odd', { provider: 'gitlab' })).status).toBe(200);
       expect(gitlab.taken().map(({ url }) => url)).not.toContain('/other/x.git/info/refs');
     });
@@ -320,7 +472,9 @@ describe('a start with a repository', () => {
       let sent = 0;
       github.faults.set('acme/odd', (_request, response) => {
         response.writeHead(200, { 'content-type': smart });
-        const chunk = Buffer.from(`003d${'1'.repeat(40)} refs/heads/a-branch\n`.repeat(2000).slice(0, 61 * 2000));
+        const chunk = Buffer.from(
+          `003d${'1'.repeat(40)} refs/heads/a-branch\n`.repeat(2000).slice(0, 61 * 2000),
+        );
         const more = () => {
           while (!response.destroyed && response.write(chunk)) sent += chunk.length;
           sent += chunk.length;
@@ -355,7 +509,8 @@ describe('a start with a repository', () => {
       await start('acme/none', { provider: 'bitbucket' });
       expire();
       await start('acme/none', { provider: 'bitbucket' });
-      const about = (provider: string) => lines.filter(({ fields }) => fields['provider'] === provider).map(({ level }) => level);
+      const about = (provider: string) =>
+        lines.filter(({ fields }) => fields['provider'] === provider).map(({ level }) => level);
       expect(about('github')).toEqual(['warn', 'info']);
       expect(about('bitbucket').length).toBeLessThanOrEqual(1);
       expect(JSON.stringify(lines)).not.toContain('127.0.0.1');
@@ -370,11 +525,18 @@ describe('a start with a repository', () => {
         expect((await start('acme/none')).status).toBe(403);
       }
       // Without a credential, and with alice's.
-      expect(github.taken().map(({ url }) => url.split('.git')[0])).toEqual(['/acme/public', '/acme/none', '/acme/none']);
+      expect(github.taken().map(({ url }) => url.split('.git')[0])).toEqual([
+        '/acme/public',
+        '/acme/none',
+        '/acme/none',
+      ]);
       skippedMs += 11_000;
       await start('acme/public');
       await start('acme/none');
-      expect(github.taken().map(({ url }) => url.split('.git')[0])).toEqual(['/acme/none', '/acme/none']);
+      expect(github.taken().map(({ url }) => url.split('.git')[0])).toEqual([
+        '/acme/none',
+        '/acme/none',
+      ]);
       skippedMs += 60_000;
       await start('acme/public');
       expect(github.taken()).toHaveLength(1);
@@ -386,7 +548,8 @@ describe('a start with a repository', () => {
         for (const response of hanging.splice(0)) response.writeHead(401).end();
       };
       const names = Array.from({ length: 20 }, (_, index) => `acme/slow-${index}`);
-      for (const name of names) github.faults.set(name, (_request, response) => void hanging.push(response));
+      for (const name of names)
+        github.faults.set(name, (_request, response) => void hanging.push(response));
       const slow = names.map((name) => start(name));
       await eventually('some hang', () => hanging.length > 0);
       expect(await start('acme/public', { key: gateway.bob })).toMatchObject({ status: 200 });
@@ -434,7 +597,11 @@ describe('a start with a repository', () => {
   });
 
   describe('is found', () => {
-    const branch = (name: string, commit_sha = github.commits.get('acme/many')) => ({ name, commit_sha, protected: false });
+    const branch = (name: string, commit_sha = github.commits.get('acme/many')) => ({
+      name,
+      commit_sha,
+      protected: false,
+    });
     const found = (name: string, isPublic: boolean, main: string, provider = 'github') => [
       { id: name, full_name: name, git_provider: provider, is_public: isPublic, main_branch: main },
     ];
@@ -446,32 +613,65 @@ describe('a start with a repository', () => {
       ['provider=github&query=acme/shop', 'bob', () => []],
       ['provider=github&query=acme/none', 'alice', () => []],
       ['provider=github&query=acme/empty', 'alice', () => found('acme/empty', true, 'trunk')],
-      ['provider=gitlab&query=group/sub/lib', 'bob', () => found('group/sub/lib', true, 'develop', 'gitlab')],
-      ['provider=gitlab&query=group/secret', 'alice', () => found('group/secret', false, 'main', 'gitlab')],
-      ['provider=forgejo&query=acme/files', 'alice', () => found('acme/files', true, 'x', 'forgejo')],
-      ['provider=bitbucket&query=acme/any', 'alice', () => found('acme/any', true, 'main', 'bitbucket')],
-      ['provider=azure_devops&query=acme/any', 'alice', () => found('acme/any', true, 'main', 'azure_devops')],
+      [
+        'provider=gitlab&query=group/sub/lib',
+        'bob',
+        () => found('group/sub/lib', true, 'develop', 'gitlab'),
+      ],
+      [
+        'provider=gitlab&query=group/secret',
+        'alice',
+        () => found('group/secret', false, 'main', 'gitlab'),
+      ],
+      [
+        'provider=forgejo&query=acme/files',
+        'alice',
+        () => found('acme/files', true, 'x', 'forgejo'),
+      ],
+      [
+        'provider=bitbucket&query=acme/any',
+        'alice',
+        () => found('acme/any', true, 'main', 'bitbucket'),
+      ],
+      [
+        'provider=azure_devops&query=acme/any',
+        'alice',
+        () => found('acme/any', true, 'main', 'azure_devops'),
+      ],
       ['provider=github&query=acme', 'alice', () => []],
       ['provider=github', 'alice', () => []],
       ['provider=nobody&query=acme/many', 'alice', () => []],
     ])('by repositories/search?%s of %s', async (query, owner, expected) => {
-      expect(await get(`repositories/search?${query}`, keyOf(owner))).toEqual((expected as () => unknown)());
+      expect(await get(`repositories/search?${query}`, keyOf(owner))).toEqual(
+        (expected as () => unknown)(),
+      );
     });
 
     it('by its URL', async () => {
-      expect(await get(`repositories/search?query=${encodeURIComponent(`${github.url}/acme/many/tree/a`)}`)).toMatchObject([
-        { full_name: 'acme/many', main_branch: 'trunk' },
-      ]);
+      expect(
+        await get(
+          `repositories/search?query=${encodeURIComponent(`${github.url}/acme/many/tree/a`)}`,
+        ),
+      ).toMatchObject([{ full_name: 'acme/many', main_branch: 'trunk' }]);
     });
 
     it.each<[string, unknown]>([
       [
         'provider=github&repository=acme/many&query=',
-        () => [branch('trunk'), branch('Fix'), branch('a'), branch('feature/one'), branch('feature/two')],
+        () => [
+          branch('trunk'),
+          branch('Fix'),
+          branch('a'),
+          branch('feature/one'),
+          branch('feature/two'),
+        ],
       ],
       ['repository=acme/many&query=feature', () => [branch('feature/one'), branch('feature/two')]],
       ['repository=acme/many&query=fix', () => [branch('Fix')]],
-      ['repository=acme/many&query=a', () => [branch('a'), branch('feature/one'), branch('feature/two')]],
+      [
+        'repository=acme/many&query=a',
+        () => [branch('a'), branch('feature/one'), branch('feature/two')],
+      ],
       ['repository=acme/many&query=nothing', () => []],
       ['repository=acme/many&query=&limit=2', () => [branch('trunk'), branch('Fix')]],
       ['repository=acme/empty&query=', () => []],
@@ -479,11 +679,17 @@ describe('a start with a repository', () => {
       ['repository=..%2Fnone&query=', () => [branch('main', '')]],
       [
         'provider=gitlab&repository=group/sub/lib',
-        () => [branch('develop', gitlab.commits.get('group/sub/lib')), branch('main', gitlab.commits.get('group/sub/lib'))],
+        () => [
+          branch('develop', gitlab.commits.get('group/sub/lib')),
+          branch('main', gitlab.commits.get('group/sub/lib')),
+        ],
       ],
       [
         'provider=forgejo&repository=acme/files',
-        () => [branch('x', plain.commits.get('acme/files')), branch('main', plain.commits.get('acme/files'))],
+        () => [
+          branch('x', plain.commits.get('acme/files')),
+          branch('main', plain.commits.get('acme/files')),
+        ],
       ],
       ['provider=bitbucket&repository=acme/any&query=topic', () => [branch('topic', '')]],
       ['provider=bitbucket&repository=acme/any', () => [branch('main', '')]],
@@ -495,20 +701,32 @@ describe('a start with a repository', () => {
       github.faults.set('acme/many', (request, response) =>
         request.method === 'POST'
           ? response.writeHead(500).end()
-          : response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' }).end('000eversion 2\n0000'),
+          : response
+              .writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' })
+              .end('000eversion 2\n0000'),
       );
-      expect(await get('repositories/search?query=acme/many')).toEqual(found('acme/many', true, 'main'));
-      expect(await get('branches/search?repository=acme/many&query=topic')).toEqual([branch('topic', '')]);
+      expect(await get('repositories/search?query=acme/many')).toEqual(
+        found('acme/many', true, 'main'),
+      );
+      expect(await get('branches/search?repository=acme/many&query=topic')).toEqual([
+        branch('topic', ''),
+      ]);
     });
 
     it('with its first branches where there are too many, and the typed name', async () => {
-      const line = (name: string) => `${(name.length + 57).toString(16).padStart(4, '0')}${'1'.repeat(40)} refs/heads/${name}\n`;
+      const line = (name: string) =>
+        `${(name.length + 57).toString(16).padStart(4, '0')}${'1'.repeat(40)} refs/heads/${name}\n`;
       github.faults.set('acme/many', (_request, response) => {
         response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' });
         response.end(Array.from({ length: 40_000 }, (_, index) => line(`topic-${index}`)).join(''));
       });
-      expect(await get('branches/search?repository=acme/many&query=topic-7')).toMatchObject({ length: 100, 0: { name: 'topic-7' } });
-      expect(await get('branches/search?repository=acme/many&query=topic-39999')).toEqual([branch('topic-39999', '')]);
+      expect(await get('branches/search?repository=acme/many&query=topic-7')).toMatchObject({
+        length: 100,
+        0: { name: 'topic-7' },
+      });
+      expect(await get('branches/search?repository=acme/many&query=topic-39999')).toEqual([
+        branch('topic-39999', ''),
+      ]);
     });
 
     it('with branches that are asked for once', async () => {
@@ -528,6 +746,7 @@ describe('a start with a repository', () => {
     const everything = JSON.stringify([gateway.log, lines, answers]);
     expect(answers.length).toBeGreaterThan(50);
     for (const secret of secrets) expect(everything).not.toContain(secret);
-    for (const { origin } of [github, gitlab, plain]) expect(JSON.stringify(answers)).not.toContain(origin);
+    for (const { origin } of [github, gitlab, plain])
+      expect(JSON.stringify(answers)).not.toContain(origin);
   });
 });

@@ -26,7 +26,9 @@ describe('the time for a whole request', () => {
     await stopped;
   });
 
-  /** Sends the head of a start and what is given of its body; the server has it when this resolves. */
+  /**
+   * Sends the head of a start and what is given of its body; the server has it when this resolves.
+   */
   async function begin(headers: string, some: string) {
     const socket = connect(gateway.port, '127.0.0.1');
     socket.on('error', () => undefined);
@@ -56,7 +58,10 @@ describe('the time for a whole request', () => {
   });
 
   it('is nothing to one that came in time', async () => {
-    const { socket, closed, answer } = await begin(`Content-Length: ${body.length}`, body.slice(0, 5));
+    const { socket, closed, answer } = await begin(
+      `Content-Length: ${body.length}`,
+      body.slice(0, 5),
+    );
     await clock.advance(limitMs - 1);
     socket.write(body.slice(5));
     await eventually('the answer', () => answer().includes('"status":"WORKING"'));

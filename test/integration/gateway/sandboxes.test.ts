@@ -1,5 +1,10 @@
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
-import { isRunRequested, resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
+import {
+  isRunRequested,
+  resumeRequestedAnnotation,
+  sandboxes,
+  type SandboxState,
+} from '../../../src/resources/sandbox.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
@@ -11,7 +16,9 @@ const is = (type: string, status: 'True' | 'False', reason: string) => ({
   message: `${reason}.`,
   lastTransitionTime: '2026-01-01T00:00:00Z',
 });
-const running: SandboxState = { conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')] };
+const running: SandboxState = {
+  conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')],
+};
 const pausedByQuota: SandboxState = { conditions: [is('Admitted', 'False', 'Quota')] };
 const failed: SandboxState = { conditions: [is('Failed', 'True', 'CrashLoop')] };
 
@@ -25,30 +32,47 @@ describe('sandboxes', () => {
   let count = 0;
   const add = (status?: SandboxState, replicas: 0 | 1 = 1) => {
     count += 1;
-    return gateway.addSandbox(`sbx-${count}`, { replicas, ...(status === undefined ? {} : { status }) });
+    return gateway.addSandbox(`sbx-${count}`, {
+      replicas,
+      ...(status === undefined ? {} : { status }),
+    });
   };
   const stored = (name: string) => gateway.client.get(sandboxes, namespace, name);
 
   it('are started from the default spec without a body', async () => {
-    const answer = await gateway.post(base, undefined, { headers: { 'content-type': 'application/json' } });
+    const answer = await gateway.post(base, undefined, {
+      headers: { 'content-type': 'application/json' },
+    });
     expect(answer).toMatchObject({
       status: 200,
-      json: { status: 'STARTING', sandbox_spec_id: 'default', session_api_key: null, exposed_urls: [] },
+      json: {
+        status: 'STARTING',
+        sandbox_spec_id: 'default',
+        session_api_key: null,
+        exposed_urls: [],
+      },
     });
     const { id } = answer.json as { id: string };
-    expect(await stored(id)).toMatchObject({ spec: { owner: 'alice', templateName: 'default', replicas: 1 } });
+    expect(await stored(id)).toMatchObject({
+      spec: { owner: 'alice', templateName: 'default', replicas: 1 },
+    });
     expect((await gateway.get(`${base}?id=${id}`)).json).toMatchObject([{ id }]);
   });
 
   it('are started from the spec named, and not from an unknown one', async () => {
     expect(await gateway.post(`${base}?sandbox_spec_id=default`)).toMatchObject({ status: 200 });
-    expect(await gateway.post(`${base}?sandbox_spec_id=huge`)).toMatchObject({ status: 404, json: { code: 'not-found' } });
+    expect(await gateway.post(`${base}?sandbox_spec_id=huge`)).toMatchObject({
+      status: 404,
+      json: { code: 'not-found' },
+    });
   });
 
   it('are read by id in the order asked, null for the unknown', async () => {
     const a = await add(running);
     const b = await add();
-    const { json } = await gateway.get(`${base}?id=${b.metadata.name}&id=sbx-unknown&id=${a.metadata.name}`);
+    const { json } = await gateway.get(
+      `${base}?id=${b.metadata.name}&id=sbx-unknown&id=${a.metadata.name}`,
+    );
     expect(json).toMatchObject([
       { id: b.metadata.name, session_api_key: null, exposed_urls: [] },
       null,
@@ -56,7 +80,13 @@ describe('sandboxes', () => {
         id: a.metadata.name,
         status: 'RUNNING',
         session_api_key: gateway.keys.sessionKey(a.metadata.uid),
-        exposed_urls: [{ name: 'AGENT_SERVER', url: `https://agents.example/sandboxes/${a.metadata.name}/AGENT_SERVER`, port: 8000 }],
+        exposed_urls: [
+          {
+            name: 'AGENT_SERVER',
+            url: `https://agents.example/sandboxes/${a.metadata.name}/AGENT_SERVER`,
+            port: 8000,
+          },
+        ],
       },
     ]);
     expect(await gateway.get(base)).toMatchObject({ status: 422 });
@@ -65,8 +95,12 @@ describe('sandboxes', () => {
   it('are searched page by page', async () => {
     await add();
     await add();
-    const first = (await gateway.get(`${base}/search?limit=1`)).json as { items: { id: string }[]; next_page_id: string };
-    const second = (await gateway.get(`${base}/search?limit=1&page_id=${first.next_page_id}`)).json as { items: { id: string }[] };
+    const first = (await gateway.get(`${base}/search?limit=1`)).json as {
+      items: { id: string }[];
+      next_page_id: string;
+    };
+    const second = (await gateway.get(`${base}/search?limit=1&page_id=${first.next_page_id}`))
+      .json as { items: { id: string }[] };
     expect(first.items).toHaveLength(1);
     expect(second.items[0]?.id).not.toBe(first.items[0]?.id);
   });
@@ -74,11 +108,19 @@ describe('sandboxes', () => {
   it('are paused and resumed by what a person wants, and it shows at once', async () => {
     const { metadata } = await add(running);
     const url = `${base}/${metadata.name}`;
-    expect(await gateway.post(`${url}/pause`, {})).toMatchObject({ status: 200, json: { success: true } });
+    expect(await gateway.post(`${url}/pause`, {})).toMatchObject({
+      status: 200,
+      json: { success: true },
+    });
     expect((await stored(metadata.name)).spec.replicas).toBe(0);
-    expect((await gateway.get(`${base}?id=${metadata.name}`)).json).toMatchObject([{ status: 'PAUSED', session_api_key: null }]);
+    expect((await gateway.get(`${base}?id=${metadata.name}`)).json).toMatchObject([
+      { status: 'PAUSED', session_api_key: null },
+    ]);
     expect(await gateway.post(`${url}/pause`)).toMatchObject({ status: 200 });
-    expect(await gateway.post(`${url}/resume`, {})).toMatchObject({ status: 200, json: { success: true } });
+    expect(await gateway.post(`${url}/resume`, {})).toMatchObject({
+      status: 200,
+      json: { success: true },
+    });
     expect((await stored(metadata.name)).spec.replicas).toBe(1);
     expect(await gateway.post(`${url}/resume`)).toMatchObject({ status: 200 });
   });
@@ -96,7 +138,8 @@ describe('sandboxes', () => {
     const { metadata } = await add(pausedByQuota);
     const before = Date.now();
     await gateway.post(`${base}/${metadata.name}/resume`);
-    const requested = (await stored(metadata.name)).metadata.annotations?.[resumeRequestedAnnotation] ?? '';
+    const requested =
+      (await stored(metadata.name)).metadata.annotations?.[resumeRequestedAnnotation] ?? '';
     expect(Date.parse(requested)).toBeGreaterThanOrEqual(before);
   });
 
@@ -108,11 +151,16 @@ describe('sandboxes', () => {
       const url = `${base}/${metadata.name}`;
       await gateway.post(`${url}/pause`);
       expect(await isAsked(metadata.name)).toBe(false);
-      expect(await gateway.post(`${url}/resume`, { run: true })).toMatchObject({ status: 200, json: { success: true } });
+      expect(await gateway.post(`${url}/resume`, { run: true })).toMatchObject({
+        status: 200,
+        json: { success: true },
+      });
       expect(await isAsked(metadata.name)).toBe(true);
       await gateway.post(`${url}/resume`);
       expect(await isAsked(metadata.name)).toBe(true);
-      await gateway.client.mergePatch(sandboxes, namespace, metadata.name, { spec: { replicas: 0 } });
+      await gateway.client.mergePatch(sandboxes, namespace, metadata.name, {
+        spec: { replicas: 0 },
+      });
       expect(await isAsked(metadata.name)).toBe(false);
       await gateway.post(`${url}/resume`, { run: false });
       expect(await isAsked(metadata.name)).toBe(false);
@@ -129,7 +177,10 @@ describe('sandboxes', () => {
       const url = `${base}/${metadata.name}`;
       for (let round = 0; round < 5; round++) {
         await gateway.post(`${url}/pause`);
-        await Promise.all([gateway.post(`${url}/resume`, { run: true }), gateway.post(`${url}/resume`)]);
+        await Promise.all([
+          gateway.post(`${url}/resume`, { run: true }),
+          gateway.post(`${url}/resume`),
+        ]);
         expect(await isAsked(metadata.name)).toBe(true);
       }
     });
@@ -151,40 +202,68 @@ describe('sandboxes', () => {
     ['that has failed', failed, 409],
   ])('one %s is paused and resumed', async (_case, status, expected) => {
     const { metadata } = await add(status);
-    expect(await gateway.post(`${base}/${metadata.name}/pause`)).toMatchObject({ status: expected });
-    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({ status: expected });
+    expect(await gateway.post(`${base}/${metadata.name}/pause`)).toMatchObject({
+      status: expected,
+    });
+    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({
+      status: expected,
+    });
   });
 
   it('one that has failed after it had run is resumed, and is STARTING as soon as that is stored', async () => {
     const { metadata } = await add({ ...failed, lastContainerID: 'process://1' });
     expect(await gateway.post(`${base}/${metadata.name}/pause`)).toMatchObject({ status: 409 });
-    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({ status: 200, json: { success: true } });
-    expect((await gateway.get(`${base}?id=${metadata.name}`)).json).toMatchObject([{ status: 'STARTING' }]);
+    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({
+      status: 200,
+      json: { success: true },
+    });
+    expect((await gateway.get(`${base}?id=${metadata.name}`)).json).toMatchObject([
+      { status: 'STARTING' },
+    ]);
   });
 
   it('one that was made for a start that has failed is not resumed', async () => {
     const conversation = await gateway.addConversation(newUuid(Date.now()), {
-      status: { start: { status: 'ERROR', transitions: [], errorCode: 'BranchNotFound', error: 'No such branch.' } },
+      status: {
+        start: {
+          status: 'ERROR',
+          transitions: [],
+          errorCode: 'BranchNotFound',
+          error: 'No such branch.',
+        },
+      },
     });
     const { metadata } = await add({ ...failed, lastContainerID: 'process://1' });
     const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
-    const owned = await gateway.client.mergePatch(sandboxes, namespace, metadata.name, { metadata: { ownerReferences } });
+    const owned = await gateway.client.mergePatch(sandboxes, namespace, metadata.name, {
+      metadata: { ownerReferences },
+    });
     await gateway.seen(gateway.caches.sandboxes, owned);
-    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({ status: 409, json: { code: 'wrong-state' } });
+    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({
+      status: 409,
+      json: { code: 'wrong-state' },
+    });
   });
 
   it('are gone when deleted', async () => {
     const { metadata } = await add(running);
     const url = `${base}/${metadata.name}?sandbox_id=${metadata.name}`;
-    expect(await gateway.send('DELETE', url)).toMatchObject({ status: 200, json: { success: true } });
+    expect(await gateway.send('DELETE', url)).toMatchObject({
+      status: 200,
+      json: { success: true },
+    });
     expect((await gateway.get(`${base}?id=${metadata.name}`)).json).toEqual([null]);
     expect(await gateway.send('DELETE', url)).toMatchObject({ status: 404 });
     expect(await gateway.post(`${base}/${metadata.name}/pause`)).toMatchObject({ status: 404 });
   });
 
-  it.each(['unknown', '..', '%2e%2e%2fsecrets', 'UPPER', 'a'.repeat(300), '%00'])('%.20s is not found', async (id) => {
-    for (const action of ['pause', 'resume']) expect((await gateway.post(`${base}/${id}/${action}`)).status).toBe(404);
-  });
+  it.each(['unknown', '..', '%2e%2e%2fsecrets', 'UPPER', 'a'.repeat(300), '%00'])(
+    '%.20s is not found',
+    async (id) => {
+      for (const action of ['pause', 'resume'])
+        expect((await gateway.post(`${base}/${id}/${action}`)).status).toBe(404);
+    },
+  );
 
   it('let their conversations tell how to reach them', async () => {
     const { metadata } = await add(running);
@@ -193,7 +272,10 @@ describe('sandboxes', () => {
       status: {
         sandboxName: metadata.name,
         executionStatus: 'running',
-        start: { status: 'READY', transitions: [{ status: 'READY', time: '2026-01-01T00:00:00Z' }] },
+        start: {
+          status: 'READY',
+          transitions: [{ status: 'READY', time: '2026-01-01T00:00:00Z' }],
+        },
       },
     });
     expect((await gateway.get(`/api/v1/app-conversations?ids=${id}`)).json).toMatchObject([
@@ -214,7 +296,13 @@ describe('sandboxes', () => {
       working_dir: '/workspace',
       initial_env: { LEVEL: 'info' },
     };
-    expect((await gateway.get('/api/v1/sandbox-specs/search')).json).toMatchObject({ items: [expected], next_page_id: null });
-    expect((await gateway.get('/api/v1/sandbox-specs?id=default&id=huge')).json).toMatchObject([expected, null]);
+    expect((await gateway.get('/api/v1/sandbox-specs/search')).json).toMatchObject({
+      items: [expected],
+      next_page_id: null,
+    });
+    expect((await gateway.get('/api/v1/sandbox-specs?id=default&id=huge')).json).toMatchObject([
+      expected,
+      null,
+    ]);
   });
 });

@@ -1,19 +1,34 @@
 import fc from 'fast-check';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
-import type { ConversationStatus, StartStatus } from '../../../src/resources/conversation-status.ts';
+import type {
+  ConversationStatus,
+  StartStatus,
+} from '../../../src/resources/conversation-status.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import { resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
+import {
+  resumeRequestedAnnotation,
+  sandboxes,
+  type SandboxState,
+} from '../../../src/resources/sandbox.ts';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { queueMessage } from '../../../src/gateway/v1/message-queue.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';
 const time = '2026-01-01T00:00:00Z';
-const is = (type: string, status: 'True' | 'False', reason: string) => ({ type, status, reason, message: '', lastTransitionTime: time });
-const running: SandboxState = { conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')] };
+const is = (type: string, status: 'True' | 'False', reason: string) => ({
+  type,
+  status,
+  reason,
+  message: '',
+  lastTransitionTime: time,
+});
+const running: SandboxState = {
+  conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')],
+};
 const starting: SandboxState = { conditions: [is('Admitted', 'True', 'Admitted')] };
 const pausedByQuota: SandboxState = { conditions: [is('Admitted', 'False', 'Quota')] };
 const failed: SandboxState = { conditions: [is('Failed', 'True', 'CrashLoop')] };
@@ -40,11 +55,17 @@ describe('sending a message', () => {
     await gateway.addConversation(id, { status: statusOf(start, `sbx-${id}`) });
     return id;
   };
-  const message = (text: string, more: object = {}) => ({ content: [{ type: 'text', text }], ...more });
-  const send = (id: string, body: unknown, headers = {}, at = gateway) => at.post(`${base}/${id}/send-message`, body, { headers });
+  const message = (text: string, more: object = {}) => ({
+    content: [{ type: 'text', text }],
+    ...more,
+  });
+  const send = (id: string, body: unknown, headers = {}, at = gateway) =>
+    at.post(`${base}/${id}/send-message`, body, { headers });
   const stored = (id: string) => gateway.client.get(conversations, namespace, id);
   const queue = async (id: string) =>
-    ((await stored(id)).spec.messages ?? []).map(({ number, content }) => `${number} ${content[0]?.text ?? ''}`);
+    ((await stored(id)).spec.messages ?? []).map(
+      ({ number, content }) => `${number} ${content[0]?.text ?? ''}`,
+    );
   /** Plays the operator, which tells the agent everything that is sent to one conversation. */
   const tellAll = (id: string) =>
     gateway.caches.conversations.addHandler({
@@ -71,8 +92,13 @@ describe('sending a message', () => {
   it('is accepted where the agent has no time for it, and shows that there is work to do', async () => {
     const id = await add();
     const answer = await send(id, message('Go on'));
-    expect(answer).toMatchObject({ status: 202, json: { success: true, sandbox_status: 'RUNNING', queued: true } });
-    expect((await gateway.get(`${base}?ids=${id}`)).json).toMatchObject([{ execution_status: 'running' }]);
+    expect(answer).toMatchObject({
+      status: 202,
+      json: { success: true, sandbox_status: 'RUNNING', queued: true },
+    });
+    expect((await gateway.get(`${base}?ids=${id}`)).json).toMatchObject([
+      { execution_status: 'running' },
+    ]);
   });
 
   it.each<[string, Parameters<typeof add>[0], StartStatus, object]>([
@@ -82,21 +108,55 @@ describe('sending a message', () => {
       'READY',
       { status: 202, json: { sandbox_status: 'STARTING', queued: true } },
     ],
-    ['that the quota has paused', { status: pausedByQuota }, 'READY', { status: 202, json: { sandbox_status: 'STARTING', queued: true } }],
-    ['that is starting', { status: starting }, 'WAITING_FOR_SANDBOX', { status: 202, json: { sandbox_status: 'STARTING', queued: true } }],
-    ['that has failed in its first start', { status: failed }, 'READY', { status: 409, json: { code: 'wrong-state' } }],
-    ['that has failed after it had run', { status: lived }, 'READY', { status: 202, json: { sandbox_status: 'STARTING', queued: true } }],
-    ['that has failed, as has the start', { status: lived }, 'ERROR', { status: 409, json: { code: 'wrong-state' } }],
-    ['whose start has failed', { status: running }, 'ERROR', { status: 409, json: { code: 'wrong-state' } }],
+    [
+      'that the quota has paused',
+      { status: pausedByQuota },
+      'READY',
+      { status: 202, json: { sandbox_status: 'STARTING', queued: true } },
+    ],
+    [
+      'that is starting',
+      { status: starting },
+      'WAITING_FOR_SANDBOX',
+      { status: 202, json: { sandbox_status: 'STARTING', queued: true } },
+    ],
+    [
+      'that has failed in its first start',
+      { status: failed },
+      'READY',
+      { status: 409, json: { code: 'wrong-state' } },
+    ],
+    [
+      'that has failed after it had run',
+      { status: lived },
+      'READY',
+      { status: 202, json: { sandbox_status: 'STARTING', queued: true } },
+    ],
+    [
+      'that has failed, as has the start',
+      { status: lived },
+      'ERROR',
+      { status: 409, json: { code: 'wrong-state' } },
+    ],
+    [
+      'whose start has failed',
+      { status: running },
+      'ERROR',
+      { status: 409, json: { code: 'wrong-state' } },
+    ],
   ])('to a sandbox %s', async (_case, sandbox, start, expected) => {
     const id = await add(sandbox, start);
     const before = (await stored(id)).metadata.resourceVersion;
     expect(await send(id, message('Go on'))).toMatchObject(expected);
-    const isWoken = sandbox?.replicas === 0 || sandbox?.status === pausedByQuota || (sandbox?.status === lived && start === 'READY');
+    const isWoken =
+      sandbox?.replicas === 0 ||
+      sandbox?.status === pausedByQuota ||
+      (sandbox?.status === lived && start === 'READY');
     const { spec, metadata } = await gateway.client.get(sandboxes, namespace, `sbx-${id}`);
     expect(metadata.annotations?.[resumeRequestedAnnotation] !== undefined).toBe(isWoken);
     if (isWoken) expect(spec.replicas).toBe(1);
-    if ((expected as { status: number }).status === 409) expect((await stored(id)).metadata.resourceVersion).toBe(before);
+    if ((expected as { status: number }).status === 409)
+      expect((await stored(id)).metadata.resourceVersion).toBe(before);
     else expect(await queue(id)).toEqual(['1 Go on']);
   });
 
@@ -105,7 +165,10 @@ describe('sending a message', () => {
     const behind = await gateway.replica();
     await behind.fallBehind();
     await gateway.post(`/api/v1/sandboxes/sbx-${id}/pause`);
-    expect(await send(id, message('Go on'), {}, behind)).toMatchObject({ status: 202, json: { sandbox_status: 'STARTING' } });
+    expect(await send(id, message('Go on'), {}, behind)).toMatchObject({
+      status: 202,
+      json: { sandbox_status: 'STARTING' },
+    });
     expect((await gateway.client.get(sandboxes, namespace, `sbx-${id}`)).spec.replicas).toBe(1);
     await behind.stop();
   });
@@ -116,7 +179,9 @@ describe('sending a message', () => {
     expect(await send(id, message('Go on'))).toMatchObject({ status: 409 });
     expect(await send(newUuid(1), message('Go on'))).toMatchObject({ status: 404 });
     expect(await send('nonsense', message('Go on'))).toMatchObject({ status: 422 });
-    expect(await gateway.post(`${base}/${id}/send-message`, message('x'), { key: gateway.bob })).toMatchObject({ status: 404 });
+    expect(
+      await gateway.post(`${base}/${id}/send-message`, message('x'), { key: gateway.bob }),
+    ).toMatchObject({ status: 404 });
   });
 
   it('is refused before anything is stored, where the quota has no room for the sandbox', async () => {
@@ -125,11 +190,20 @@ describe('sending a message', () => {
       apiVersion,
       kind: conversationQuotas.kind,
       metadata: { namespace, name: 'one' },
-      spec: { scope: 'Owner', limit: 1, onExceeded: 'Reject', minActiveSeconds: 0, autoResume: 'All' },
+      spec: {
+        scope: 'Owner',
+        limit: 1,
+        onExceeded: 'Reject',
+        minActiveSeconds: 0,
+        autoResume: 'All',
+      },
     });
     await gateway.seen(gateway.caches.quotas, made);
     await gateway.addSandbox('sbx-other', { status: running });
-    expect(await send(id, message('Go on'))).toMatchObject({ status: 429, json: { code: 'quota-exceeded' } });
+    expect(await send(id, message('Go on'))).toMatchObject({
+      status: 429,
+      json: { code: 'quota-exceeded' },
+    });
     expect(await queue(id)).toEqual([]);
   });
 
@@ -138,7 +212,9 @@ describe('sending a message', () => {
     const other = await gateway.replica();
     for (const text of ['a', 'b']) await send(id, message(text));
     const together = await Promise.all(
-      ['c', 'd', 'e', 'f'].map((text, index) => send(id, message(text), {}, index % 2 === 0 ? gateway : other)),
+      ['c', 'd', 'e', 'f'].map((text, index) =>
+        send(id, message(text), {}, index % 2 === 0 ? gateway : other),
+      ),
     );
     expect(together.map(({ status }) => status)).toEqual([202, 202, 202, 202]);
     await send(id, message('g'), {}, other);
@@ -153,7 +229,10 @@ describe('sending a message', () => {
     const key = { 'Idempotency-Key': 'm1' };
     await send(id, message('a'), key);
     expect(await send(id, message('a', { role: 'user' }), key)).toMatchObject({ status: 202 });
-    expect(await send(id, message('b'), key)).toMatchObject({ status: 422, json: { code: 'idempotency-key-reused' } });
+    expect(await send(id, message('b'), key)).toMatchObject({
+      status: 422,
+      json: { code: 'idempotency-key-reused' },
+    });
     await gateway.setStatus(id, { messages: { lastDelivered: 1 } });
     expect(await send(id, message('a'), key)).toMatchObject({ status: 200 });
     expect(await queue(id)).toEqual(['1 a']);
@@ -161,7 +240,8 @@ describe('sending a message', () => {
 
   it('has room for 32 that wait, and forgets those that were told long ago', async () => {
     const id = await add({ status: starting });
-    for (let index = 1; index <= 32; index++) expect((await send(id, message(`m${index}`))).status).toBe(202);
+    for (let index = 1; index <= 32; index++)
+      expect((await send(id, message(`m${index}`))).status).toBe(202);
     const full = await send(id, message('one too many'));
     expect(full).toMatchObject({ status: 429, json: { code: 'message-queue-full' } });
     expect(full.headers['retry-after']).toBe('10');
@@ -194,7 +274,11 @@ describe('sending a message', () => {
     ['with empty content', { content: [] }, 422],
     ['with an empty text', message(''), 422],
     ['with too much text', message('x'.repeat(256 * 1024 + 1)), 422],
-    ['with pictures that are too large', { content: [{ type: 'image', image_urls: ['x'.repeat(250_000), 'y'.repeat(250_000)] }] }, 422],
+    [
+      'with pictures that are too large',
+      { content: [{ type: 'image', image_urls: ['x'.repeat(250_000), 'y'.repeat(250_000)] }] },
+      422,
+    ],
     ['from somebody else', message('x', { role: 'system' }), 422],
     ['with what is not known', message('x', { extra: 1, role: null, run: null }), 202],
     ['with a picture', { content: [{ type: 'image', image_urls: ['data:x'] }], run: false }, 202],
@@ -218,7 +302,9 @@ describe('sending a message', () => {
     const conversation = await stored(id);
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.constantFrom('fine', 'lost before', 'lost after', 'conflict'), { maxLength: 8 }),
+        fc.array(fc.constantFrom('fine', 'lost before', 'lost after', 'conflict'), {
+          maxLength: 8,
+        }),
         fc.uuid(),
         async (fates, message_id) => {
           const patch = gateway.client.mergePatch.bind(gateway.client);
@@ -228,7 +314,9 @@ describe('sending a message', () => {
               const fate = left.shift() ?? 'fine';
               if (fate === 'lost before') throw new TransportError('cut');
               if (fate === 'conflict')
-                await patch(conversations, namespace, id, { metadata: { annotations: { n: String(Math.random()) } } });
+                await patch(conversations, namespace, id, {
+                  metadata: { annotations: { n: String(Math.random()) } },
+                });
               const result = await patch(...parameters);
               if (fate === 'lost after') throw new TransportError('cut');
               return result;
@@ -240,7 +328,9 @@ describe('sending a message', () => {
             run: true,
           });
           Object.assign(gateway.client, { mergePatch: patch });
-          const found = ((await stored(id)).spec.messages ?? []).filter((one) => one.id === message_id);
+          const found = ((await stored(id)).spec.messages ?? []).filter(
+            (one) => one.id === message_id,
+          );
           expect(found).toMatchObject([{ number }]);
           await gateway.setStatus(id, { messages: { lastDelivered: number } });
         },

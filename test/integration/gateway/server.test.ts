@@ -17,31 +17,72 @@ describe('the server', () => {
   });
   afterAll(() => gateway.stop());
 
-  it.each<[string, number, string, { rawBody: string | Buffer; headers?: Record<string, string> }]>([
-    ['JSON that is cut short', 400, 'malformed-json', { rawBody: '{"initial_message":' }],
-    ['a bare text', 400, 'malformed-json', { rawBody: '"hello"' }],
-    ['a body over 1 MiB', 413, 'body-too-large', { rawBody: JSON.stringify({ x: 'x'.repeat(1024 * 1024) }) }],
+  it.each<[string, number, string, { rawBody: string | Buffer; headers?: Record<string, string> }]>(
     [
-      'a small body that is large unpacked',
-      413,
-      'body-too-large',
-      { rawBody: gzipSync(JSON.stringify({ x: 'x'.repeat(2e6) })), headers: { 'content-encoding': 'gzip' } },
+      ['JSON that is cut short', 400, 'malformed-json', { rawBody: '{"initial_message":' }],
+      ['a bare text', 400, 'malformed-json', { rawBody: '"hello"' }],
+      [
+        'a body over 1 MiB',
+        413,
+        'body-too-large',
+        { rawBody: JSON.stringify({ x: 'x'.repeat(1024 * 1024) }) },
+      ],
+      [
+        'a small body that is large unpacked',
+        413,
+        'body-too-large',
+        {
+          rawBody: gzipSync(JSON.stringify({ x: 'x'.repeat(2e6) })),
+          headers: { 'content-encoding': 'gzip' },
+        },
+      ],
+      [
+        'a form',
+        415,
+        'unsupported-media-type',
+        { rawBody: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+      ],
+      [
+        'plain text',
+        415,
+        'unsupported-media-type',
+        { rawBody: '{}', headers: { 'content-type': 'text/plain' } },
+      ],
+      [
+        'no type',
+        415,
+        'unsupported-media-type',
+        { rawBody: '{}', headers: { 'content-type': '' } },
+      ],
+      [
+        'another charset',
+        415,
+        'unsupported-media-type',
+        { rawBody: '{}', headers: { 'content-type': 'application/json; charset=latin1' } },
+      ],
+      [
+        'another encoding',
+        415,
+        'unsupported-media-type',
+        { rawBody: '{}', headers: { 'content-encoding': 'zstd-9' } },
+      ],
+      ['an empty body', 422, 'invalid-request', { rawBody: '' }],
     ],
-    ['a form', 415, 'unsupported-media-type', { rawBody: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } }],
-    ['plain text', 415, 'unsupported-media-type', { rawBody: '{}', headers: { 'content-type': 'text/plain' } }],
-    ['no type', 415, 'unsupported-media-type', { rawBody: '{}', headers: { 'content-type': '' } }],
-    ['another charset', 415, 'unsupported-media-type', { rawBody: '{}', headers: { 'content-type': 'application/json; charset=latin1' } }],
-    ['another encoding', 415, 'unsupported-media-type', { rawBody: '{}', headers: { 'content-encoding': 'zstd-9' } }],
-    ['an empty body', 422, 'invalid-request', { rawBody: '' }],
-  ])('answers %s with %i %s', async (_case, status, code, request) => {
+  )('answers %s with %i %s', async (_case, status, code, request) => {
     const answer = await gateway.send('POST', start, request);
-    expect(answer).toMatchObject({ status, json: { code, request_id: answer.headers['x-request-id'] } });
+    expect(answer).toMatchObject({
+      status,
+      json: { code, request_id: answer.headers['x-request-id'] },
+    });
     expect(answer.headers['content-type']).toBe('application/json');
   });
 
   it('accepts a packed body and a charset of utf-8', async () => {
     const rawBody = gzipSync(JSON.stringify(hello));
-    const headers = { 'content-encoding': 'gzip', 'content-type': 'application/json; charset=UTF-8' };
+    const headers = {
+      'content-encoding': 'gzip',
+      'content-type': 'application/json; charset=UTF-8',
+    };
     expect(await gateway.send('POST', start, { rawBody, headers })).toMatchObject({ status: 200 });
   });
 
@@ -79,20 +120,27 @@ describe('the server', () => {
     [429, 'TooManyRequests', 503, 'unavailable'],
     [403, 'Forbidden', 503, 'refused-by-cluster'],
     [422, 'Invalid', 422, 'invalid-request'],
-  ])('says nothing of what Kubernetes said: %i %s becomes %i %s', async (given, reason, status, code) => {
-    gateway.client.fault = ({ verb }) =>
-      verb === 'create' ? new ApiError(given, { reason, message: 'etcdserver: secret detail' }) : undefined;
-    const answer = await gateway.post(start, hello);
-    expect(answer).toMatchObject({ status, json: { code } });
-    expect(answer.text).not.toMatch(/etcd|secret/);
-    expect(answer.headers['retry-after'] !== undefined).toBe(status === 503);
-  });
+  ])(
+    'says nothing of what Kubernetes said: %i %s becomes %i %s',
+    async (given, reason, status, code) => {
+      gateway.client.fault = ({ verb }) =>
+        verb === 'create'
+          ? new ApiError(given, { reason, message: 'etcdserver: secret detail' })
+          : undefined;
+      const answer = await gateway.post(start, hello);
+      expect(answer).toMatchObject({ status, json: { code } });
+      expect(answer.text).not.toMatch(/etcd|secret/);
+      expect(answer.headers['retry-after'] !== undefined).toBe(status === 503);
+    },
+  );
 
   it('counts requests by the pattern of their route', async () => {
     await gateway.get(`${start}/count?x=1`);
     await gateway.get('/secret/nowhere');
     const { values } = await gateway.metrics.httpRequests.get();
-    const labels = values.map(({ labels: { method, route, status } }) => `${method ?? ''} ${route ?? ''} ${status ?? ''}`);
+    const labels = values.map(
+      ({ labels: { method, route, status } }) => `${method ?? ''} ${route ?? ''} ${status ?? ''}`,
+    );
     expect(labels).toContain('GET /api/v1/app-conversations/count 200');
     expect(labels).toContain('GET unmatched 404');
     expect(labels.join()).not.toContain('secret');
@@ -106,15 +154,23 @@ describe('the server', () => {
 
   it('answers the health endpoints without a key', async () => {
     const open = { key: null };
-    expect(await gateway.get('/alive', open)).toMatchObject({ status: 200, json: { status: 'ok' } });
+    expect(await gateway.get('/alive', open)).toMatchObject({
+      status: 200,
+      json: { status: 'ok' },
+    });
     expect(await gateway.get('/health', open)).toMatchObject({ status: 200, text: '"OK"' });
     expect(await gateway.get('/ready', open)).toMatchObject({ status: 200 });
-    expect((await gateway.get('/server_info', open)).json).toMatchObject({ product_version: '0.0.0-test' });
+    expect((await gateway.get('/server_info', open)).json).toMatchObject({
+      product_version: '0.0.0-test',
+    });
     expect((await gateway.open('HEAD', '/alive', open)).statusCode).toBe(200);
   });
 
   it('refuses headers over 16 KiB', async () => {
-    expect((await gateway.open('GET', '/alive', { headers: { 'x-large': 'x'.repeat(17_000) } })).statusCode).toBe(431);
+    expect(
+      (await gateway.open('GET', '/alive', { headers: { 'x-large': 'x'.repeat(17_000) } }))
+        .statusCode,
+    ).toBe(431);
   });
 
   it('says that its port is in use', async () => {

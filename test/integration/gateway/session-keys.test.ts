@@ -6,7 +6,12 @@ import { WebSocket, type ClientOptions } from 'ws';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
-import { sandboxes, sessionKeyGenerationAnnotation, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import {
+  sandboxes,
+  sessionKeyGenerationAnnotation,
+  type Sandbox,
+  type SandboxState,
+} from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
@@ -33,12 +38,23 @@ beforeEach(() => agent.reset());
 
 async function aSandbox(status: Partial<SandboxState> = { sessionKeysPerApiKey: true }) {
   count += 1;
-  const sandbox = await gateway.addSandbox(`sbx-${count}`, { status: { ...agent.status, ...status } });
+  const sandbox = await gateway.addSandbox(`sbx-${count}`, {
+    status: { ...agent.status, ...status },
+  });
   await other.seen(other.caches.sandboxes, sandbox);
-  return { sandbox, name: sandbox.metadata.name, path: `/sandboxes/${sandbox.metadata.name}/AGENT_SERVER` };
+  return {
+    sandbox,
+    name: sandbox.metadata.name,
+    path: `/sandboxes/${sandbox.metadata.name}/AGENT_SERVER`,
+  };
 }
 const aKey = async (wish: { readonly owner?: string; readonly expiresAt?: string } = {}) => {
-  const { key, resource } = await issueKey({ client: gateway.client, namespace, owner: 'alice', ...wish });
+  const { key, resource } = await issueKey({
+    client: gateway.client,
+    namespace,
+    owner: 'alice',
+    ...wish,
+  });
   for (const replica of [gateway, other]) await replica.seen(replica.caches.apiKeys, resource);
   return { key, name: resource.metadata.name };
 };
@@ -47,28 +63,34 @@ const shownTo = async (key: string, name: string, on = gateway): Promise<string>
   const [record] = recordSchema.parse((await on.get(`/api/v1/sandboxes?id=${name}`, { key })).json);
   return record?.session_api_key ?? 'none';
 };
-const rotate = (name: string, options = {}) => gateway.post(`/api/v1/sandboxes/${name}/rotate-key`, undefined, options);
+const rotate = (name: string, options = {}) =>
+  gateway.post(`/api/v1/sandboxes/${name}/rotate-key`, undefined, options);
 const keyed = (key: string) => ({ 'x-session-api-key': key });
-const send = (path: string, key: string, on = gateway) => on.open('GET', `${path}/api/x`, { key: null, headers: keyed(key) });
+const send = (path: string, key: string, on = gateway) =>
+  on.open('GET', `${path}/api/x`, { key: null, headers: keyed(key) });
 const statusOf = async (path: string, key: string, on = gateway): Promise<number> => {
   const response = await send(path, key, on);
   response.resume();
   return response.statusCode ?? 0;
 };
-const opens = (path: string, key: string) => Promise.all([statusOf(path, key), statusOf(path, key, other)]);
+const opens = (path: string, key: string) =>
+  Promise.all([statusOf(path, key), statusOf(path, key, other)]);
 const webSocket = (path: string, options: ClientOptions = {}, on = gateway): WebSocket => {
   const socket = new WebSocket(`ws://127.0.0.1:${on.port}${path}`, options);
   socket.on('error', () => undefined);
   return socket;
 };
-const closed = async (socket: WebSocket): Promise<number> => ((await once(socket, 'close')) as [number])[0];
+const closed = async (socket: WebSocket): Promise<number> =>
+  ((await once(socket, 'close')) as [number])[0];
 const refused = async (socket: WebSocket): Promise<number> => {
   const [, response] = (await once(socket, 'unexpected-response')) as [unknown, IncomingMessage];
   return response.statusCode ?? 0;
 };
 const annotate = async ({ metadata: { name } }: Sandbox, generation: string | null) => {
   const annotations = { [sessionKeyGenerationAnnotation]: generation };
-  const updated = await gateway.client.mergePatch(sandboxes, namespace, name, { metadata: { annotations } });
+  const updated = await gateway.client.mergePatch(sandboxes, namespace, name, {
+    metadata: { annotations },
+  });
   for (const replica of [gateway, other]) await replica.seen(replica.caches.sandboxes, updated);
 };
 const agentKeyOf = ({ metadata }: Sandbox): string => gateway.keys.sessionKey(metadata.uid);
@@ -86,8 +108,14 @@ describe('a session key', () => {
   it("becomes the agent's own on the way to it, and neither side sees the other's", async () => {
     const { sandbox, name, path } = await aSandbox();
     const key = await shownTo(gateway.alice, name);
-    const response = await gateway.open('GET', `${path}/api/x?a=%20b&session_api_key=${key}&c`, { key: null, headers: keyed(key) });
-    expect([response.statusCode, await textOf(response)]).toEqual([200, expect.stringContaining('"url"')]);
+    const response = await gateway.open('GET', `${path}/api/x?a=%20b&session_api_key=${key}&c`, {
+      key: null,
+      headers: keyed(key),
+    });
+    expect([response.statusCode, await textOf(response)]).toEqual([
+      200,
+      expect.stringContaining('"url"'),
+    ]);
     expect(agent.seen[0]).toMatchObject({
       url: `/api/x?a=%20b&session_api_key=${agentKeyOf(sandbox)}&c`,
       headers: keyed(agentKeyOf(sandbox)),
@@ -112,7 +140,11 @@ describe('a session key', () => {
     const { name } = await aSandbox();
     const { key, name: keyName } = await aKey();
     const session = await shownTo(key, name);
-    const settings = () => gateway.get(`/api/v1/sandboxes/${name}/settings/secrets`, { key: null, headers: keyed(session) });
+    const settings = () =>
+      gateway.get(`/api/v1/sandboxes/${name}/settings/secrets`, {
+        key: null,
+        headers: keyed(session),
+      });
     expect(await settings()).toMatchObject({ status: 200, json: { secrets: [] } });
     await gateway.send('DELETE', `/api/keys/${keyName}`);
     expect(await settings()).toMatchObject({ status: 401 });
@@ -122,7 +154,10 @@ describe('a session key', () => {
     const { name, path, sandbox } = await aSandbox();
     const behind = await gateway.replica();
     const { resource } = await issueKey({ client: gateway.client, namespace, owner: 'alice' });
-    const session = gateway.keys.clientKey(sandbox.metadata.uid, { apiKeyUid: resource.metadata.uid, generation: 0 });
+    const session = gateway.keys.clientKey(sandbox.metadata.uid, {
+      apiKeyUid: resource.metadata.uid,
+      generation: 0,
+    });
     expect(await statusOf(path, session, behind)).toBe(200);
     expect(name).toBe(sandbox.metadata.name);
     await behind.stop();
@@ -133,7 +168,9 @@ describe('a rotation', () => {
   it('makes another key at once, keeps what the agent has, and ends what the old one has opened on every replica', async () => {
     const { sandbox, name, path } = await aSandbox();
     const before = await shownTo(gateway.alice, name);
-    const sockets = [gateway, other].map((on) => webSocket(`${path}/sockets/x`, { headers: keyed(before) }, on));
+    const sockets = [gateway, other].map((on) =>
+      webSocket(`${path}/sockets/x`, { headers: keyed(before) }, on),
+    );
     await Promise.all(sockets.map((socket) => once(socket, 'open')));
     agent.answer = (_request, response) => response.write('begin');
     const stream = await send(path, before, other);
@@ -149,15 +186,25 @@ describe('a rotation', () => {
     expect(await opens(path, before)).toEqual([401, 401]);
     expect(await opens(path, after)).toEqual([200, 200]);
     // The agent has been told nothing, and has the key that it had.
-    expect(agent.seen.map(({ headers }) => headers['x-session-api-key'])).toEqual([agentKeyOf(sandbox), agentKeyOf(sandbox)]);
+    expect(agent.seen.map(({ headers }) => headers['x-session-api-key'])).toEqual([
+      agentKeyOf(sandbox),
+      agentKeyOf(sandbox),
+    ]);
     const { metadata, spec } = await gateway.client.get(sandboxes, namespace, name);
-    expect([metadata.annotations?.[sessionKeyGenerationAnnotation], metadata.generation, spec]).toEqual(['1', 1, sandbox.spec]);
+    expect([
+      metadata.annotations?.[sessionKeyGenerationAnnotation],
+      metadata.generation,
+      spec,
+    ]).toEqual(['1', 1, sandbox.spec]);
   });
 
   it('is the owner’s alone', async () => {
     const { name, path } = await aSandbox();
     const key = await shownTo(gateway.alice, name);
-    const [theirs, ofNobody] = [await rotate(name, { key: gateway.bob }), await rotate('sbx-none', { key: gateway.bob })];
+    const [theirs, ofNobody] = [
+      await rotate(name, { key: gateway.bob }),
+      await rotate('sbx-none', { key: gateway.bob }),
+    ];
     expect([theirs.status, ofNobody.status]).toEqual([404, 404]);
     expect(await rotate(name, { key: null, headers: keyed(key) })).toMatchObject({ status: 401 });
     expect(await statusOf(path, key)).toBe(200);
@@ -166,7 +213,9 @@ describe('a rotation', () => {
   it('is one for requests at the same time, and for an answer of the API server that was lost', async () => {
     const { name } = await aSandbox();
     const generation = async () =>
-      (await gateway.client.get(sandboxes, namespace, name)).metadata.annotations?.[sessionKeyGenerationAnnotation];
+      (await gateway.client.get(sandboxes, namespace, name)).metadata.annotations?.[
+        sessionKeyGenerationAnnotation
+      ];
     const patch = gateway.client.mergePatch.bind(gateway.client);
     Object.assign(gateway.client, {
       mergePatch: async (...parameters: Parameters<typeof patch>) => {
@@ -186,7 +235,10 @@ describe('a rotation', () => {
     const { sandbox, name } = await aSandbox();
     const before = await shownTo(gateway.alice, name);
     const set = async (replicas: 0 | 1) =>
-      gateway.seen(gateway.caches.sandboxes, await gateway.client.mergePatch(sandboxes, namespace, name, { spec: { replicas } }));
+      gateway.seen(
+        gateway.caches.sandboxes,
+        await gateway.client.mergePatch(sandboxes, namespace, name, { spec: { replicas } }),
+      );
     await set(0);
     expect(await shownTo(gateway.alice, name)).toBe('none');
     expect(await rotate(name)).toMatchObject({ status: 200 });
@@ -195,54 +247,80 @@ describe('a rotation', () => {
     expect(sandbox.spec.replicas).toBe(1);
   });
 
-  it.each(['x', '-1', '1.5', '01', '1e3', '9999999999999999', ' 1'])('that says %j has no key, until the next one', async (generation) => {
-    const { sandbox, name, path } = await aSandbox();
-    const before = await shownTo(gateway.alice, name);
-    await annotate(sandbox, generation);
-    expect(await shownTo(gateway.alice, name)).toBe('none');
-    expect(await statusOf(path, before)).toBe(401);
-    expect(await rotate(name)).toMatchObject({ status: 200 });
-    const after = await shownTo(gateway.alice, name);
-    expect(after).not.toBe(before);
-    expect(await statusOf(path, after)).toBe(200);
-  });
+  it.each(['x', '-1', '1.5', '01', '1e3', '9999999999999999', ' 1'])(
+    'that says %j has no key, until the next one',
+    async (generation) => {
+      const { sandbox, name, path } = await aSandbox();
+      const before = await shownTo(gateway.alice, name);
+      await annotate(sandbox, generation);
+      expect(await shownTo(gateway.alice, name)).toBe('none');
+      expect(await statusOf(path, before)).toBe(401);
+      expect(await rotate(name)).toMatchObject({ status: 200 });
+      const after = await shownTo(gateway.alice, name);
+      expect(after).not.toBe(before);
+      expect(await statusOf(path, after)).toBe(200);
+    },
+  );
 });
 
 describe('what an API key has opened', () => {
   const ending: readonly [string, (name: string) => Promise<unknown>][] = [
     ['is revoked', (name) => gateway.send('DELETE', `/api/keys/${name}`)],
     ['is deleted with kubectl', (name) => gateway.client.delete(apiKeys, namespace, name)],
-    ['is disabled', (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } })],
+    [
+      'is disabled',
+      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } }),
+    ],
     [
       'expires',
-      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expirationTime: new Date(Date.now() + 700).toISOString() } }),
+      (name) =>
+        gateway.client.mergePatch(apiKeys, namespace, name, {
+          spec: { expirationTime: new Date(Date.now() + 700).toISOString() },
+        }),
     ],
   ];
 
-  it.each(ending)('ends when it %s, with what the keys that it made have opened, and nothing else', async (_case, end) => {
-    const { name, path } = await aSandbox();
-    const maker = await aKey();
-    const made = await gateway.post('/api/keys', { name: 'child' }, { key: maker.key });
-    const child = z.object({ key: z.string() }).parse(made.json).key;
-    await eventually('both replicas know the child', async () => (await other.get('/api/v1/users/me', { key: child })).status === 200);
-    const [session, ofChild, ofAlice] = [await shownTo(maker.key, name), await shownTo(child, name), await shownTo(gateway.alice, name)];
-    const open = async (key: string, on: TestGateway) => {
-      const socket = webSocket(`${path}/sockets/x`, { headers: keyed(key) }, on);
-      await once(socket, 'open');
-      return socket;
-    };
-    const stays = await open(ofAlice, gateway);
-    const ends = await Promise.all([open(session, gateway), open(session, other), open(ofChild, gateway), open(ofChild, other)]);
-    const codes = Promise.all(ends.map(closed));
-    const began = Date.now();
-    await end(maker.name);
-    expect(await codes).toEqual([4001, 4001, 4001, 4001]);
-    expect(Date.now() - began).toBeLessThan(withinMs + 700);
-    expect((await Promise.all([opens(path, session), opens(path, ofChild)])).flat()).toEqual([401, 401, 401, 401]);
-    expect(await opens(path, ofAlice)).toEqual([200, 200]);
-    expect(stays.readyState).toBe(WebSocket.OPEN);
-    stays.terminate();
-  });
+  it.each(ending)(
+    'ends when it %s, with what the keys that it made have opened, and nothing else',
+    async (_case, end) => {
+      const { name, path } = await aSandbox();
+      const maker = await aKey();
+      const made = await gateway.post('/api/keys', { name: 'child' }, { key: maker.key });
+      const child = z.object({ key: z.string() }).parse(made.json).key;
+      await eventually(
+        'both replicas know the child',
+        async () => (await other.get('/api/v1/users/me', { key: child })).status === 200,
+      );
+      const [session, ofChild, ofAlice] = [
+        await shownTo(maker.key, name),
+        await shownTo(child, name),
+        await shownTo(gateway.alice, name),
+      ];
+      const open = async (key: string, on: TestGateway) => {
+        const socket = webSocket(`${path}/sockets/x`, { headers: keyed(key) }, on);
+        await once(socket, 'open');
+        return socket;
+      };
+      const stays = await open(ofAlice, gateway);
+      const ends = await Promise.all([
+        open(session, gateway),
+        open(session, other),
+        open(ofChild, gateway),
+        open(ofChild, other),
+      ]);
+      const codes = Promise.all(ends.map(closed));
+      const began = Date.now();
+      await end(maker.name);
+      expect(await codes).toEqual([4001, 4001, 4001, 4001]);
+      expect(Date.now() - began).toBeLessThan(withinMs + 700);
+      expect((await Promise.all([opens(path, session), opens(path, ofChild)])).flat()).toEqual([
+        401, 401, 401, 401,
+      ]);
+      expect(await opens(path, ofAlice)).toEqual([200, 200]);
+      expect(stays.readyState).toBe(WebSocket.OPEN);
+      stays.terminate();
+    },
+  );
 
   it('costs the API server nothing, however many sandboxes there are', async () => {
     const names: string[] = [];
@@ -255,7 +333,9 @@ describe('what an API key has opened', () => {
     gateway.client.fault = () => undefined;
     expect(calls).toEqual(['delete apikeys']);
     const statuses = await Promise.all(
-      sessions.map((session, index) => statusOf(`/sandboxes/${names[index] ?? ''}/AGENT_SERVER`, session)),
+      sessions.map((session, index) =>
+        statusOf(`/sandboxes/${names[index] ?? ''}/AGENT_SERVER`, session),
+      ),
     );
     expect(new Set(statuses)).toEqual(new Set([401]));
   });
@@ -270,7 +350,10 @@ describe('a sandbox of an earlier version', () => {
     expect(key).toBe(agentKeyOf(sandbox));
     expect(await opens(path, key)).toEqual([200, 200]);
     await rotate(name);
-    await eventually('the other replica knows', async () => (await statusOf(path, key, other)) === 401);
+    await eventually(
+      'the other replica knows',
+      async () => (await statusOf(path, key, other)) === 401,
+    );
     expect(await statusOf(path, key)).toBe(401);
     expect(await statusOf(path, await shownTo(gateway.alice, name))).toBe(200);
   });
@@ -281,18 +364,23 @@ describe('a sandbox of an earlier version', () => {
     const keys = all.map(({ sandbox }) => agentKeyOf(sandbox));
     let left = 2;
     gateway.client.fault = ({ verb, plural }) =>
-      verb === 'patch' && plural === 'sandboxes' && (left -= 1) < 0 ? new TransportError('socket hang up') : undefined;
+      verb === 'patch' && plural === 'sandboxes' && (left -= 1) < 0
+        ? new TransportError('socket hang up')
+        : undefined;
     expect((await gateway.send('DELETE', `/api/keys/${name}`)).status).toBe(503);
     gateway.client.fault = () => undefined;
     // The key is still there, so that the revocation can be repeated.
     expect((await gateway.client.get(apiKeys, namespace, name)).metadata.name).toBe(name);
     expect((await gateway.send('DELETE', `/api/keys/${name}`)).status).toBe(200);
-    expect(await Promise.all(all.map(({ path }, index) => statusOf(path, keys[index] ?? '')))).toEqual([401, 401, 401]);
+    expect(
+      await Promise.all(all.map(({ path }, index) => statusOf(path, keys[index] ?? ''))),
+    ).toEqual([401, 401, 401]);
   });
 });
 
 describe('a first message with the key', () => {
-  const auth = (key: string, more: object = {}) => JSON.stringify({ type: 'auth', session_api_key: key, ...more });
+  const auth = (key: string, more: object = {}) =>
+    JSON.stringify({ type: 'auth', session_api_key: key, ...more });
   const openSocket = async (path: string, options: ClientOptions = {}) => {
     const socket = webSocket(`${path}/sockets/events/1`, options);
     await once(socket, 'open');
@@ -306,7 +394,11 @@ describe('a first message with the key', () => {
     socket.ping();
     socket.send(auth(key, { more: 1 }));
     const [echo] = (await once(socket, 'message')) as [Buffer];
-    expect(JSON.parse(echo.toString())).toEqual({ type: 'auth', session_api_key: agentKeyOf(sandbox), more: 1 });
+    expect(JSON.parse(echo.toString())).toEqual({
+      type: 'auth',
+      session_api_key: agentKeyOf(sandbox),
+      more: 1,
+    });
     for (const size of [1, 100_000]) {
       socket.send('x'.repeat(size));
       const [data] = (await once(socket, 'message')) as [Buffer];
@@ -341,7 +433,8 @@ describe('a first message with the key', () => {
     const { name, path } = await aSandbox();
     const key = await shownTo(gateway.alice, name);
     const received: string[] = [];
-    agent.onSocket = (socket) => socket.on('message', (data: Buffer) => received.push(data.toString()));
+    agent.onSocket = (socket) =>
+      socket.on('message', (data: Buffer) => received.push(data.toString()));
     const socket = await openSocket(path);
     const code = closed(socket);
     socket.send(messageOf(key));
@@ -370,6 +463,8 @@ describe('a first message with the key', () => {
       headers: keyed(agentKeyOf(sandbox)),
     });
     socket.terminate();
-    expect(await refused(webSocket(`${path}/sockets/events/1?session_api_key=${agentKeyOf(sandbox)}`))).toBe(401);
+    expect(
+      await refused(webSocket(`${path}/sockets/events/1?session_api_key=${agentKeyOf(sandbox)}`)),
+    ).toBe(401);
   });
 });

@@ -6,7 +6,9 @@ const id = '01'.repeat(16);
 describe('what clients ask for around conversations', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await TestGateway.start({ gitHosts: { github: 'https://github.com', gitlab: 'https://git.example' } });
+    gateway = await TestGateway.start({
+      gitHosts: { github: 'https://github.com', gitlab: 'https://git.example' },
+    });
     await gateway.addConversation(id);
   });
   afterAll(() => gateway.stop());
@@ -22,8 +24,22 @@ describe('what clients ask for around conversations', () => {
   });
 
   it.each<[string, unknown]>([
-    ['/api/v1/settings', { llm_api_key_set: true, llm_model: 'default', provider_tokens_set: { github: null, gitlab: null } }],
-    ['/api/settings', { llm_api_key_set: true, llm_model: 'default', provider_tokens_set: { github: null, gitlab: null } }],
+    [
+      '/api/v1/settings',
+      {
+        llm_api_key_set: true,
+        llm_model: 'default',
+        provider_tokens_set: { github: null, gitlab: null },
+      },
+    ],
+    [
+      '/api/settings',
+      {
+        llm_api_key_set: true,
+        llm_model: 'default',
+        provider_tokens_set: { github: null, gitlab: null },
+      },
+    ],
     ['/api/agent-profiles', { profiles: [], active_agent_profile_id: null }],
     ['/api/v1/skills/search', page()],
     ['/api/organizations', { items: [], current_org_id: null }],
@@ -32,14 +48,29 @@ describe('what clients ask for around conversations', () => {
     ['/api/v1/config/providers/search', page()],
     ['/api/v1/git/installations/search?provider=github&limit=100', page()],
     [`/api/v1/app-conversations/${id}/skills`, { skills: [] }],
-    ['/api/v1/git/repositories/search?provider=github&query=owner%2Fname&limit=30', page(repository('owner/name'))],
-    ['/api/v1/git/repositories/search?query=https://github.com/owner/name', page(repository('owner/name'))],
-    ['/api/v1/git/repositories/search?provider=gitlab&query=https://git.example/a/b/c', page(repository('a/b/c', 'gitlab'))],
+    [
+      '/api/v1/git/repositories/search?provider=github&query=owner%2Fname&limit=30',
+      page(repository('owner/name')),
+    ],
+    [
+      '/api/v1/git/repositories/search?query=https://github.com/owner/name',
+      page(repository('owner/name')),
+    ],
+    [
+      '/api/v1/git/repositories/search?provider=gitlab&query=https://git.example/a/b/c',
+      page(repository('a/b/c', 'gitlab')),
+    ],
     ['/api/v1/git/repositories/search?provider=gitlab&query=https://github.com/owner/name', page()],
     ['/api/v1/git/repositories/search?provider=bitbucket&query=owner/name', page()],
     ['/api/v1/git/repositories/search?provider=github', page()],
-    ['/api/v1/git/branches/search?provider=github&repository=owner/name&query=&limit=30', page(main)],
-    ['/api/v1/git/branches/search?provider=github&repository=owner/name&query=topic/x', page({ ...main, name: 'topic/x' })],
+    [
+      '/api/v1/git/branches/search?provider=github&repository=owner/name&query=&limit=30',
+      page(main),
+    ],
+    [
+      '/api/v1/git/branches/search?provider=github&repository=owner/name&query=topic/x',
+      page({ ...main, name: 'topic/x' }),
+    ],
     ['/api/v1/git/branches/search?provider=github&repository=owner/name&query=--x', page(main)],
   ])('GET %s', async (path, expected) => {
     expect(await gateway.get(path)).toMatchObject({ status: 200, json: expected });
@@ -48,7 +79,9 @@ describe('what clients ask for around conversations', () => {
 
   it('takes the key in X-Session-API-Key too, as for an agent', async () => {
     const headers = { 'x-session-api-key': gateway.alice };
-    expect(await gateway.get('/api/settings', { key: null, headers })).toMatchObject({ status: 200 });
+    expect(await gateway.get('/api/settings', { key: null, headers })).toMatchObject({
+      status: 200,
+    });
   });
 
   it('names the model of the default template', async () => {
@@ -58,15 +91,22 @@ describe('what clients ask for around conversations', () => {
     expect((await gateway.get('/api/v1/settings')).json).toMatchObject({ llm_model: 'some-model' });
   });
 
-  it.each([undefined, {}, { client_id: 'x' }])('says on a login by a code (%j) where keys come from', async (body) => {
-    const answer = await gateway.post('/oauth/device/authorize', body, { key: null });
-    expect(answer).toMatchObject({ status: 404, json: { code: 'no-device-login' } });
-    expect((answer.json as { detail: string }).detail).toMatch(/keys create --owner.*POST \/api\/keys.*api_key\.txt.*API Key/);
-    expect(answer.text).not.toMatch(/detail":"[^"]*[[\]]/);
-  });
+  it.each([undefined, {}, { client_id: 'x' }])(
+    'says on a login by a code (%j) where keys come from',
+    async (body) => {
+      const answer = await gateway.post('/oauth/device/authorize', body, { key: null });
+      expect(answer).toMatchObject({ status: 404, json: { code: 'no-device-login' } });
+      expect((answer.json as { detail: string }).detail).toMatch(
+        /keys create --owner.*POST \/api\/keys.*api_key\.txt.*API Key/,
+      );
+      expect(answer.text).not.toMatch(/detail":"[^"]*[[\]]/);
+    },
+  );
 
   it('says a version that clients rely on', async () => {
-    const { version } = (await gateway.get('/server_info', { key: null })).json as { version: string };
+    const { version } = (await gateway.get('/server_info', { key: null })).json as {
+      version: string;
+    };
     expect(version.localeCompare('1.28.0', 'en', { numeric: true })).toBeGreaterThanOrEqual(0);
   });
 });

@@ -26,7 +26,9 @@ describe('calls to the API server', () => {
     const reads = holdReads(gateway);
     try {
       const ids = () => Array.from({ length: 100 }, () => `ids=${newUuid(Date.now())}`).join('&');
-      const slow = Array.from({ length: 4 }, () => gateway.get(`/api/v1/app-conversations?${ids()}`));
+      const slow = Array.from({ length: 4 }, () =>
+        gateway.get(`/api/v1/app-conversations?${ids()}`),
+      );
       await eventually('some of the calls are under way', () => reads.names.length >= 6);
       const id = newUuid(Date.now());
       const bobs = gateway.get(`/api/v1/app-conversations?ids=${id}`, { key: gateway.bob });
@@ -70,8 +72,12 @@ describe('requests and WebSockets to agents', () => {
   });
 
   const sessionKey = (sandbox: string) =>
-    gateway.keys.sessionKey(gateway.caches.sandboxes.store.list().find(({ metadata }) => metadata.name === sandbox)?.metadata.uid ?? '');
-  const auth = (sandbox: string) => JSON.stringify({ type: 'auth', session_api_key: sessionKey(sandbox) });
+    gateway.keys.sessionKey(
+      gateway.caches.sandboxes.store.list().find(({ metadata }) => metadata.name === sandbox)
+        ?.metadata.uid ?? '',
+    );
+  const auth = (sandbox: string) =>
+    JSON.stringify({ type: 'auth', session_api_key: sessionKey(sandbox) });
   const request = async (sandbox: string, key = true) => {
     const headers = key ? { 'x-session-api-key': sessionKey(sandbox) } : {};
     const response = await gateway.open('GET', `${path(sandbox)}/alive`, { key: null, headers });
@@ -80,10 +86,14 @@ describe('requests and WebSockets to agents', () => {
   };
   const webSocket = async (sandbox: string, key = true): Promise<WebSocket | number> => {
     const headers = key ? { 'x-session-api-key': sessionKey(sandbox) } : {};
-    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}${path(sandbox)}/sockets/events`, { headers });
+    const socket = new WebSocket(`ws://127.0.0.1:${gateway.port}${path(sandbox)}/sockets/events`, {
+      headers,
+    });
     sockets.push(socket);
     socket.on('error', () => undefined);
-    const refused = once(socket, 'unexpected-response').then(([, response]) => (response as IncomingMessage).statusCode ?? 0);
+    const refused = once(socket, 'unexpected-response').then(
+      ([, response]) => (response as IncomingMessage).statusCode ?? 0,
+    );
     return Promise.race([once(socket, 'open').then(() => socket), refused]);
   };
   /** An answer that has begun and does not end. */
@@ -93,9 +103,12 @@ describe('requests and WebSockets to agents', () => {
 
   it("of all of one owner's sandboxes have a quarter of the room, so that others find some", async () => {
     hang();
-    expect([await request('alice-1'), await request('alice-1'), await request('alice-2'), await request('alice-2')]).toEqual([
-      200, 200, 200, 200,
-    ]);
+    expect([
+      await request('alice-1'),
+      await request('alice-1'),
+      await request('alice-2'),
+      await request('alice-2'),
+    ]).toEqual([200, 200, 200, 200]);
     expect(await request('alice-1')).toBe(429);
     expect(await webSocket('alice-2')).toBe(429);
     expect(await request('bob-1')).toBe(200);
@@ -121,7 +134,9 @@ describe('requests and WebSockets to agents', () => {
     const second = await webSocket('alice-1', false);
     expect(second).toBeInstanceOf(WebSocket);
     hang();
-    expect([await request('alice-1'), await request('alice-2'), await request('alice-2')]).toEqual([200, 200, 200]);
+    expect([await request('alice-1'), await request('alice-2'), await request('alice-2')]).toEqual([
+      200, 200, 200,
+    ]);
     // No room is left for a second one with a key.
     if (second instanceof WebSocket) {
       second.send(auth('alice-1'));

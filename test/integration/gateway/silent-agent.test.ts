@@ -22,18 +22,30 @@ describe("one owner's agent that takes connections and answers nothing", () => {
   let others: readonly [ofAlice: string, ofBob: string];
   let reads: Promise<Answer>[];
 
-  const add = async (owner: 'alice' | 'bob', sandboxName: string, agent: StubAgent, count: number): Promise<readonly string[]> => {
+  const add = async (
+    owner: 'alice' | 'bob',
+    sandboxName: string,
+    agent: StubAgent,
+    count: number,
+  ): Promise<readonly string[]> => {
     await gateway.addSandbox(sandboxName, { owner, status: agent.status });
     const own = Array.from({ length: count }, () => newUuid(Date.now()));
-    for (const id of own) await gateway.addConversation(id, { spec: { owner, sandboxName }, status: ready(sandboxName) });
+    for (const id of own)
+      await gateway.addConversation(id, {
+        spec: { owner, sandboxName },
+        status: ready(sandboxName),
+      });
     return own;
   };
 
   beforeEach(async () => {
     [silent, lively] = await Promise.all([StubAgent.start(), StubAgent.start()]);
     silent.answer = () => undefined;
-    lively.answer = (_request, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(page));
-    gateway = await TestGateway.start({ eventReads: { firstByteMs: 2 * soonMs, maxWaitMs: soonMs / 2 } });
+    lively.answer = (_request, response) =>
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(page));
+    gateway = await TestGateway.start({
+      eventReads: { firstByteMs: 2 * soonMs, maxWaitMs: soonMs / 2 },
+    });
     ids = await add('alice', 'sbx-silent', silent, 200);
     const [ofAlice = ''] = await add('alice', 'sbx-alice', lively, 1);
     const [ofBob = ''] = await add('bob', 'sbx-bob', lively, 1);
@@ -46,7 +58,9 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     await lively.stop();
   });
 
-  const takes = async (read: () => Promise<Answer>): Promise<{ readonly status: number; readonly isSoon: boolean }> => {
+  const takes = async (
+    read: () => Promise<Answer>,
+  ): Promise<{ readonly status: number; readonly isSoon: boolean }> => {
     const began = performance.now();
     const { status } = await read();
     return { status, isSoon: performance.now() - began < soonMs };
@@ -58,11 +72,16 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     reads = Array.from({ length: 64 }, () => gateway.get(events(id)));
     await gateway.get('/api/v1/users/me');
     const [ofAlice, ofBob] = others;
-    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({ status: 200, isSoon: true });
+    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({
+      status: 200,
+      isSoon: true,
+    });
     expect(await takes(() => gateway.get(events(ofAlice)))).toEqual({ status: 200, isSoon: true });
     expect(seen()).toBeLessThanOrEqual(4);
     const answers = await Promise.all(reads);
-    const codes = new Set(answers.map(({ status, json }) => `${status} ${(json as { code: string }).code}`));
+    const codes = new Set(
+      answers.map(({ status, json }) => `${status} ${(json as { code: string }).code}`),
+    );
     expect(codes).toContain('504 agent-timeout');
     expect(codes).toContain('503 agent-busy');
     // Who waited until the first ones had given up.
@@ -82,11 +101,18 @@ describe("one owner's agent that takes connections and answers nothing", () => {
 
   it("delays nobody else's reads and starts with 200 conversations in its sandbox, all read and written to", async () => {
     const message = { content: [{ type: 'text', text: 'Hello' }] };
-    reads = ids.flatMap((id) => [gateway.get(events(id)), gateway.post(`/api/v1/app-conversations/${id}/send-message`, message)]);
+    reads = ids.flatMap((id) => [
+      gateway.get(events(id)),
+      gateway.post(`/api/v1/app-conversations/${id}/send-message`, message),
+    ]);
     await gateway.get('/api/v1/users/me');
     const [, ofBob] = others;
-    const start = () => gateway.post('/api/v1/app-conversations', { initial_message: message }, { key: gateway.bob });
-    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({ status: 200, isSoon: true });
+    const start = () =>
+      gateway.post('/api/v1/app-conversations', { initial_message: message }, { key: gateway.bob });
+    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({
+      status: 200,
+      isSoon: true,
+    });
     expect(await takes(start)).toEqual({ status: 200, isSoon: true });
     expect(seen()).toBeLessThanOrEqual(4);
     const statuses = new Set((await Promise.all(reads)).map(({ status }) => status));

@@ -30,7 +30,13 @@ describe('starting a conversation', () => {
     const answer = await start(hello);
     expect(answer).toMatchObject({
       status: 200,
-      json: { status: 'WORKING', app_conversation_id: null, sandbox_id: null, error: null, created_by_user_id: 'alice' },
+      json: {
+        status: 'WORKING',
+        app_conversation_id: null,
+        sandbox_id: null,
+        error: null,
+        created_by_user_id: 'alice',
+      },
     });
     expect((await stored(answer)).spec).toEqual({
       owner: 'alice',
@@ -68,7 +74,9 @@ describe('starting a conversation', () => {
       unknown_field: 'ignored',
     });
     expect(answer.status).toBe(200);
-    expect(answer.json).toMatchObject({ request: { tools: ['terminal', 'file_editor'], confirmation_policy: 'ConfirmRisky' } });
+    expect(answer.json).toMatchObject({
+      request: { tools: ['terminal', 'file_editor'], confirmation_policy: 'ConfirmRisky' },
+    });
     expect((await stored(answer)).spec).toEqual({
       owner: 'alice',
       templateName: 'default',
@@ -123,7 +131,10 @@ describe('starting a conversation', () => {
           trigger: 'gui',
         },
       ],
-      ['null for the role and run of a message', { initial_message: { role: null, run: null, content: [{ type: 'text', text: 'x' }] } }],
+      [
+        'null for the role and run of a message',
+        { initial_message: { role: null, run: null, content: [{ type: 'text', text: 'x' }] } },
+      ],
       ['exactly 256 KiB of text', withText('x'.repeat(256 * 1024))],
       ['an agent without tools', { ...hello, tools: [] }],
       ['a title of 200', { ...hello, title: 'x'.repeat(200) }],
@@ -145,53 +156,124 @@ describe('starting a conversation', () => {
       ['empty text', withText(''), 'body.initial_message.content[0].text'],
       ['no text', withText(undefined), 'body.initial_message.content[0].text'],
       ['a number for a text', withText(7), 'body.initial_message.content[0].text'],
-      ['more than 256 KiB of text', withText('x'.repeat(256 * 1024 + 1)), 'body.initial_message.content'],
-      ['more than 256 KiB in bytes', withText('é'.repeat(128 * 1024 + 1)), 'body.initial_message.content'],
       [
-        'more than 256 KiB over several parts',
-        { initial_message: { content: [1, 2].map(() => ({ type: 'text', text: 'x'.repeat(200_000) })) } },
+        'more than 256 KiB of text',
+        withText('x'.repeat(256 * 1024 + 1)),
         'body.initial_message.content',
       ],
-      ['an unknown type of content', { initial_message: { content: [{ type: 'video' }] } }, 'body.initial_message.content[0].type'],
+      [
+        'more than 256 KiB in bytes',
+        withText('é'.repeat(128 * 1024 + 1)),
+        'body.initial_message.content',
+      ],
+      [
+        'more than 256 KiB over several parts',
+        {
+          initial_message: {
+            content: [1, 2].map(() => ({ type: 'text', text: 'x'.repeat(200_000) })),
+          },
+        },
+        'body.initial_message.content',
+      ],
+      [
+        'an unknown type of content',
+        { initial_message: { content: [{ type: 'video' }] } },
+        'body.initial_message.content[0].type',
+      ],
       [
         'an image without URLs',
         { initial_message: { content: [{ type: 'image', image_urls: [] }] } },
         'body.initial_message.content[0].image_urls',
       ],
-      ['an unknown role', { initial_message: { role: 'robot', content: [{ type: 'text', text: 'x' }] } }, 'body.initial_message.role'],
+      [
+        'an unknown role',
+        { initial_message: { role: 'robot', content: [{ type: 'text', text: 'x' }] } },
+        'body.initial_message.role',
+      ],
       [
         'a run that is no truth value',
         { initial_message: { run: 'yes', content: [{ type: 'text', text: 'x' }] } },
         'body.initial_message.run',
       ],
-      ['a repository without owner', { ...hello, selected_repository: 'shop' }, 'body.selected_repository'],
-      ['a repository as a URL', { ...hello, selected_repository: 'https://github.com/acme/shop' }, 'body.selected_repository'],
-      ['a repository that climbs', { ...hello, selected_repository: '../shop' }, 'body.selected_repository'],
-      ['a repository that climbs later', { ...hello, selected_repository: 'acme/..' }, 'body.selected_repository'],
-      ['a repository that is an option', { ...hello, selected_repository: '-c/shop' }, 'body.selected_repository'],
+      [
+        'a repository without owner',
+        { ...hello, selected_repository: 'shop' },
+        'body.selected_repository',
+      ],
+      [
+        'a repository as a URL',
+        { ...hello, selected_repository: 'https://github.com/acme/shop' },
+        'body.selected_repository',
+      ],
+      [
+        'a repository that climbs',
+        { ...hello, selected_repository: '../shop' },
+        'body.selected_repository',
+      ],
+      [
+        'a repository that climbs later',
+        { ...hello, selected_repository: 'acme/..' },
+        'body.selected_repository',
+      ],
+      [
+        'a repository that is an option',
+        { ...hello, selected_repository: '-c/shop' },
+        'body.selected_repository',
+      ],
       ['an empty repository', { ...hello, selected_repository: '' }, 'body.selected_repository'],
-      ['a branch that is an option', { ...hello, selected_branch: '--upload-pack=x' }, 'body.selected_branch'],
+      [
+        'a branch that is an option',
+        { ...hello, selected_branch: '--upload-pack=x' },
+        'body.selected_branch',
+      ],
       ['an unknown git provider', { ...hello, git_provider: 'sourceforge' }, 'body.git_provider'],
       ['a title of 201', { ...hello, title: 'x'.repeat(201) }, 'body.title'],
       ['an id that is no UUID', { ...hello, conversation_id: 'abc' }, 'body.conversation_id'],
-      ['a parent that is no UUID', { ...hello, parent_conversation_id: '7' }, 'body.parent_conversation_id'],
-      ['pull request numbers that are none', { ...hello, pr_number: ['7', 0] }, 'body.pr_number[0]'],
+      [
+        'a parent that is no UUID',
+        { ...hello, parent_conversation_id: '7' },
+        'body.parent_conversation_id',
+      ],
+      [
+        'pull request numbers that are none',
+        { ...hello, pr_number: ['7', 0] },
+        'body.pr_number[0]',
+      ],
       ['tools that are a text', { ...hello, tools: 'terminal' }, 'body.tools'],
       ['a tool that can be none', { ...hello, tools: ['terminal', 'rm -rf /'] }, 'body.tools[1]'],
-      ['more than 64 tools', { ...hello, tools: Array.from({ length: 65 }, () => 'terminal') }, 'body.tools'],
-      ['an unknown confirmation policy', { ...hello, confirmation_policy: 'Sometimes' }, 'body.confirmation_policy'],
-      ['a confirmation policy as an object', { ...hello, confirmation_policy: { kind: 'AlwaysConfirm' } }, 'body.confirmation_policy'],
+      [
+        'more than 64 tools',
+        { ...hello, tools: Array.from({ length: 65 }, () => 'terminal') },
+        'body.tools',
+      ],
+      [
+        'an unknown confirmation policy',
+        { ...hello, confirmation_policy: 'Sometimes' },
+        'body.confirmation_policy',
+      ],
+      [
+        'a confirmation policy as an object',
+        { ...hello, confirmation_policy: { kind: 'AlwaysConfirm' } },
+        'body.confirmation_policy',
+      ],
       ['a public flag that is a text', { ...hello, public: 'true' }, 'body.public'],
     ])('%s', async (_case, body, place) => {
       const answer = await start(body);
       expect(answer).toMatchObject({ status: 422, json: { code: 'invalid-request' } });
-      const { errors, detail } = answer.json as { errors: { path: string; message: string }[]; detail: string };
+      const { errors, detail } = answer.json as {
+        errors: { path: string; message: string }[];
+        detail: string;
+      };
       expect(errors.map((error) => error.path)).toContain(place);
       expect(detail).not.toMatch(/[[\]]/);
     });
 
     it('all mistakes at once', async () => {
-      const { json } = await start({ initial_message: { content: [{ type: 'text', text: '' }] }, title: 7, selected_repository: 'x' });
+      const { json } = await start({
+        initial_message: { content: [{ type: 'text', text: '' }] },
+        title: 7,
+        selected_repository: 'x',
+      });
       expect((json as { errors: object[] }).errors).toEqual([
         { path: 'body.initial_message.content[0].text', message: 'must not be empty' },
         { path: 'body.selected_repository', message: 'must be in owner/name form' },
@@ -236,7 +318,9 @@ describe('starting a conversation', () => {
 
     it('starts once when the same request comes ten times at once', async () => {
       const id = freshId();
-      const answers = await Promise.all(Array.from({ length: 10 }, () => start({ conversation_id: id, ...hello })));
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => start({ conversation_id: id, ...hello })),
+      );
       expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
       expect(answers[0]?.status).toBe(200);
     });
@@ -246,7 +330,10 @@ describe('starting a conversation', () => {
     it('joins a sandbox of the same owner and takes its template', async () => {
       await gateway.addSandbox('sbx-joined');
       const answer = await start({ ...hello, sandbox_id: 'sbx-joined' });
-      expect((await stored(answer)).spec).toMatchObject({ sandboxName: 'sbx-joined', templateName: 'default' });
+      expect((await stored(answer)).spec).toMatchObject({
+        sandboxName: 'sbx-joined',
+        templateName: 'default',
+      });
     });
 
     it('resumes a sandbox that has failed after it had run, before its operator sees the start', async () => {
@@ -257,7 +344,9 @@ describe('starting a conversation', () => {
         message: 'It crashes.',
         lastTransitionTime: '2026-01-01T00:00:00Z',
       };
-      await gateway.addSandbox('sbx-crashed', { status: { lastContainerID: 'process://1', conditions: [is] } });
+      await gateway.addSandbox('sbx-crashed', {
+        status: { lastContainerID: 'process://1', conditions: [is] },
+      });
       const { client } = gateway;
       const create = client.create.bind(client);
       const seen: (string | undefined)[] = [];
@@ -286,7 +375,13 @@ describe('starting a conversation', () => {
         await gateway.addSandbox('sbx-failed', {
           status: {
             conditions: [
-              { type: 'Failed', status: 'True', reason: 'CrashLoop', message: 'It crashes.', lastTransitionTime: '2026-01-01T00:00:00Z' },
+              {
+                type: 'Failed',
+                status: 'True',
+                reason: 'CrashLoop',
+                message: 'It crashes.',
+                lastTransitionTime: '2026-01-01T00:00:00Z',
+              },
             ],
           },
         });
@@ -307,7 +402,11 @@ describe('starting a conversation', () => {
       await gateway.seen(gateway.caches.templates, made);
     };
     beforeAll(async () => {
-      await withAgent('keyed', { model: 'openai/m', baseUrl: 'https://models.example/v1', credential: 'openai' });
+      await withAgent('keyed', {
+        model: 'openai/m',
+        baseUrl: 'https://models.example/v1',
+        credential: 'openai',
+      });
       await withAgent('listed', { allowedModels: ['openai/gpt-5*'] });
     });
 
@@ -324,7 +423,11 @@ describe('starting a conversation', () => {
     ])('of the sandbox spec %s: %s gets %i', async (spec, model, status) => {
       const answer = await start({ ...hello, sandbox_spec_id: spec, llm_model: model });
       expect(answer.status).toBe(status);
-      if (status === 422) expect(answer.json).toMatchObject({ code: 'model-not-allowed', errors: [{ path: 'body.llm_model' }] });
+      if (status === 422)
+        expect(answer.json).toMatchObject({
+          code: 'model-not-allowed',
+          errors: [{ path: 'body.llm_model' }],
+        });
     });
 
     it('is refused in a sandbox that is joined, too', async () => {
@@ -334,7 +437,9 @@ describe('starting a conversation', () => {
         metadata: { namespace, name: 'sbx-listed' },
         spec: { owner: 'alice', templateName: 'listed', replicas: 1 },
       });
-      expect(await start({ ...hello, sandbox_id: 'sbx-listed', llm_model: 'openai/gpt-4' })).toMatchObject({ status: 422 });
+      expect(
+        await start({ ...hello, sandbox_id: 'sbx-listed', llm_model: 'openai/gpt-4' }),
+      ).toMatchObject({ status: 422 });
     });
   });
 

@@ -61,7 +61,8 @@ describe('starting a conversation with a stream', () => {
   let whiteSpaceMs: number | undefined;
   const clock: Clock = {
     ...systemClock,
-    after: (delayMs, callback) => systemClock.after(delayMs === 15_000 ? (whiteSpaceMs ?? delayMs) : delayMs, callback),
+    after: (delayMs, callback) =>
+      systemClock.after(delayMs === 15_000 ? (whiteSpaceMs ?? delayMs) : delayMs, callback),
   };
 
   beforeEach(async () => {
@@ -72,15 +73,23 @@ describe('starting a conversation with a stream', () => {
 
   const open = async (fields: object = {}, key = gateway.alice) => {
     const id = newUuid(Date.now());
-    const body = { conversation_id: id, initial_message: { content: [{ type: 'text', text: 'Hello' }] }, ...fields };
+    const body = {
+      conversation_id: id,
+      initial_message: { content: [{ type: 'text', text: 'Hello' }] },
+      ...fields,
+    };
     const reader = new Reader(await gateway.open('POST', path, { body, key }));
     await reader.until(({ elements }) => elements >= 1);
     return { id, reader };
   };
   const at = (second: number) => `2026-03-01T12:00:0${second}.000Z`;
-  const transitions = (...statuses: StartStatus[]) => statuses.map((status, index) => ({ status, time: at(index) }));
+  const transitions = (...statuses: StartStatus[]) =>
+    statuses.map((status, index) => ({ status, time: at(index) }));
   const moveTo = (id: string, ...statuses: StartStatus[]) =>
-    gateway.setStatus(id, { sandboxName: 'sbx-1', start: { status: statuses.at(-1) ?? 'WORKING', transitions: transitions(...statuses) } });
+    gateway.setStatus(id, {
+      sandboxName: 'sbx-1',
+      start: { status: statuses.at(-1) ?? 'WORKING', transitions: transitions(...statuses) },
+    });
   const statuses = (tasks: readonly StartTask[]) => tasks.map(({ status }) => status);
 
   it('sends WORKING as soon as the conversation is stored, then each transition as it happens', async () => {
@@ -91,18 +100,56 @@ describe('starting a conversation with a stream', () => {
     await reader.until(({ elements }) => elements === 2);
     await moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY');
     await reader.until(({ elements }) => elements === 3);
-    await moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY');
+    await moveTo(
+      id,
+      'WORKING',
+      'WAITING_FOR_SANDBOX',
+      'PREPARING_REPOSITORY',
+      'SETTING_UP_SKILLS',
+      'READY',
+    );
     const tasks = await reader.end();
-    expect(statuses(tasks)).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY']);
-    expect(tasks.map(({ app_conversation_id }) => app_conversation_id)).toEqual([null, null, null, null, id]);
-    expect(tasks.map(({ sandbox_id }) => sandbox_id)).toEqual([null, 'sbx-1', 'sbx-1', 'sbx-1', 'sbx-1']);
+    expect(statuses(tasks)).toEqual([
+      'WORKING',
+      'WAITING_FOR_SANDBOX',
+      'PREPARING_REPOSITORY',
+      'SETTING_UP_SKILLS',
+      'READY',
+    ]);
+    expect(tasks.map(({ app_conversation_id }) => app_conversation_id)).toEqual([
+      null,
+      null,
+      null,
+      null,
+      id,
+    ]);
+    expect(tasks.map(({ sandbox_id }) => sandbox_id)).toEqual([
+      null,
+      'sbx-1',
+      'sbx-1',
+      'sbx-1',
+      'sbx-1',
+    ]);
     expect(new Set(tasks.map((task) => task.id)).size).toBe(1);
   });
 
   it('skips none when all come at once, and none twice', async () => {
     const { id, reader } = await open();
-    await moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY');
-    expect(statuses(await reader.end())).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY']);
+    await moveTo(
+      id,
+      'WORKING',
+      'WAITING_FOR_SANDBOX',
+      'PREPARING_REPOSITORY',
+      'SETTING_UP_SKILLS',
+      'READY',
+    );
+    expect(statuses(await reader.end())).toEqual([
+      'WORKING',
+      'WAITING_FOR_SANDBOX',
+      'PREPARING_REPOSITORY',
+      'SETTING_UP_SKILLS',
+      'READY',
+    ]);
   });
 
   it('is not disturbed by changes that are no transition', async () => {
@@ -117,7 +164,11 @@ describe('starting a conversation with a stream', () => {
   it('ends with ERROR and its reason', async () => {
     const { id, reader } = await open();
     await gateway.setStatus(id, {
-      start: { status: 'ERROR', transitions: transitions('WORKING', 'ERROR'), error: 'The image is not there.' },
+      start: {
+        status: 'ERROR',
+        transitions: transitions('WORKING', 'ERROR'),
+        error: 'The image is not there.',
+      },
     });
     expect((await reader.end()).at(-1)).toMatchObject({
       status: 'ERROR',
@@ -129,7 +180,10 @@ describe('starting a conversation with a stream', () => {
   it('ends with ERROR when the conversation is deleted', async () => {
     const { id, reader } = await open();
     await gateway.client.delete(conversations, namespace, id);
-    expect((await reader.end()).at(-1)).toMatchObject({ status: 'ERROR', app_conversation_id: null });
+    expect((await reader.end()).at(-1)).toMatchObject({
+      status: 'ERROR',
+      app_conversation_id: null,
+    });
   });
 
   it('tells the whole story of a start that is over already', async () => {
@@ -155,7 +209,8 @@ describe('starting a conversation with a stream', () => {
     await moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'READY');
     const { json } = await gateway.get(`/api/v1/app-conversations?ids=${id}`);
     expect(json).toMatchObject([{ id, sandbox_id: 'sbx-1' }]);
-    while (!gateway.log.some(({ fields }) => fields['action'] === 'streamStartConversation')) await wait(5);
+    while (!gateway.log.some(({ fields }) => fields['action'] === 'streamStartConversation'))
+      await wait(5);
   });
 
   it('closes the array properly when the gateway shuts down', async () => {
@@ -168,33 +223,54 @@ describe('starting a conversation with a stream', () => {
 
   it.each<[string, (name: string) => Promise<unknown>]>([
     ['is revoked', (name) => gateway.send('DELETE', `/api/keys/${name}`)],
-    ['is disabled', (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } })],
+    [
+      'is disabled',
+      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } }),
+    ],
     [
       'expires',
-      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expirationTime: new Date(Date.now() + 500).toISOString() } }),
+      (name) =>
+        gateway.client.mergePatch(apiKeys, namespace, name, {
+          spec: { expirationTime: new Date(Date.now() + 500).toISOString() },
+        }),
     ],
-  ])('closes the array when its API key %s, and when the key that made it does, and no other', async (_case, endKey) => {
-    const { key: maker, resource } = await issueKey({ client: gateway.client, namespace, owner: 'alice' });
-    await gateway.seen(gateway.caches.apiKeys, resource);
-    const { key: child } = z.object({ key: z.string() }).parse((await gateway.post('/api/keys', { name: 'c' }, { key: maker })).json);
-    const [own, ofMaker, ofChild] = [await open(), await open({}, maker), await open({}, child)];
-    const began = Date.now();
-    await endKey(resource.metadata.name);
-    expect(statuses(await ofMaker.reader.end())).toEqual(['WORKING']);
-    expect(statuses(await ofChild.reader.end())).toEqual(['WORKING']);
-    expect(Date.now() - began).toBeLessThan(10_000);
-    await moveTo(own.id, 'WORKING', 'READY');
-    expect(statuses(await own.reader.end())).toEqual(['WORKING', 'READY']);
-  });
+  ])(
+    'closes the array when its API key %s, and when the key that made it does, and no other',
+    async (_case, endKey) => {
+      const { key: maker, resource } = await issueKey({
+        client: gateway.client,
+        namespace,
+        owner: 'alice',
+      });
+      await gateway.seen(gateway.caches.apiKeys, resource);
+      const { key: child } = z
+        .object({ key: z.string() })
+        .parse((await gateway.post('/api/keys', { name: 'c' }, { key: maker })).json);
+      const [own, ofMaker, ofChild] = [await open(), await open({}, maker), await open({}, child)];
+      const began = Date.now();
+      await endKey(resource.metadata.name);
+      expect(statuses(await ofMaker.reader.end())).toEqual(['WORKING']);
+      expect(statuses(await ofChild.reader.end())).toEqual(['WORKING']);
+      expect(Date.now() - began).toBeLessThan(10_000);
+      await moveTo(own.id, 'WORKING', 'READY');
+      expect(statuses(await own.reader.end())).toEqual(['WORKING', 'READY']);
+    },
+  );
 
   it('answers a bad request as any other endpoint does', async () => {
-    expect(await gateway.post(path, {})).toMatchObject({ status: 422, json: { code: 'invalid-request' } });
+    expect(await gateway.post(path, {})).toMatchObject({
+      status: 422,
+      json: { code: 'invalid-request' },
+    });
   });
 
   it('serves many at once', async () => {
     const streams = await Promise.all(Array.from({ length: 50 }, () => open()));
-    await Promise.all(streams.map(({ id }) => moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'READY')));
-    for (const { reader } of streams) expect(statuses(await reader.end())).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'READY']);
+    await Promise.all(
+      streams.map(({ id }) => moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'READY')),
+    );
+    for (const { reader } of streams)
+      expect(statuses(await reader.end())).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'READY']);
   });
 
   it('is refused to an owner with too many streams, before anything is started, and to nobody else', async () => {
@@ -202,8 +278,15 @@ describe('starting a conversation with a stream', () => {
     try {
       const body = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
       const second = await own.issueKey('alice');
-      const open = [await own.open('POST', path, { body }), await own.open('POST', path, { body, key: second })];
-      expect(await own.post(path, body)).toMatchObject({ status: 429, json: { code: 'share-exceeded' }, headers: { 'retry-after': '1' } });
+      const open = [
+        await own.open('POST', path, { body }),
+        await own.open('POST', path, { body, key: second }),
+      ];
+      expect(await own.post(path, body)).toMatchObject({
+        status: 429,
+        json: { code: 'share-exceeded' },
+        headers: { 'retry-after': '1' },
+      });
       expect(await own.get('/api/v1/app-conversations/count')).toMatchObject({ json: 2 });
       open.push(await own.open('POST', path, { body, key: own.bob }));
       expect(open.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);

@@ -2,7 +2,10 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import type { AgentNotification } from '../../../src/agent/notifications.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
+import {
+  createCallbackServer,
+  type CallbackServer,
+} from '../../../src/gateway/callback-server/callback-server.ts';
 import { webhooks } from '../../../src/gateway/callback-server/webhooks.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
@@ -16,8 +19,15 @@ const namespace = 'agents';
 const keys = new SandboxKeys([Buffer.alloc(32, 1), Buffer.alloc(32, 2)]);
 const oldKeys = new SandboxKeys([Buffer.alloc(32, 2)]);
 const id = '0123456789abcdef0123456789abcdef';
-const statusEvent = [{ kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'finished' }];
-const toolEvent = [{ kind: 'ObservationEvent', observation: { content: [{ type: 'text', text: 'x'.repeat(200_000) }] } }];
+const statusEvent = [
+  { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'finished' },
+];
+const toolEvent = [
+  {
+    kind: 'ObservationEvent',
+    observation: { content: [{ type: 'text', text: 'x'.repeat(200_000) }] },
+  },
+];
 
 describe("the agents' webhooks", () => {
   let notifications: AgentNotification[] = [];
@@ -28,40 +38,95 @@ describe("the agents' webhooks", () => {
     const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
     for (const name of ['one', 'two', 'old']) {
       const known = aSandbox({ name });
-      const status = name === 'old' ? { ...known.status, masterKeyId: oldKeys.currentKeyId } : known.status;
-      store.set({ ...known, metadata: { ...known.metadata, namespace, uid: `uid-${name}` }, ...(status === undefined ? {} : { status }) });
+      const status =
+        name === 'old' ? { ...known.status, masterKeyId: oldKeys.currentKeyId } : known.status;
+      store.set({
+        ...known,
+        metadata: { ...known.metadata, namespace, uid: `uid-${name}` },
+        ...(status === undefined ? {} : { status }),
+      });
     }
     const metrics = createMetrics();
     side = createCallbackServer({
-      handlers: [webhooks({ keys, notify: (notification) => void notifications.push(notification), clock: systemClock, metrics })],
+      handlers: [
+        webhooks({
+          keys,
+          notify: (notification) => void notifications.push(notification),
+          clock: systemClock,
+          metrics,
+        }),
+      ],
       sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
-      ...{ namespace, host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics },
+      ...{
+        namespace,
+        host: '127.0.0.1',
+        port: 0,
+        clock: systemClock,
+        logger: silentLogger,
+        metrics,
+      },
     });
     ({ port } = await side.listen());
   });
   afterEach(() => side.close());
 
-  const post = async (path: string, body: unknown, key = keys.sessionKey('uid-one'), method = 'POST') => {
+  const post = async (
+    path: string,
+    body: unknown,
+    key = keys.sessionKey('uid-one'),
+    method = 'POST',
+  ) => {
     const init = method === 'POST' ? { body: JSON.stringify(body) } : {};
-    const answer = await fetch(`http://127.0.0.1:${port}/webhooks/${path}`, { method, headers: { 'X-Session-API-Key': key }, ...init });
+    const answer = await fetch(`http://127.0.0.1:${port}/webhooks/${path}`, {
+      method,
+      headers: { 'X-Session-API-Key': key },
+      ...init,
+    });
     return { status: answer.status, text: await answer.text() };
   };
 
   const cases: [string, string, unknown, readonly Partial<AgentNotification>[]][] = [
-    ['a change of what it does', `one/events/${id}`, statusEvent, [{ sandbox: 'one', conversationId: id }]],
-    ['the whole state', `one/events/${id}`, [{ key: 'full_state', value: { execution_status: 'idle' } }], [{ conversationId: id }]],
+    [
+      'a change of what it does',
+      `one/events/${id}`,
+      statusEvent,
+      [{ sandbox: 'one', conversationId: id }],
+    ],
+    [
+      'the whole state',
+      `one/events/${id}`,
+      [{ key: 'full_state', value: { execution_status: 'idle' } }],
+      [{ conversationId: id }],
+    ],
     ['output of a tool', `one/events/${id}`, toolEvent, []],
     ['a token count', `one/events/${id}`, [{ key: 'stats', value: {} }], []],
-    ['a change that stands after much output', `one/events/${id}`, [...toolEvent, ...statusEvent], [{ conversationId: id }]],
-    ['more than anybody reads', `one/events/${id}`, Array(6).fill(toolEvent), [{ conversationId: id }]],
+    [
+      'a change that stands after much output',
+      `one/events/${id}`,
+      [...toolEvent, ...statusEvent],
+      [{ conversationId: id }],
+    ],
+    [
+      'more than anybody reads',
+      `one/events/${id}`,
+      Array(6).fill(toolEvent),
+      [{ conversationId: id }],
+    ],
     ['no JSON at all', `one/events/${id}`, 'execution_status {{{', [{ conversationId: id }]],
     ['nothing', `one/events/${id}`, [], []],
     ['a conversation as such, of the sandbox', 'one/conversations', { id }, [{ sandbox: 'one' }]],
-    ['an id with dashes', 'one/events/01234567-89ab-cdef-0123-456789abcdef', statusEvent, [{ conversationId: id }]],
+    [
+      'an id with dashes',
+      'one/events/01234567-89ab-cdef-0123-456789abcdef',
+      statusEvent,
+      [{ conversationId: id }],
+    ],
   ];
   it.each(cases)('%s is answered 204', async (_, path, body, expected) => {
     expect(await post(path, body)).toEqual({ status: 204, text: '' });
-    expect(notifications).toMatchObject(expected.map((notification) => ({ namespace, ...notification })));
+    expect(notifications).toMatchObject(
+      expected.map((notification) => ({ namespace, ...notification })),
+    );
     expect(notifications).toHaveLength(expected.length);
   });
 
@@ -74,24 +139,35 @@ describe("the agents' webhooks", () => {
     ['without a key', 'one/conversations', ''],
     ["with another sandbox's key", 'one/conversations', keys.sessionKey('uid-two')],
     ['of a sandbox that does not exist', 'none/conversations', keys.sessionKey('uid-one')],
-    ['of one that does not exist, with the key that is compared then', 'none/conversations', keys.sessionKey('none')],
+    [
+      'of one that does not exist, with the key that is compared then',
+      'none/conversations',
+      keys.sessionKey('none'),
+    ],
     ['of a webhook that does not exist, without a key', 'one/other', ''],
   ];
   it('all that are not authenticated get the same answer, and nobody hears of them', async () => {
     const answers = await Promise.all(refused.map(([, path, key]) => post(path, statusEvent, key)));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
-    const withoutIds = answers.map(({ text }) => ({ ...(JSON.parse(text) as object), request_id: undefined, instance: undefined }));
+    const withoutIds = answers.map(({ text }) => ({
+      ...(JSON.parse(text) as object),
+      request_id: undefined,
+      instance: undefined,
+    }));
     for (const answer of withoutIds) expect(answer).toEqual(withoutIds[0]);
     expect(notifications).toEqual([]);
   });
 
-  it.each(['one/other', 'one/conversations/more', 'one/events', 'one/events/not-an-id', `one/events/${id}/more`])(
-    'there is nothing at %s',
-    async (path) => {
-      expect((await post(path, statusEvent)).status).toBe(404);
-      expect(notifications).toEqual([]);
-    },
-  );
+  it.each([
+    'one/other',
+    'one/conversations/more',
+    'one/events',
+    'one/events/not-an-id',
+    `one/events/${id}/more`,
+  ])('there is nothing at %s', async (path) => {
+    expect((await post(path, statusEvent)).status).toBe(404);
+    expect(notifications).toEqual([]);
+  });
 
   it('only posts count', async () => {
     expect((await post('one/conversations', undefined, undefined, 'GET')).status).toBe(405);
@@ -99,7 +175,8 @@ describe("the agents' webhooks", () => {
 
   it('an agent that sends all the time gets its answers, and is heard only so often; the others are not held up', async () => {
     const began = performance.now();
-    for (let round = 0; round < 20; round++) await Promise.all(Array.from({ length: 20 }, () => post('one/conversations', {})));
+    for (let round = 0; round < 20; round++)
+      await Promise.all(Array.from({ length: 20 }, () => post('one/conversations', {})));
     const seconds = (performance.now() - began) / 1000;
     // A hundred at once, and twenty a second.
     expect(notifications.length).toBeGreaterThanOrEqual(100);

@@ -24,35 +24,64 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8');
 
 describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
   it('passes the linter', async () => {
-    await expect(helm(version, ['lint', '--strict', chartFolder])).resolves.toContain('0 chart(s) failed');
+    await expect(helm(version, ['lint', '--strict', chartFolder])).resolves.toContain(
+      '0 chart(s) failed',
+    );
   });
 
-  it.each(Object.keys(valueSets))('makes resources as Kubernetes has them, with %s', async (name) => {
-    const chart = await RenderedChart.of(version, { values: valueSets[name] ?? {} });
-    const errors = chart.resources.flatMap((resource: Body) => {
-      const { apiVersion, kind, metadata } = resource;
-      // Kinds of others than Kubernetes have no model.
-      if (/^(conversation-operator|monitoring|gateway)\./.test(apiVersion)) return [];
-      const model = `${apiVersion.split('/').at(-1).replace('v', 'V')}${kind}`;
-      return shapeErrors(model, resource, `${kind}/${metadata.name}`);
-    });
-    expect(errors).toEqual([]);
-    expect(chart.resources.length).toBeGreaterThan(0);
-  });
+  it.each(Object.keys(valueSets))(
+    'makes resources as Kubernetes has them, with %s',
+    async (name) => {
+      const chart = await RenderedChart.of(version, { values: valueSets[name] ?? {} });
+      const errors = chart.resources.flatMap((resource: Body) => {
+        const { apiVersion, kind, metadata } = resource;
+        // Kinds of others than Kubernetes have no model.
+        if (/^(conversation-operator|monitoring|gateway)\./.test(apiVersion)) return [];
+        const model = `${apiVersion.split('/').at(-1).replace('v', 'V')}${kind}`;
+        return shapeErrors(model, resource, `${kind}/${metadata.name}`);
+      });
+      expect(errors).toEqual([]);
+      expect(chart.resources.length).toBeGreaterThan(0);
+    },
+  );
 
   it.each([
     ['a name at the top', { gatway: {} }, 'gatway'],
     ['a name inside', { gateway: { replcas: 3 } }, 'replcas'],
     ['a name deep inside', { networkPolicies: { sandboxes: { internett: true } } }, 'internett'],
-    ['a name in a list', { gitHosts: [{ provider: 'github', url: 'https://github.com', token: 'x' }] }, 'token'],
+    [
+      'a name in a list',
+      { gitHosts: [{ provider: 'github', url: 'https://github.com', token: 'x' }] },
+      'token',
+    ],
     ['a word that is none of the known', { defaultQuota: { onExceeded: 'Pause' } }, 'onExceeded'],
     ['a number as a text', { gateway: { replicas: '3' } }, 'replicas'],
     ['a duration without a unit', { defaultTemplate: { idleTimeout: '30' } }, 'idleTimeout'],
-    ['an origin with a path', { gateway: { corsOrigins: ['https://ui.example.com/app'] } }, 'corsOrigins'],
-    ['fewer reads than clients need', { gateway: { limits: { readsPerSecond: 19 } } }, 'readsPerSecond'],
-    ['too long a wait for git hosts', { gateway: { repositoryCheck: { timeoutSeconds: 31 } } }, 'timeoutSeconds'],
-    ['more than a day for a clone', { operator: { preparation: { cloneTimeoutSeconds: 86_401 } } }, 'cloneTimeoutSeconds'],
-    ['no room for a repository', { operator: { preparation: { repositoryMaxMebibytes: 0 } } }, 'repositoryMaxMebibytes'],
+    [
+      'an origin with a path',
+      { gateway: { corsOrigins: ['https://ui.example.com/app'] } },
+      'corsOrigins',
+    ],
+    [
+      'fewer reads than clients need',
+      { gateway: { limits: { readsPerSecond: 19 } } },
+      'readsPerSecond',
+    ],
+    [
+      'too long a wait for git hosts',
+      { gateway: { repositoryCheck: { timeoutSeconds: 31 } } },
+      'timeoutSeconds',
+    ],
+    [
+      'more than a day for a clone',
+      { operator: { preparation: { cloneTimeoutSeconds: 86_401 } } },
+      'cloneTimeoutSeconds',
+    ],
+    [
+      'no room for a repository',
+      { operator: { preparation: { repositoryMaxMebibytes: 0 } } },
+      'repositoryMaxMebibytes',
+    ],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -64,8 +93,16 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       { sandboxes: { namespace: 'agents', createNamespace: true } },
       'sandboxes.createNamespace must not be true',
     ],
-    ["somebody's key without its hash", { firstKey: { existingSecret: 'mine' } }, 'firstKey.sha256 is needed'],
-    ['no service account at all', { gateway: { serviceAccount: { create: false } } }, 'gateway.serviceAccount.name is needed'],
+    [
+      "somebody's key without its hash",
+      { firstKey: { existingSecret: 'mine' } },
+      'firstKey.sha256 is needed',
+    ],
+    [
+      'no service account at all',
+      { gateway: { serviceAccount: { create: false } } },
+      'gateway.serviceAccount.name is needed',
+    ],
     [
       'a monitor without a service',
       { metrics: { service: false, serviceMonitor: { enabled: true } } },
@@ -77,7 +114,9 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
 
   it('makes a first key that the gateway takes, another one each time', async () => {
     const charts = [await RenderedChart.of(version), await RenderedChart.of(version)];
-    const keys = charts.map((chart) => Buffer.from(chart.one('Secret', 'first-key').data['api-key'], 'base64').toString());
+    const keys = charts.map((chart) =>
+      Buffer.from(chart.one('Secret', 'first-key').data['api-key'], 'base64').toString(),
+    );
     expect(keys.map(isWellFormedKey)).toEqual([true, true]);
     expect(charts.map((chart) => chart.one('ApiKey').spec.sha256)).toEqual(keys.map(hashKey));
     expect(new Set(keys).size).toBe(2);
@@ -100,11 +139,29 @@ describe('the chart', () => {
   it('has everything that an installation needs', () => {
     expect(chart.kinds()).toEqual(
       [
-        ...['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Deployment', 'Namespace', 'NetworkPolicy', 'Pod'],
-        ...['PodDisruptionBudget', 'Role', 'RoleBinding', 'SandboxTemplate', 'Secret', 'Service', 'ServiceAccount'],
+        ...[
+          'ApiKey',
+          'ConversationQuota',
+          'CustomResourceDefinition',
+          'Deployment',
+          'Namespace',
+          'NetworkPolicy',
+          'Pod',
+        ],
+        ...[
+          'PodDisruptionBudget',
+          'Role',
+          'RoleBinding',
+          'SandboxTemplate',
+          'Secret',
+          'Service',
+          'ServiceAccount',
+        ],
       ].sort(),
     );
-    expect(full.kinds()).toEqual(expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'ServiceMonitor']));
+    expect(full.kinds()).toEqual(
+      expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'ServiceMonitor']),
+    );
   });
 
   it('gives the processes settings that they understand, and the git hosts in the order of the values', () => {
@@ -112,10 +169,16 @@ describe('the chart', () => {
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_HOSTS).toEqual(operator.GIT_HOSTS);
     expect(operator.NAMESPACE).toBe('agents-sandboxes');
-    const preparation = { CLONE_TIMEOUT_SECONDS: 600, SETUP_TIMEOUT_SECONDS: 600, REPOSITORY_MAX_MIB: 10_240 };
+    const preparation = {
+      CLONE_TIMEOUT_SECONDS: 600,
+      SETUP_TIMEOUT_SECONDS: 600,
+      REPOSITORY_MAX_MIB: 10_240,
+    };
     // What the chart has by default is what the program has.
     expect(operator).toMatchObject(preparation);
-    expect(readOperatorConfig({ MASTER_KEY_FILES: operator.MASTER_KEY_FILES.join(',') })).toMatchObject(preparation);
+    expect(
+      readOperatorConfig({ MASTER_KEY_FILES: operator.MASTER_KEY_FILES.join(',') }),
+    ).toMatchObject(preparation);
     expect(readOperatorConfig(full.environment('operator'))).toMatchObject({
       CLONE_TIMEOUT_SECONDS: 86_400,
       SETUP_TIMEOUT_SECONDS: 30,
@@ -142,14 +205,20 @@ describe('the chart', () => {
 
   it('has pods that pass the restricted standard, with bounds, and nothing to write to', () => {
     for (const { securityContext, containers } of [...chart.podSpecs(), ...full.podSpecs()]) {
-      expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+      expect(securityContext).toMatchObject({
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
       for (const container of containers) {
         expect(container.securityContext).toEqual({
           allowPrivilegeEscalation: false,
           readOnlyRootFilesystem: true,
           capabilities: { drop: ['ALL'] },
         });
-        expect(container.resources).toMatchObject({ requests: { cpu: expect.any(String) }, limits: { memory: expect.any(String) } });
+        expect(container.resources).toMatchObject({
+          requests: { cpu: expect.any(String) },
+          limits: { memory: expect.any(String) },
+        });
       }
     }
   });
@@ -184,7 +253,9 @@ describe('the chart', () => {
 
   it('pauses what is idle for half an hour, as `make run` does, unless the value is empty', async () => {
     const programs = [defaultTemplate('default'), openHandsTemplate('default', '1')];
-    const idleTimeouts = [chart.one('SandboxTemplate'), ...programs].map(({ spec }: Body) => spec.idleTimeout as unknown);
+    const idleTimeouts = [chart.one('SandboxTemplate'), ...programs].map(
+      ({ spec }: Body) => spec.idleTimeout as unknown,
+    );
     expect(idleTimeouts).toEqual(['30m', '30m', '30m']);
     const never = await RenderedChart.of(4, { values: { defaultTemplate: { idleTimeout: '' } } });
     expect(never.one('SandboxTemplate').spec).not.toHaveProperty('idleTimeout');
@@ -192,11 +263,16 @@ describe('the chart', () => {
 
   it('keeps everything for ever, unless a value says for how long', () => {
     expect(chart.one('SandboxTemplate').spec).not.toHaveProperty('retention');
-    expect(full.one('SandboxTemplate').spec.retention).toEqual({ finished: '168h', paused: '720h' });
+    expect(full.one('SandboxTemplate').spec.retention).toEqual({
+      finished: '168h',
+      paused: '720h',
+    });
   });
 
   it('leaves the root file system writable where that is asked for', async () => {
-    const writable = await RenderedChart.of(4, { values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '100Mi' } } });
+    const writable = await RenderedChart.of(4, {
+      values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '100Mi' } },
+    });
     const { containers, volumes } = writable.one('SandboxTemplate').spec.podTemplate.spec;
     expect(containers[0].securityContext).toEqual({ readOnlyRootFilesystem: false });
     expect(volumes).toEqual([{ name: 'tmp', emptyDir: { sizeLimit: '100Mi' } }]);
@@ -211,30 +287,39 @@ describe('the chart', () => {
     });
   });
 
-  it.each(['the defaults', 'everything that is optional'])('makes resources that their own definitions accept, with %s', async (name) => {
-    const rendered = await RenderedChart.of(4, { values: valueSets[name] ?? {} });
-    const plane = await new Plane().start();
-    for (const resource of rendered.resources.filter(({ apiVersion }: Body) => apiVersion === ours)) {
-      const plural = { SandboxTemplate: 'sandboxtemplates', ConversationQuota: 'conversationquotas', ApiKey: 'apikeys' }[
-        resource.kind as string
-      ];
-      const { namespace } = resource.metadata;
-      await plane.post('/api/v1/namespaces', { metadata: { name: namespace } });
-      const target = `/apis/${ours}/namespaces/${namespace}/${plural}?fieldValidation=Strict`;
-      const { status, body } = await plane.post(target, resource);
-      expect([status, body.message]).toEqual([201, undefined]);
-    }
-    await plane.close();
-  });
+  it.each(['the defaults', 'everything that is optional'])(
+    'makes resources that their own definitions accept, with %s',
+    async (name) => {
+      const rendered = await RenderedChart.of(4, { values: valueSets[name] ?? {} });
+      const plane = await new Plane().start();
+      for (const resource of rendered.resources.filter(
+        ({ apiVersion }: Body) => apiVersion === ours,
+      )) {
+        const plural = {
+          SandboxTemplate: 'sandboxtemplates',
+          ConversationQuota: 'conversationquotas',
+          ApiKey: 'apikeys',
+        }[resource.kind as string];
+        const { namespace } = resource.metadata;
+        await plane.post('/api/v1/namespaces', { metadata: { name: namespace } });
+        const target = `/apis/${ours}/namespaces/${namespace}/${plural}?fieldValidation=Strict`;
+        const { status, body } = await plane.post(target, resource);
+        expect([status, body.message]).toEqual([201, undefined]);
+      }
+      await plane.close();
+    },
+  );
 
   it('makes resources of its own kinds after everything else, until Helm knows the kinds', async () => {
     const hookOf = ({ metadata }: Body) => metadata.annotations['helm.sh/hook'];
-    const ofOurs = (rendered: RenderedChart) => rendered.resources.filter(({ apiVersion }: Body) => apiVersion === ours);
+    const ofOurs = (rendered: RenderedChart) =>
+      rendered.resources.filter(({ apiVersion }: Body) => apiVersion === ours);
     const known = await RenderedChart.of(4, { apiVersions: [ours] });
     expect(ofOurs(chart).map(hookOf)).toEqual(Array(3).fill('post-install,post-upgrade'));
     expect(ofOurs(known).map(hookOf)).toEqual(Array(3).fill(undefined));
     // What the next upgrade takes the resource over by.
-    for (const { metadata } of ofOurs(chart)) expect(metadata.annotations['meta.helm.sh/release-name']).toBe('conversation-operator');
+    for (const { metadata } of ofOurs(chart))
+      expect(metadata.annotations['meta.helm.sh/release-name']).toBe('conversation-operator');
   });
 
   it('keeps what people would lose', () => {
@@ -242,19 +327,29 @@ describe('the chart', () => {
       ({ metadata }: Body) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep',
     );
     expect([...new Set(kept.map(({ kind }: Body) => kind))].sort()).toEqual(
-      ['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Namespace', 'SandboxTemplate', 'Secret'].sort(),
+      [
+        'ApiKey',
+        'ConversationQuota',
+        'CustomResourceDefinition',
+        'Namespace',
+        'SandboxTemplate',
+        'Secret',
+      ].sort(),
     );
   });
 
   it('lets sandboxes be reached by the gateway and the operator only, and reach names and the public internet only', () => {
     const { spec } = chart.one('NetworkPolicy', 'sandboxes');
     expect(spec.policyTypes).toEqual(['Ingress', 'Egress']);
-    expect(spec.podSelector).toEqual({ matchExpressions: [{ key: `${group}/sandbox`, operator: 'Exists' }] });
+    expect(spec.podSelector).toEqual({
+      matchExpressions: [{ key: `${group}/sandbox`, operator: 'Exists' }],
+    });
     expect(spec.ingress).toHaveLength(1);
-    expect(spec.ingress[0].from.map(({ podSelector }: Body) => podSelector.matchLabels['app.kubernetes.io/component'])).toEqual([
-      'operator',
-      'gateway',
-    ]);
+    expect(
+      spec.ingress[0].from.map(
+        ({ podSelector }: Body) => podSelector.matchLabels['app.kubernetes.io/component'],
+      ),
+    ).toEqual(['operator', 'gateway']);
     const [dns, agentSide, internet, ...others] = spec.egress;
     expect(others).toEqual([]);
     expect(dns.ports.map(({ port }: Body) => port)).toEqual([53, 53]);
@@ -264,41 +359,63 @@ describe('the chart', () => {
     });
     expect(internet.to.map(({ ipBlock }: Body) => ipBlock.cidr)).toEqual(['0.0.0.0/0', '::/0']);
     expect(internet.to[0].ipBlock.except).toEqual(
-      expect.arrayContaining(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '100.64.0.0/10']),
+      expect.arrayContaining([
+        '10.0.0.0/8',
+        '172.16.0.0/12',
+        '192.168.0.0/16',
+        '169.254.0.0/16',
+        '100.64.0.0/10',
+      ]),
     );
-    expect(internet.to[1].ipBlock.except).toEqual(expect.arrayContaining(['fc00::/7', 'fe80::/10']));
+    expect(internet.to[1].ipBlock.except).toEqual(
+      expect.arrayContaining(['fc00::/7', 'fe80::/10']),
+    );
   });
 
   it("lets agents tell the gateway, and the gateway alone tell the operators, by names and ports that are the others'", async () => {
     const partOf = (component: string) => ({ 'app.kubernetes.io/component': component });
     for (const rendered of [chart, full]) {
       const envOf = (component: string, name: string): unknown =>
-        rendered.one('Deployment', component).spec.template.spec.containers[0].env.find((each: Body) => each.name === name)?.value;
+        rendered
+          .one('Deployment', component)
+          .spec.template.spec.containers[0].env.find((each: Body) => each.name === name)?.value;
       const { metadata, spec } = rendered.one('Service', 'operator-notifications');
       const [port] = spec.ports;
       expect(spec.clusterIP).toBe('None');
-      expect(envOf('gateway', 'OPERATOR_NOTIFICATION_URLS')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
+      expect(envOf('gateway', 'OPERATOR_NOTIFICATION_URLS')).toBe(
+        `http://${metadata.name}.${metadata.namespace}:${port.port}`,
+      );
       // Without an address of its own a Service translates no ports.
       expect(envOf('operator', 'NOTIFICATION_PORT')).toBe(String(port.port));
       const ports = rendered.one('Deployment', 'operator').spec.template.spec.containers[0].ports;
       expect(ports).toContainEqual({ name: 'notifications', containerPort: port.port });
       const agentSide = rendered.one('Service', 'agent-side').metadata;
-      expect(envOf('operator', 'AGENT_SIDE_URL')).toBe(`http://${agentSide.name}.${agentSide.namespace}`);
+      expect(envOf('operator', 'AGENT_SIDE_URL')).toBe(
+        `http://${agentSide.name}.${agentSide.namespace}`,
+      );
       const notifications = (rules: readonly Body[]) =>
         rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'notifications'));
       const ingress = notifications(rendered.one('NetworkPolicy', 'operator').spec.ingress);
-      expect(ingress).toMatchObject([{ from: [{ podSelector: { matchLabels: partOf('gateway') } }] }]);
+      expect(ingress).toMatchObject([
+        { from: [{ podSelector: { matchLabels: partOf('gateway') } }] },
+      ]);
       expect(ingress[0].from).toHaveLength(1);
       const egress = notifications(rendered.one('NetworkPolicy', 'gateway').spec.egress);
-      expect(egress).toMatchObject([{ to: [{ podSelector: { matchLabels: partOf('operator') } }] }]);
+      expect(egress).toMatchObject([
+        { to: [{ podSelector: { matchLabels: partOf('operator') } }] },
+      ]);
       expect(notifications(rendered.one('NetworkPolicy', 'sandboxes').spec.egress)).toEqual([]);
     }
     const alone = await RenderedChart.of(4, { values: { gateway: { enabled: false } } });
     expect(JSON.stringify(alone.one('Deployment', 'operator'))).not.toContain('AGENT_SIDE_URL');
     expect(JSON.stringify(alone.one('NetworkPolicy', 'operator'))).not.toContain('notifications');
     const elsewhere = await RenderedChart.of(4, { values: { operator: { enabled: false } } });
-    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_NOTIFICATION_URLS');
-    expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain('notifications');
+    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain(
+      'OPERATOR_NOTIFICATION_URLS',
+    );
+    expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain(
+      'notifications',
+    );
   });
 
   it('lets the gateway and the operator reach sandboxes at whatever port their template names', async () => {
@@ -311,26 +428,36 @@ describe('the chart', () => {
       const [ingress] = sandboxes.spec.ingress;
       expect(ingress).not.toHaveProperty('ports');
       for (const [index, component] of ['operator', 'gateway'].entries()) {
-        const policies = rendered.all('NetworkPolicy').filter(({ metadata }: Body) => metadata.name.endsWith(`-${component}`));
+        const policies = rendered
+          .all('NetworkPolicy')
+          .filter(({ metadata }: Body) => metadata.name.endsWith(`-${component}`));
         for (const { metadata, spec } of policies) {
           const toSandboxes = spec.egress.filter(({ to }: Body) =>
-            to?.some(({ podSelector }: Body) => isDeepStrictEqual(podSelector, sandboxes.spec.podSelector)),
+            to?.some(({ podSelector }: Body) =>
+              isDeepStrictEqual(podSelector, sandboxes.spec.podSelector),
+            ),
           );
           expect(toSandboxes).toHaveLength(1);
           expect(toSandboxes[0]).not.toHaveProperty('ports');
-          expect(toSandboxes[0].to[0].namespaceSelector.matchLabels?.['kubernetes.io/metadata.name'] ?? sandboxes.metadata.namespace).toBe(
-            sandboxes.metadata.namespace,
-          );
+          expect(
+            toSandboxes[0].to[0].namespaceSelector.matchLabels?.['kubernetes.io/metadata.name'] ??
+              sandboxes.metadata.namespace,
+          ).toBe(sandboxes.metadata.namespace);
           const { namespaceSelector, podSelector } = ingress.from[index];
-          expect(namespaceSelector.matchLabels['kubernetes.io/metadata.name']).toBe(metadata.namespace);
-          expect(rendered.one('Deployment', component).spec.template.metadata.labels).toMatchObject(podSelector.matchLabels);
+          expect(namespaceSelector.matchLabels['kubernetes.io/metadata.name']).toBe(
+            metadata.namespace,
+          );
+          expect(rendered.one('Deployment', component).spec.template.metadata.labels).toMatchObject(
+            podSelector.matchLabels,
+          );
         }
       }
     }
   });
 
   it('lets the gateway ask the git hosts on the public internet, at their ports, and nobody else', () => {
-    const egressOf = (rendered: RenderedChart, component: string): readonly Body[] => rendered.one('NetworkPolicy', component).spec.egress;
+    const egressOf = (rendered: RenderedChart, component: string): readonly Body[] =>
+      rendered.one('NetworkPolicy', component).spec.egress;
     const open = ({ to }: Body) => to?.[0].ipBlock?.except !== undefined;
     const ports = (rendered: RenderedChart) =>
       egressOf(rendered, '-gateway')
@@ -340,7 +467,9 @@ describe('the chart', () => {
     expect(ports(full)).toEqual([443, 3000, 80]);
     const sandboxes = chart.one('NetworkPolicy', 'sandboxes').spec.egress.find(open);
     expect(egressOf(chart, '-gateway').find(open)?.to).toEqual(sandboxes.to);
-    expect(egressOf(full, '-gateway').at(-1)).toEqual({ to: [{ namespaceSelector: { matchLabels: { name: 'tools' } } }] });
+    expect(egressOf(full, '-gateway').at(-1)).toEqual({
+      to: [{ namespaceSelector: { matchLabels: { name: 'tools' } } }],
+    });
     for (const each of [chart, full]) expect(egressOf(each, '-operator').filter(open)).toEqual([]);
   });
 
@@ -358,7 +487,10 @@ describe('the chart', () => {
     const { volumes, containers } = podOf('-gateway');
     const volume = volumes.find(({ secret }: Body) => secret.secretName === 'git');
     const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
-    expect(mount).toMatchObject({ readOnly: true, mountPath: readGatewayConfig(full.environment('gateway')).GIT_CREDENTIALS_DIR });
+    expect(mount).toMatchObject({
+      readOnly: true,
+      mountPath: readGatewayConfig(full.environment('gateway')).GIT_CREDENTIALS_DIR,
+    });
     expect(JSON.stringify(podOf('-operator'))).not.toContain(volume.name);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_CREDENTIALS_DIR).toBeUndefined();
     expect(chart.one('Deployment', 'gateway').spec.template.spec.volumes).toHaveLength(1);
@@ -369,7 +501,10 @@ describe('the chart', () => {
     const { volumes, containers } = podOf('-operator');
     const volume = volumes.find(({ secret }: Body) => secret.secretName === 'models');
     const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
-    expect(mount).toMatchObject({ readOnly: true, mountPath: readOperatorConfig(full.environment('operator')).AGENT_CREDENTIALS_DIR });
+    expect(mount).toMatchObject({
+      readOnly: true,
+      mountPath: readOperatorConfig(full.environment('operator')).AGENT_CREDENTIALS_DIR,
+    });
     expect(JSON.stringify(podOf('-gateway'))).not.toContain(volume.name);
     expect(readOperatorConfig(chart.environment('operator')).AGENT_CREDENTIALS_DIR).toBeUndefined();
     expect(chart.one('Deployment', 'operator').spec.template.spec.volumes).toHaveLength(1);
@@ -388,26 +523,38 @@ describe('the chart', () => {
       confirmationPolicy: 'ConfirmRisky',
       maxIterations: 200,
     });
-    expect(chart.one('SandboxTemplate').spec.agent).toEqual({ kind: 'openhands', port: 8000, workingDir: '/workspace' });
+    expect(chart.one('SandboxTemplate').spec.agent).toEqual({
+      kind: 'openhands',
+      port: 8000,
+      workingDir: '/workspace',
+    });
   });
 
   it('selects pods by labels that they have', () => {
     const labels = ({ spec }: Body) => spec.template.metadata.labels;
     for (const component of ['operator', 'gateway']) {
       const has = labels(chart.one('Deployment', component));
-      expect(has).toMatchObject(chart.one('PodDisruptionBudget', component).spec.selector.matchLabels);
+      expect(has).toMatchObject(
+        chart.one('PodDisruptionBudget', component).spec.selector.matchLabels,
+      );
       expect(has).toMatchObject(chart.one('NetworkPolicy', component).spec.podSelector.matchLabels);
       expect(has).toMatchObject(chart.one('Service', 'metrics').spec.selector);
     }
-    expect(labels(chart.one('Deployment', 'gateway'))).toMatchObject(chart.one('Service', 'gateway').spec.selector);
+    expect(labels(chart.one('Deployment', 'gateway'))).toMatchObject(
+      chart.one('Service', 'gateway').spec.selector,
+    );
   });
 
   it('gives rights by Roles only, unless all namespaces are asked for', async () => {
-    for (const set of Object.keys(valueSets).filter((name) => name !== 'an operator of every namespace')) {
+    for (const set of Object.keys(valueSets).filter(
+      (name) => name !== 'an operator of every namespace',
+    )) {
       const rendered = await RenderedChart.of(4, { values: valueSets[set] ?? {} });
       expect(rendered.kinds()).not.toContain('ClusterRole');
     }
-    const everywhere = await RenderedChart.of(4, { values: valueSets['an operator of every namespace'] ?? {} });
+    const everywhere = await RenderedChart.of(4, {
+      values: valueSets['an operator of every namespace'] ?? {},
+    });
     expect(everywhere.one('ClusterRole').rules).toEqual(chart.one('Role', '-operator').rules);
   });
 
@@ -440,14 +587,16 @@ describe('the chart', () => {
 describe('generated files (`make manifests` writes them anew)', () => {
   it("are the chart's definitions", () => {
     const folder = join(chartFolder, 'files/crds');
-    expect(new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))).toEqual(
-      new Map([...chartCrds()].sort(([one], [other]) => (one < other ? -1 : 1))),
-    );
+    expect(
+      new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')])),
+    ).toEqual(new Map([...chartCrds()].sort(([one], [other]) => (one < other ? -1 : 1))));
   });
 
   it('are the plain manifests', async () => {
     const present = readdirSync(join(root, 'manifests')).filter((name) => name.endsWith('.yaml'));
-    expect(new Map(present.map((name) => [name, read(`manifests/${name}`)]))).toEqual(await manifests());
+    expect(new Map(present.map((name) => [name, read(`manifests/${name}`)]))).toEqual(
+      await manifests(),
+    );
   });
 
   it('are the document of all values', async () => {
@@ -458,10 +607,17 @@ describe('generated files (`make manifests` writes them anew)', () => {
 describe('values.yaml', () => {
   it('names every value that the schema knows', () => {
     const schema = valuesSchema();
-    const named = new Set(chartValues().values.flatMap(({ path }) => path.map((_, index) => path.slice(0, index + 1).join('.'))));
+    const named = new Set(
+      chartValues().values.flatMap(({ path }) =>
+        path.map((_, index) => path.slice(0, index + 1).join('.')),
+      ),
+    );
     const missing: string[] = [];
     const walk = (node: typeof schema | undefined, path: readonly string[]): void => {
-      const resolved = node?.$ref === undefined ? node : schema.definitions?.[node.$ref.replace('#/definitions/', '')];
+      const resolved =
+        node?.$ref === undefined
+          ? node
+          : schema.definitions?.[node.$ref.replace('#/definitions/', '')];
       for (const [name, inner] of Object.entries(resolved?.properties ?? {})) {
         const here = [...path, name];
         if (name === 'resources' || name === 'global') continue;

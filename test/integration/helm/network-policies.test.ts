@@ -2,14 +2,22 @@ import { networkPolicySchema, openPorts } from '../../support/egress.ts';
 import { RenderedChart } from '../../support/rendered-chart.ts';
 
 /** The last one is a public address by way of NAT64. */
-const publicAddresses = ['1.1.1.1', '140.82.121.4', '8.8.8.8', '2606:4700:4700::1111', '64:ff9b::808:808'];
+const publicAddresses = [
+  '1.1.1.1',
+  '140.82.121.4',
+  '8.8.8.8',
+  '2606:4700:4700::1111',
+  '64:ff9b::808:808',
+];
 const metadataService = ['169.254.169.254', 'fd00:ec2::254'];
 const closed = { gateway: { internet: false }, sandboxes: { internet: false } };
 
 /** The rendered policies of the gateway and of sandboxes. */
 async function render(networkPolicies: object) {
   const chart = await RenderedChart.of(4, { values: { networkPolicies } });
-  const [gateway, sandboxes] = ['-gateway', '-sandboxes'].map((name) => networkPolicySchema.parse(chart.one('NetworkPolicy', name)));
+  const [gateway, sandboxes] = ['-gateway', '-sandboxes'].map((name) =>
+    networkPolicySchema.parse(chart.one('NetworkPolicy', name)),
+  );
   if (gateway === undefined || sandboxes === undefined) throw new Error('a policy is missing');
   return { gateway, sandboxes };
 }
@@ -18,12 +26,19 @@ describe('without the internet', () => {
   it.each([
     ['as the chart is', {}],
     ['where names are resolved anywhere', { dns: [] }],
-    ['where the API server is behind a range of the whole family', { apiServer: { cidrs: ['0.0.0.0/0'] } }],
-  ])('neither the gateway nor a sandbox reaches a public address at any port, %s', async (_name, more) => {
-    const { gateway, sandboxes } = await render({ ...closed, ...more });
-    for (const policy of [gateway, sandboxes])
-      for (const address of publicAddresses) expect([address, openPorts(policy, address)]).toEqual([address, []]);
-  });
+    [
+      'where the API server is behind a range of the whole family',
+      { apiServer: { cidrs: ['0.0.0.0/0'] } },
+    ],
+  ])(
+    'neither the gateway nor a sandbox reaches a public address at any port, %s',
+    async (_name, more) => {
+      const { gateway, sandboxes } = await render({ ...closed, ...more });
+      for (const policy of [gateway, sandboxes])
+        for (const address of publicAddresses)
+          expect([address, openPorts(policy, address)]).toEqual([address, []]);
+    },
+  );
 
   it('the gateway still reaches an API server of a private address, and not the metadata service', async () => {
     const { gateway: policy } = await render(closed);
@@ -33,7 +48,10 @@ describe('without the internet', () => {
   });
 
   it('the gateway reaches an API server of a public address where that is named', async () => {
-    const { gateway: policy } = await render({ ...closed, apiServer: { cidrs: ['203.0.113.7/32'] } });
+    const { gateway: policy } = await render({
+      ...closed,
+      apiServer: { cidrs: ['203.0.113.7/32'] },
+    });
     expect(openPorts(policy, '203.0.113.7')).toEqual([443, 6443]);
     expect(openPorts(policy, '203.0.113.8')).toEqual([]);
     expect(openPorts(policy, '10.96.0.1')).toEqual([]);
@@ -47,6 +65,7 @@ describe('with the internet', () => {
       expect(openPorts(sandboxes, address)).toEqual(['*']);
       expect(openPorts(gateway, address)).toContain(443);
     }
-    for (const address of [...metadataService, '10.0.0.1']) expect(openPorts(sandboxes, address)).toEqual([]);
+    for (const address of [...metadataService, '10.0.0.1'])
+      expect(openPorts(sandboxes, address)).toEqual([]);
   });
 });

@@ -8,9 +8,13 @@ const known = [`${group}/v1alpha1`];
 
 describe('the ResourceQuota on the number of objects', () => {
   it('counts every kind of the product, in the namespace of the sandboxes', async () => {
-    const { metadata, spec } = (await RenderedChart.of(4, { apiVersions: known })).one('ResourceQuota');
+    const { metadata, spec } = (await RenderedChart.of(4, { apiVersions: known })).one(
+      'ResourceQuota',
+    );
     expect(metadata.namespace).toBe('agents-sandboxes');
-    expect(Object.keys(spec.hard as object).sort()).toEqual(definitions.map(({ plural }) => `count/${plural}.${group}`).sort());
+    expect(Object.keys(spec.hard as object).sort()).toEqual(
+      definitions.map(({ plural }) => `count/${plural}.${group}`).sort(),
+    );
     expect(spec.hard[`count/conversations.${group}`]).toBe('10000');
   });
 
@@ -22,13 +26,19 @@ describe('the ResourceQuota on the number of objects', () => {
     [true, [], 1],
     [false, known, 0],
   ])('is made, or not, as the value %s says', async (enabled, apiVersions, count) => {
-    const chart = await RenderedChart.of(4, { values: { objectQuota: { enabled, conversations: 2_000_000 } }, apiVersions });
+    const chart = await RenderedChart.of(4, {
+      values: { objectQuota: { enabled, conversations: 2_000_000 } },
+      apiVersions,
+    });
     expect(chart.all('ResourceQuota')).toHaveLength(count);
     // Helm writes large numbers in another form when nobody takes care.
-    for (const { spec } of chart.all('ResourceQuota')) expect(spec.hard[`count/conversations.${group}`]).toBe('2000000');
+    for (const { spec } of chart.all('ResourceQuota'))
+      expect(spec.hard[`count/conversations.${group}`]).toBe('2000000');
   });
 
   it('refuses a number that is none', async () => {
-    await expect(renderChart(4, { values: { objectQuota: { sandboxes: -1 } } })).rejects.toThrow('sandboxes');
+    await expect(renderChart(4, { values: { objectQuota: { sandboxes: -1 } } })).rejects.toThrow(
+      'sandboxes',
+    );
   });
 });

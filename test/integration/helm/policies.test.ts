@@ -6,48 +6,70 @@ import { RenderedChart } from '../../support/rendered-chart.ts';
 const served = ['admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy'];
 const kind = 'ValidatingAdmissionPolicy';
 const endings = ['-api-keys', '-owners', '-scale', '-templates'];
-const namesOf = (chart: RenderedChart, of = kind): readonly string[] => chart.all(of).map(({ metadata }: Body) => String(metadata.name));
+const namesOf = (chart: RenderedChart, of = kind): readonly string[] =>
+  chart.all(of).map(({ metadata }: Body) => String(metadata.name));
 
 describe("the chart's admission policies", () => {
   it('are made where the cluster serves them, and nowhere else', async () => {
     const without = await RenderedChart.of(4);
     const withThem = await RenderedChart.of(4, { apiVersions: served });
     expect(namesOf(without)).toEqual([]);
-    expect([...namesOf(withThem)].sort()).toEqual(endings.map((ending) => `agents-conversation-operator${ending}`));
+    expect([...namesOf(withThem)].sort()).toEqual(
+      endings.map((ending) => `agents-conversation-operator${ending}`),
+    );
     expect([...namesOf(withThem, `${kind}Binding`)].sort()).toEqual([...namesOf(withThem)].sort());
   });
 
   it.each([
     [true, [], endings.length],
     [false, served, 0],
-  ])('are made, or not, as the value %s says, whatever is known of the cluster', async (enabled, apiVersions, count) => {
-    expect(namesOf(await RenderedChart.of(4, { values: { policies: { enabled } }, apiVersions }))).toHaveLength(count);
-  });
+  ])(
+    'are made, or not, as the value %s says, whatever is known of the cluster',
+    async (enabled, apiVersions, count) => {
+      expect(
+        namesOf(await RenderedChart.of(4, { values: { policies: { enabled } }, apiVersions })),
+      ).toHaveLength(count);
+    },
+  );
 
   it.each([
     ['owners', ['-api-keys', '-templates']],
     ['apiKeys', ['-owners', '-scale', '-templates']],
     ['templates', ['-api-keys', '-owners', '-scale']],
   ])('come without those of %s when these are switched off', async (name, left) => {
-    const chart = await RenderedChart.of(4, { values: { policies: { enabled: true, [name]: false } } });
-    expect([...namesOf(chart)].sort()).toEqual(left.map((ending) => `agents-conversation-operator${ending}`));
+    const chart = await RenderedChart.of(4, {
+      values: { policies: { enabled: true, [name]: false } },
+    });
+    expect([...namesOf(chart)].sort()).toEqual(
+      left.map((ending) => `agents-conversation-operator${ending}`),
+    );
   });
 
   it('hold in the namespace of the sandboxes, in every one for an operator of all namespaces, and do what is asked', async () => {
     const one = await RenderedChart.of(4, {
-      values: { policies: { enabled: true, validationActions: ['Warn', 'Audit'] }, sandboxes: { namespace: 'elsewhere' } },
+      values: {
+        policies: { enabled: true, validationActions: ['Warn', 'Audit'] },
+        sandboxes: { namespace: 'elsewhere' },
+      },
     });
     for (const { spec } of one.all(`${kind}Binding`)) {
       expect(spec.validationActions).toEqual(['Warn', 'Audit']);
-      expect(spec.matchResources).toEqual({ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'elsewhere' } } });
+      expect(spec.matchResources).toEqual({
+        namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'elsewhere' } },
+      });
     }
-    const all = await RenderedChart.of(4, { values: { policies: { enabled: true }, operator: { allNamespaces: true } } });
+    const all = await RenderedChart.of(4, {
+      values: { policies: { enabled: true }, operator: { allNamespaces: true } },
+    });
     for (const { spec } of all.all(`${kind}Binding`)) expect(spec.matchResources).toBeUndefined();
   });
 
   it('have names that no release of another namespace has', async () => {
     const values = { policies: { enabled: true } };
-    const [one, other] = [await RenderedChart.of(4, { values }), await RenderedChart.of(4, { values, namespace: 'others' })];
+    const [one, other] = [
+      await RenderedChart.of(4, { values }),
+      await RenderedChart.of(4, { values, namespace: 'others' }),
+    ];
     expect(namesOf(one).filter((name) => namesOf(other).includes(name))).toEqual([]);
   });
 

@@ -15,17 +15,32 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.each(helmVersions)('the chart of a release, by Helm %i,', (version) => {
   it('passes the linter, and is packaged', async () => {
-    await expect(helm(version, ['lint', '--strict', chart])).resolves.toContain('0 chart(s) failed');
-    await expect(helm(version, ['package', chart, '--destination', folder])).resolves.toContain('.tgz');
+    await expect(helm(version, ['lint', '--strict', chart])).resolves.toContain(
+      '0 chart(s) failed',
+    );
+    await expect(helm(version, ['package', chart, '--destination', folder])).resolves.toContain(
+      '.tgz',
+    );
   });
 
   it('takes every image from the registry', async () => {
-    const text = await helm(version, ['template', 'release', chart, '--api-versions', 'conversation-operator.dev/v1alpha1']);
+    const text = await helm(version, [
+      'template',
+      'release',
+      chart,
+      '--api-versions',
+      'conversation-operator.dev/v1alpha1',
+    ]);
     const images = parseAllDocuments(text).flatMap((document) =>
-      [...JSON.stringify(document.toJS()).matchAll(/"image":"([^"]+)"/g)].map(([, image = '']) => image.split(':')[0]),
+      [...JSON.stringify(document.toJS()).matchAll(/"image":"([^"]+)"/g)].map(
+        ([, image = '']) => image.split(':')[0],
+      ),
     );
     expect(new Set(images)).toEqual(
-      new Set(['registry.example/agents/conversation-operator', 'registry.example/agents/conversation-operator-agent']),
+      new Set([
+        'registry.example/agents/conversation-operator',
+        'registry.example/agents/conversation-operator-agent',
+      ]),
     );
   });
 });
@@ -36,6 +51,8 @@ it('the chart of a release describes itself to Artifact Hub', () => {
     readonly home: string;
   };
   expect(home).toBe(source);
-  expect(parse(annotations['artifacthub.io/crds'] ?? '')).toMatchObject(definitions.map(({ kind }) => ({ kind, displayName: kind })));
+  expect(parse(annotations['artifacthub.io/crds'] ?? '')).toMatchObject(
+    definitions.map(({ kind }) => ({ kind, displayName: kind })),
+  );
   expect(annotations['artifacthub.io/license']).toBe('Apache-2.0');
 });

@@ -20,7 +20,11 @@ export const valueSets: Readonly<Record<string, object>> = {
       priorityClassName: 'high',
       podAnnotations: { a: 'b' },
       podLabels: { c: 'd' },
-      preparation: { cloneTimeoutSeconds: 86_400, setupTimeoutSeconds: 30, repositoryMaxMebibytes: 2_000_000 },
+      preparation: {
+        cloneTimeoutSeconds: 86_400,
+        setupTimeoutSeconds: 30,
+        repositoryMaxMebibytes: 2_000_000,
+      },
       env: [{ name: 'HTTPS_PROXY', value: 'http://proxy:3128' }],
     },
     gateway: {
@@ -28,13 +32,27 @@ export const valueSets: Readonly<Record<string, object>> = {
       repositoryCheck: { timeoutSeconds: 2.5 },
       apiKeys: { maxLifetimeDays: 90 },
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
-      limits: { readsPerSecond: 0, connections: 10_000, connectionsPerAddress: 0, requests: 3_000_000 },
+      limits: {
+        readsPerSecond: 0,
+        connections: 10_000,
+        connectionsPerAddress: 0,
+        requests: 3_000_000,
+      },
       corsOrigins: ['https://ui.example.com', 'http://127.0.0.1:3001'],
       sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example.com',
       autoscaling: { enabled: true },
       service: { type: 'LoadBalancer', annotations: { a: 'b' } },
-      ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' }, tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }] },
-      httpRoute: { enabled: true, parentRefs: [{ name: 'public' }], hostnames: ['agents.example.com'] },
+      ingress: {
+        enabled: true,
+        className: 'nginx',
+        annotations: { a: 'b' },
+        tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }],
+      },
+      httpRoute: {
+        enabled: true,
+        parentRefs: [{ name: 'public' }],
+        hostnames: ['agents.example.com'],
+      },
       serviceAccount: { annotations: { a: 'b' } },
     },
     policies: { enabled: true, validationActions: ['Warn', 'Audit'] },
@@ -42,8 +60,13 @@ export const valueSets: Readonly<Record<string, object>> = {
     networkPolicies: {
       gatewayClients: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
       metricsClients: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
-      gateway: { extraEgress: [{ to: [{ namespaceSelector: { matchLabels: { name: 'tools' } } }] }] },
-      sandboxes: { extraEgress: [{ to: [{ podSelector: {} }] }], extraIngress: [{ from: [{ podSelector: {} }] }] },
+      gateway: {
+        extraEgress: [{ to: [{ namespaceSelector: { matchLabels: { name: 'tools' } } }] }],
+      },
+      sandboxes: {
+        extraEgress: [{ to: [{ podSelector: {} }] }],
+        extraIngress: [{ from: [{ podSelector: {} }] }],
+      },
     },
     defaultTemplate: {
       image: { pullSecrets: [{ name: 'registry' }] },
@@ -93,7 +116,11 @@ export const valueSets: Readonly<Record<string, object>> = {
     defaultTemplate: { create: false },
     defaultQuota: { create: false },
   },
-  'an operator of every namespace': { operator: { allNamespaces: true }, gateway: { enabled: false }, firstKey: { create: false } },
+  'an operator of every namespace': {
+    operator: { allNamespaces: true },
+    gateway: { enabled: false },
+    firstKey: { create: false },
+  },
   'a gateway alone': { operator: { enabled: false }, crds: { install: false } },
   'closed to the internet': { networkPolicies: { dns: [], sandboxes: { internet: false } } },
 };

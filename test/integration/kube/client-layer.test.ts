@@ -2,7 +2,12 @@ import { ControlPlane } from '../../../packages/local-cluster/src/control-plane.
 import { startApiServer, type ApiServer } from '../../../packages/local-cluster/src/http/server.ts';
 import { sleep, systemClock } from '../../../packages/kube/src/clock.ts';
 import { Controller } from '../../../packages/kube/src/controller.ts';
-import { isAlreadyExists, isConflict, isNotFound, TransportError } from '../../../packages/kube/src/errors.ts';
+import {
+  isAlreadyExists,
+  isConflict,
+  isNotFound,
+  TransportError,
+} from '../../../packages/kube/src/errors.ts';
 import { EventRecorder } from '../../../packages/kube/src/events.ts';
 import { fenced } from '../../../packages/kube/src/fenced-client.ts';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
@@ -66,25 +71,43 @@ describe('the client layer on a real API server', () => {
     expect(await client.get(sandboxes, namespace, 'one')).toEqual(created);
     expect(isAlreadyExists(await failureOf(client.create(sandboxes, aSandbox('one'))))).toBe(true);
 
-    const updated = await client.update(sandboxes, { ...created, spec: { ...created.spec, replicas: 0 } });
+    const updated = await client.update(sandboxes, {
+      ...created,
+      spec: { ...created.spec, replicas: 0 },
+    });
     expect(updated.spec.replicas).toBe(0);
     expect(isConflict(await failureOf(client.update(sandboxes, created)))).toBe(true);
 
-    const reported = await client.updateStatus(sandboxes, { ...updated, status: { phase: 'PAUSED' } });
+    const reported = await client.updateStatus(sandboxes, {
+      ...updated,
+      status: { phase: 'PAUSED' },
+    });
     expect(reported).toMatchObject({ spec: { replicas: 0 }, status: { phase: 'PAUSED' } });
-    const patched = await client.mergePatch(sandboxes, namespace, 'one', { spec: { replicas: 1 } }, { dryRun: true });
+    const patched = await client.mergePatch(
+      sandboxes,
+      namespace,
+      'one',
+      { spec: { replicas: 1 } },
+      { dryRun: true },
+    );
     expect(patched.spec.replicas).toBe(1);
     expect(await client.get(sandboxes, namespace, 'one')).toEqual(reported);
 
-    expect(isConflict(await failureOf(client.delete(sandboxes, namespace, 'one', { uid: 'another' })))).toBe(true);
+    expect(
+      isConflict(await failureOf(client.delete(sandboxes, namespace, 'one', { uid: 'another' }))),
+    ).toBe(true);
     await client.delete(sandboxes, namespace, 'one', { uid: created.metadata.uid });
     expect(isNotFound(await failureOf(client.get(sandboxes, namespace, 'one')))).toBe(true);
   });
 
   it('speaks TLS to a server whose certificate it can check, and to no other', async () => {
     const sandbox = await client.create(sandboxes, aSandbox('one'));
-    expect(await clientOf(server.secureUrl, server.ca).get(sandboxes, namespace, 'one')).toEqual(sandbox);
-    expect(await failureOf(clientOf(server.secureUrl).create(sandboxes, aSandbox('two')))).toMatchObject({
+    expect(await clientOf(server.secureUrl, server.ca).get(sandboxes, namespace, 'one')).toEqual(
+      sandbox,
+    );
+    expect(
+      await failureOf(clientOf(server.secureUrl).create(sandboxes, aSandbox('two'))),
+    ).toMatchObject({
       name: 'TransportError',
       sent: false,
     });
@@ -92,24 +115,40 @@ describe('the client layer on a real API server', () => {
 
   it('binds a pod', async () => {
     const container = { name: 'agent', image: 'agent:1' };
-    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata: { namespace, name: 'one' }, spec: { containers: [container] } });
-    const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'one' }, target: { kind: 'Node', name: 'here' } };
+    await client.create(pods, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { namespace, name: 'one' },
+      spec: { containers: [container] },
+    });
+    const binding = {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name: 'one' },
+      target: { kind: 'Node', name: 'here' },
+    };
     await client.createSubresource(pods, namespace, 'one', 'binding', binding);
     expect((await client.get(pods, namespace, 'one')).spec?.nodeName).toBe('here');
   });
 
   it('lists more than one page', async () => {
-    for (let index = 0; index < 620; index++) await client.create(sandboxes, aSandbox(`sandbox-${index}`));
+    for (let index = 0; index < 620; index++)
+      await client.create(sandboxes, aSandbox(`sandbox-${index}`));
     const { items } = await client.list(sandboxes, { namespace });
     expect(new Set(items.map(({ metadata }) => metadata.name)).size).toBe(620);
-    expect((await client.list(sandboxes, { fieldSelector: 'metadata.name=sandbox-7' })).items).toHaveLength(1);
+    expect(
+      (await client.list(sandboxes, { fieldSelector: 'metadata.name=sandbox-7' })).items,
+    ).toHaveLength(1);
   });
 
   it('keeps a store equal to the server over connections that are cut all the time', async () => {
     const proxy = await startCuttingProxy(url);
     stack.defer(() => proxy.close());
     // Waits are shortened as a run of bad luck would be unlikely to.
-    const clock = { ...systemClock, after: (delayMs: number, callback: () => void) => systemClock.after(delayMs / 50, callback) };
+    const clock = {
+      ...systemClock,
+      after: (delayMs: number, callback: () => void) => systemClock.after(delayMs / 50, callback),
+    };
     const transport = new Transport({ connection: { server: proxy.url, token }, ...runtime });
     stack.defer(() => transport.close());
     const reflector = new Reflector({
@@ -131,14 +170,26 @@ describe('the client layer on a real API server', () => {
       const name = `sandbox-${round % 7}`;
       if (round % 3 === 2) await client.delete(sandboxes, namespace, name).catch(() => undefined);
       else if (isAlreadyExists(await failureOf(client.create(sandboxes, aSandbox(name))))) {
-        await client.mergePatch(sandboxes, namespace, name, { status: { message: String(round) } }, { subresource: 'status' });
+        await client.mergePatch(
+          sandboxes,
+          namespace,
+          name,
+          { status: { message: String(round) } },
+          { subresource: 'status' },
+        );
       }
       if (round % 10 === 0) proxy.cut();
     }
     await eventually('store, handlers and server agree', async () => {
       const { items } = await client.list(sandboxes);
-      const versions = new Map(items.map(({ metadata }) => [metadata.uid, metadata.resourceVersion]));
-      expect(new Map(reflector.store.list().map(({ metadata }) => [metadata.uid, metadata.resourceVersion]))).toEqual(versions);
+      const versions = new Map(
+        items.map(({ metadata }) => [metadata.uid, metadata.resourceVersion]),
+      );
+      expect(
+        new Map(
+          reflector.store.list().map(({ metadata }) => [metadata.uid, metadata.resourceVersion]),
+        ),
+      ).toEqual(versions);
       expect(present).toEqual(versions);
       return true;
     });
@@ -152,7 +203,9 @@ describe('the client layer on a real API server', () => {
     let known = 0;
     const timer = setInterval(proxy.cut, 7);
     for (let index = 0; index < 150; index++) {
-      const error = await failureOf(cut.create(sandboxes, { ...aSandbox(''), metadata: { namespace, generateName: 'made-' } }));
+      const error = await failureOf(
+        cut.create(sandboxes, { ...aSandbox(''), metadata: { namespace, generateName: 'made-' } }),
+      );
       if (error instanceof TransportError) unknown++;
       else if (error === undefined) known++;
     }
@@ -180,7 +233,8 @@ describe('the client layer on a real API server', () => {
     controller.start();
     stack.defer(() => controller.stop());
     stack.defer(() => reflector.stop());
-    for (let index = 0; index < 20; index++) await client.create(sandboxes, aSandbox(`sandbox-${index}`));
+    for (let index = 0; index < 20; index++)
+      await client.create(sandboxes, aSandbox(`sandbox-${index}`));
     await eventually('all of them run', async () => {
       const { items } = await client.list(sandboxes);
       return items.filter(({ status }) => status?.phase === 'RUNNING').length === 20;
@@ -217,7 +271,10 @@ describe('the client layer on a real API server', () => {
     await stopOne();
     await eventually('the second leads', () => wins.length === 2);
     expect(wins).toEqual(['one', 'two']);
-    expect((await client.get(leases, namespace, 'operator')).spec).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
+    expect((await client.get(leases, namespace, 'operator')).spec).toMatchObject({
+      holderIdentity: 'two',
+      leaseTransitions: 1,
+    });
     await stopTwo();
     expect((await client.get(leases, namespace, 'operator')).spec?.holderIdentity).toBe('');
   });
@@ -225,9 +282,12 @@ describe('the client layer on a real API server', () => {
   it('writes events, and counts them up', async () => {
     const recorder = new EventRecorder({ client, component: 'test', ...runtime });
     const sandbox = await client.create(sandboxes, aSandbox('one'));
-    for (let count = 0; count < 3; count++) recorder.record(sandbox, { type: 'Normal', reason: 'Paused', message: 'made room' });
+    for (let count = 0; count < 3; count++)
+      recorder.record(sandbox, { type: 'Normal', reason: 'Paused', message: 'made room' });
     await recorder.close();
     const { items } = await client.list(kubeEvents, { namespace });
-    expect(items.map(({ reason, count, involvedObject }) => [reason, count, involvedObject.name])).toEqual([['Paused', 3, 'one']]);
+    expect(
+      items.map(({ reason, count, involvedObject }) => [reason, count, involvedObject.name]),
+    ).toEqual([['Paused', 3, 'one']]);
   });
 });

@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 
 /** Passes bytes on to a server, and cuts every connection when it is told to. */
-export async function startCuttingProxy(target: string): Promise<{ url: string; cut: () => void; close: () => Promise<void> }> {
+export async function startCuttingProxy(
+  target: string,
+): Promise<{ url: string; cut: () => void; close: () => Promise<void> }> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   const proxy = net.createServer((inner) => {

@@ -1,4 +1,5 @@
-// Hosts a node, as `up` does, so that a test can kill it: runs one pod and prints it as a line of JSON each time it changes.
+// Hosts a node, as `up` does, so that a test can kill it: runs one pod and prints it as a line of
+// JSON each time it changes.
 import { LocalKubelet } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
@@ -8,10 +9,21 @@ import { images } from './programs.ts';
 
 const [, , dataDir = '', pod = ''] = process.argv;
 const client = new FakeKubeClient();
-const node = new LocalKubelet({ client, dataDir, images, clock: systemClock, random: Math.random, logger: silentLogger });
+const node = new LocalKubelet({
+  client,
+  dataDir,
+  images,
+  clock: systemClock,
+  random: Math.random,
+  logger: silentLogger,
+});
 await node.start();
 const { resourceVersion } = await client.list(pods);
 client.put(pods, JSON.parse(pod) as Pod);
-for await (const event of client.watch(pods, { resourceVersion, timeoutSeconds: 60, signal: new AbortController().signal })) {
+for await (const event of client.watch(pods, {
+  resourceVersion,
+  timeoutSeconds: 60,
+  signal: new AbortController().signal,
+})) {
   if (event.type !== 'BOOKMARK') process.stdout.write(`${JSON.stringify(event.object)}\n`);
 }

@@ -2,7 +2,10 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LocalKubelet, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
+import {
+  LocalKubelet,
+  type ProcessNodeOptions,
+} from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
@@ -17,26 +20,35 @@ type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses
 
 export const quickProbe = { httpGet: { port: 8000, path: '/' }, periodSeconds: 1 };
 
-export const podOf = (name: string, container: Partial<Container>, spec: Partial<Spec> = {}): NewObject<Pod> => ({
+export const podOf = (
+  name: string,
+  container: Partial<Container>,
+  spec: Partial<Spec> = {},
+): NewObject<Pod> => ({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: { namespace: 'default', name },
   spec: { containers: [{ name: 'main', image: 'server', ...container }], ...spec },
 });
 
-/** Processes that carry a text in their environment or command line: a test's data folder is in both. */
+/**
+ * Processes that carry a text in their environment or command line: a test's data folder is in
+ * both.
+ */
 export async function processesWith(text: string): Promise<readonly number[]> {
   const found: number[] = [];
   for (const entry of await readdir('/proc')) {
     if (!/^\d+$/.test(entry) || Number(entry) === process.pid) continue;
     const read = (file: string) => readFile(`/proc/${entry}/${file}`, 'latin1').catch(() => '');
-    if ((await Promise.all([read('environ'), read('cmdline')])).join('').includes(text)) found.push(Number(entry));
+    if ((await Promise.all([read('environ'), read('cmdline')])).join('').includes(text))
+      found.push(Number(entry));
   }
   return found;
 }
 
 /** Processes `sleep <seconds>`, whatever their environment. */
-export const sleepers = (seconds: string): Promise<readonly number[]> => processesWith(`sleep\0${seconds}\0`);
+export const sleepers = (seconds: string): Promise<readonly number[]> =>
+  processesWith(`sleep\0${seconds}\0`);
 
 /** Not a zombie: one that nobody waits for stays until its parent ends. */
 export async function isAlive(pid: number): Promise<boolean> {
@@ -92,7 +104,11 @@ export class Machine {
   }
 
   /** The pod once its first container is as expected. */
-  until(name: string, what: string, check: (status: ContainerStatus, pod: Pod) => boolean): Promise<Pod> {
+  until(
+    name: string,
+    what: string,
+    check: (status: ContainerStatus, pod: Pod) => boolean,
+  ): Promise<Pod> {
     return eventually(`${name} to be ${what}`, async () => {
       const pod = await this.client.get(pods, 'default', name);
       const status = pod.status?.containerStatuses?.[0];
@@ -113,7 +129,10 @@ export class Machine {
     );
   }
 
-  async log(pod: Pod, options: { tailLines?: number; previous?: boolean } = {}): Promise<string | undefined> {
+  async log(
+    pod: Pod,
+    options: { tailLines?: number; previous?: boolean } = {},
+  ): Promise<string | undefined> {
     const stream = this.node.open(pod.metadata.uid, 'main', {
       follow: false,
       previous: false,
@@ -128,4 +147,5 @@ export class Machine {
 }
 
 export const addressOf = (pod: Pod): string => pod.status?.podIP ?? '';
-export const firstStatus = (pod: Pod): ContainerStatus | undefined => pod.status?.containerStatuses?.[0];
+export const firstStatus = (pod: Pod): ContainerStatus | undefined =>
+  pod.status?.containerStatuses?.[0];

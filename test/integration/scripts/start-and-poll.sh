@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Starts a conversation, polls its start task, then the conversation: the way of the public documentation, with curl and jq.
+# Starts a conversation, polls its start task, then the conversation: the way of the public
+# documentation, with curl and jq.
 set -euo pipefail
 : "${BASE_URL:?}" "${API_KEY:?}"
 

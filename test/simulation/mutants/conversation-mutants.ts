@@ -81,8 +81,8 @@ export const conversationMutants = {
   },
   'a pause by its owner alone counts as a pause of the conversation': {
     file: 'src/resources/paused-condition.ts',
-    from: '  isPaused\n',
-    to: "  isPaused && reason === 'User'\n",
+    from: 'isPaused\n? conditionUpdate(',
+    to: "isPaused && reason === 'User' ? conditionUpdate(",
     rule: settles,
     seed: 1,
   },

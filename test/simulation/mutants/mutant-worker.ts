@@ -2,7 +2,10 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { SimulationOptions } from '../stage.ts';
 import { mutateSource, type SourceMutation } from './mutated-source.ts';
 
-export interface MutantJob extends Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {
+export interface MutantJob extends Pick<
+  SimulationOptions,
+  'faults' | 'letters' | 'world' | 'retention'
+> {
   readonly mutation: SourceMutation;
   readonly firstSeed: number;
   readonly seeds: number;

@@ -2,7 +2,8 @@ import type { SimulationOptions } from '../stage.ts';
 import type { SourceMutation } from './mutated-source.ts';
 
 /** A plausible mistake in one line of the product, and where the simulation finds it. */
-export interface Mutant extends SourceMutation, Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {
+export interface Mutant
+  extends SourceMutation, Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {
   readonly rule: string | RegExp;
   /** A seed that finds the mistake. */
   readonly seed: number;

@@ -5,4 +5,10 @@ import { retentionMutants } from './retention-mutants.ts';
 import { sandboxMutants } from './sandbox-mutants.ts';
 
 /** Each mistake as a sentence. */
-export const mutants = { ...controllerMutants, ...sandboxMutants, ...conversationMutants, ...quotaMutants, ...retentionMutants };
+export const mutants = {
+  ...controllerMutants,
+  ...sandboxMutants,
+  ...conversationMutants,
+  ...quotaMutants,
+  ...retentionMutants,
+};

@@ -13,15 +13,39 @@ export interface SourceMutation {
 
 const source = new URL('../../../', import.meta.url);
 
-/** The text of the mutated file. Throws when the text to replace does not stand in it exactly once: then the product has moved on. */
+/**
+ * The text of the mutated file. `from` is found whatever the layout of the file: white space does not
+ * count, nor does the comma before a closing bracket. Throws when the text to replace does not stand
+ * in the file exactly once: then the product has moved on.
+ */
 export function mutatedText({ file, from, to }: SourceMutation): string {
   const text = readFileSync(new URL(file, source), 'utf8');
-  const parts = text.split(from);
-  if (parts.length !== 2) throw new Error(`${file} has ${parts.length - 1} times, and not once: ${from}`);
-  return parts.join(to);
+  const places = significant(text);
+  const compact = places.map((place) => text[place]).join('');
+  const wanted = significant(from)
+    .map((place) => from[place])
+    .join('');
+  const start = compact.indexOf(wanted);
+  if (start < 0) throw new Error(`${file} does not have: ${from}`);
+  if (compact.includes(wanted, start + 1)) throw new Error(`${file} has more than once: ${from}`);
+  const end = (places[start + wanted.length - 1] ?? 0) + 1;
+  return text.slice(0, places[start]) + to + text.slice(end);
 }
 
-/** From here on this thread loads the product with the mistake. Nothing of the product may have been loaded before. */
+/** Indices of the characters of a program that its layout does not decide. */
+function significant(text: string): readonly number[] {
+  const places = Array.from({ length: text.length }, (_, index) => index).filter(
+    (index) => !/\s/.test(text.charAt(index)),
+  );
+  return places.filter(
+    (place, index) => text[place] !== ',' || !/[)\]}]/.test(text[places[index + 1] ?? -1] ?? ''),
+  );
+}
+
+/**
+ * From here on this thread loads the product with the mistake. Nothing of the product may have been
+ * loaded before.
+ */
 export function mutateSource(mutation: SourceMutation): void {
   const path = fileURLToPath(new URL(mutation.file, source));
   const text = mutatedText(mutation);

@@ -5,8 +5,8 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { TestGateway } from './test-gateway.ts';
 
 /**
- * A gateway in a process of its own, with the product's settings as the environment says them, and what is asked of it over IPC. Its
- * memory and its connections are then its own.
+ * A gateway in a process of its own, with the product's settings as the environment says them, and
+ * what is asked of it over IPC. Its memory and its connections are then its own.
  */
 export interface Begun {
   readonly port: number;
@@ -32,11 +32,23 @@ const gateway = await TestGateway.start({
   audit: silentLogger,
   ...overrides,
 });
-const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' });
+const is = (type: string) => ({
+  type,
+  status: 'True' as const,
+  reason: type,
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+});
 const other = 'mallory';
 const sandbox = await gateway.addSandbox('sbx-1', {
   owner: other,
-  status: { podName: 'pod', podUID: 'pod-1', podIP: '127.0.0.1', agentPort, conditions: [is('Admitted'), is('Ready')] },
+  status: {
+    podName: 'pod',
+    podUID: 'pod-1',
+    podIP: '127.0.0.1',
+    agentPort,
+    conditions: [is('Admitted'), is('Ready')],
+  },
 });
 for (let index = 0; index < 100; index++) {
   const content = [{ type: 'text' as const, text: 'x'.repeat(100_000) }];
@@ -48,7 +60,9 @@ for (let index = 0; index < 100; index++) {
 function stats(): Stats {
   globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();
-  const connections = process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+  const connections = process
+    .getActiveResourcesInfo()
+    .filter((name) => name === 'TCPSocketWrap').length;
   return { rssBytes: rss, heapBytes: heapUsed + external, connections };
 }
 

@@ -2,9 +2,18 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { SandboxCondition, type SandboxState } from '../../../src/resources/sandbox.ts';
 
-const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' });
+const is = (type: string) => ({
+  type,
+  status: 'True' as const,
+  reason: type,
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+});
 
-/** Something in an agent's place that speaks bytes, not HTTP: it says what it likes to whatever it is asked. */
+/**
+ * Something in an agent's place that speaks bytes, not HTTP: it says what it likes to whatever it
+ * is asked.
+ */
 export class HostileAgent {
   /** What came, in latin1, from all connections together. */
   heard = '';

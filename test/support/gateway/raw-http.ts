@@ -28,15 +28,24 @@ export function parseAnswers(text: string): RawAnswer[] {
     if (end < 0) return answers;
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n');
     const headers = Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
+      lines.map((line) => [
+        line.slice(0, line.indexOf(':')).toLowerCase(),
+        line.slice(line.indexOf(':') + 1).trim(),
+      ]),
     );
     const status = Number(statusLine.split(' ')[1]);
     rest = rest.slice(end + 4);
     if (status >= 100 && status < 200 && status !== 101) continue;
     const length = status === 204 || status === 304 ? '0' : headers['content-length'];
-    const chunkedEnd = headers['transfer-encoding'] === 'chunked' ? rest.indexOf('0\r\n\r\n') : undefined;
+    const chunkedEnd =
+      headers['transfer-encoding'] === 'chunked' ? rest.indexOf('0\r\n\r\n') : undefined;
     if (chunkedEnd !== undefined && chunkedEnd < 0) return answers;
-    const size = chunkedEnd !== undefined ? chunkedEnd + 5 : length === undefined ? rest.length : Number(length);
+    const size =
+      chunkedEnd !== undefined
+        ? chunkedEnd + 5
+        : length === undefined
+          ? rest.length
+          : Number(length);
     if (rest.length < size) return answers;
     answers.push({ status, headers, body: rest.slice(0, size) });
     rest = rest.slice(size);
@@ -45,15 +54,19 @@ export function parseAnswers(text: string): RawAnswer[] {
 }
 
 export async function openRaw(port: number, localAddress?: string): Promise<Socket> {
-  const socket = connect({ port, host: '127.0.0.1', ...(localAddress === undefined ? {} : { localAddress }) });
+  const socket = connect({
+    port,
+    host: '127.0.0.1',
+    ...(localAddress === undefined ? {} : { localAddress }),
+  });
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
 }
 
 /**
- * Sends bytes as they are, and reads until so many answers are there or the server has ended the connection. Rejects when neither
- * happens: nothing that is sent may hang.
+ * Sends bytes as they are, and reads until so many answers are there or the server has ended the
+ * connection. Rejects when neither happens: nothing that is sent may hang.
  */
 export async function sendRaw(
   port: number,
@@ -64,7 +77,10 @@ export async function sendRaw(
   const socket = await openRaw(port);
   const { promise, resolve, reject } = Promise.withResolvers<RawOutcome>();
   let text = '';
-  const timer = setTimeout(() => reject(new Error(`neither answered nor cut; so far: ${text}`)), deadlineMs);
+  const timer = setTimeout(
+    () => reject(new Error(`neither answered nor cut; so far: ${text}`)),
+    deadlineMs,
+  );
   const finish = (isClosed: boolean) => resolve({ answers: parseAnswers(text), text, isClosed });
   socket.on('data', (chunk: Buffer) => {
     text += chunk.toString('latin1');
@@ -72,8 +88,10 @@ export async function sendRaw(
   });
   socket.once('close', () => finish(true));
   socket.once('end', () => finish(true));
-  const parts: readonly (string | Buffer)[] = typeof bytes === 'string' || Buffer.isBuffer(bytes) ? [bytes] : bytes;
-  for (const part of parts) socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part);
+  const parts: readonly (string | Buffer)[] =
+    typeof bytes === 'string' || Buffer.isBuffer(bytes) ? [bytes] : bytes;
+  for (const part of parts)
+    socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part);
   try {
     return await promise;
   } finally {
@@ -82,7 +100,10 @@ export async function sendRaw(
   }
 }
 
-/** Every answer is a documented one, with a problem where it refuses; nothing of it tells what stands behind. */
+/**
+ * Every answer is a documented one, with a problem where it refuses; nothing of it tells what
+ * stands behind.
+ */
 export function expectDecent({ answers, text }: RawOutcome): void {
   expect(text).not.toMatch(internals);
   for (const { status, headers, body } of answers) {

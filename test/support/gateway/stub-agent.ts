@@ -15,7 +15,13 @@ export interface SeenRequest {
 
 type Answering = (request: IncomingMessage, response: ServerResponse) => void;
 
-const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' });
+const is = (type: string) => ({
+  type,
+  status: 'True' as const,
+  reason: type,
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+});
 
 /** A real HTTP and WebSocket server in an agent's place, which remembers what it was asked. */
 export class StubAgent {
@@ -44,14 +50,21 @@ export class StubAgent {
       socket.once('close', () => this.connections.delete(socket));
     });
     this.#server.on('upgrade', (request, socket, head) => {
-      this.seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body: '' });
+      this.seen.push({
+        method: request.method ?? '',
+        url: request.url ?? '',
+        headers: request.headers,
+        body: '',
+      });
       if (this.refusal !== undefined) {
         socket.end(this.refusal);
         return;
       }
       if (this.onWire !== undefined) {
         const accept = createHash('sha1')
-          .update(`${request.headers['sec-websocket-key'] ?? ''}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+          .update(
+            `${request.headers['sec-websocket-key'] ?? ''}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`,
+          )
           .digest('base64');
         socket.write(
           `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
@@ -61,8 +74,11 @@ export class StubAgent {
       }
       this.#webSockets.handleUpgrade(request, socket, head, (connection) => {
         this.sockets.add(connection);
-        connection.once('close', () => this.sockets.delete(connection)).on('error', () => undefined);
-        if (this.onSocket === undefined) connection.on('message', (data, isBinary) => connection.send(data, { binary: isBinary }));
+        connection
+          .once('close', () => this.sockets.delete(connection))
+          .on('error', () => undefined);
+        if (this.onSocket === undefined)
+          connection.on('message', (data, isBinary) => connection.send(data, { binary: isBinary }));
         else this.onSocket(connection, request);
       });
     });

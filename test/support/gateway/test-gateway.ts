@@ -14,7 +14,11 @@ import { silentLogger, type LogFields, type Logger } from '@conversation-operato
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation, type ConversationSpec } from '../../../src/resources/conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type ConversationSpec,
+} from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -63,7 +67,10 @@ function recordingLogger(lines: LogLine[], bound: LogFields = {}): Logger {
   };
 }
 
-/** A gateway on a fake API server, with a key for alice and one for bob, and a template named default. */
+/**
+ * A gateway on a fake API server, with a key for alice and one for bob, and a template named
+ * default.
+ */
 export class TestGateway {
   readonly client: FakeKubeClient;
   readonly log: LogLine[] = [];
@@ -95,7 +102,10 @@ export class TestGateway {
     });
   }
 
-  static async start(overrides: Partial<GatewayOptions> = {}, options: { readonly synced?: boolean } = {}): Promise<TestGateway> {
+  static async start(
+    overrides: Partial<GatewayOptions> = {},
+    options: { readonly synced?: boolean } = {},
+  ): Promise<TestGateway> {
     const test = new TestGateway(overrides);
     test.alice = await test.issueKey('alice');
     test.bob = await test.issueKey('bob');
@@ -163,7 +173,9 @@ export class TestGateway {
   }
 
   async issueKey(owner: string, role: 'user' | 'admin' = 'user'): Promise<string> {
-    return (await issueKey({ client: this.client, namespace, owner, role, description: `${owner}'s key` })).key;
+    return (
+      await issueKey({ client: this.client, namespace, owner, role, description: `${owner}'s key` })
+    ).key;
   }
 
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
@@ -178,7 +190,8 @@ export class TestGateway {
   }
 
   get = (path: string, options?: RequestOptions) => this.send('GET', path, options);
-  post = (path: string, body?: unknown, options?: RequestOptions) => this.send('POST', path, { body, ...options });
+  post = (path: string, body?: unknown, options?: RequestOptions) =>
+    this.send('POST', path, { body, ...options });
 
   /** The response as soon as its headers are there. */
   async open(method: string, path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
@@ -192,7 +205,9 @@ export class TestGateway {
       agent: false,
       headers: {
         ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-        ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+        ...(payload === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
         ...headers,
       },
     });
@@ -203,14 +218,25 @@ export class TestGateway {
     return response;
   }
 
-  /** Lets a controller's write be seen: merges into the status, and waits until the cache has it. */
+  /**
+   * Lets a controller's write be seen: merges into the status, and waits until the cache has it.
+   */
   async setStatus(name: string, status: ConversationStatus): Promise<Conversation> {
-    const updated = await this.client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' });
+    const updated = await this.client.mergePatch(
+      conversations,
+      namespace,
+      name,
+      { status },
+      { subresource: 'status' },
+    );
     await this.seen(this.caches.conversations, updated);
     return updated;
   }
 
-  async addConversation(name: string, wish: { readonly spec?: Partial<ConversationSpec>; readonly status?: ConversationStatus } = {}) {
+  async addConversation(
+    name: string,
+    wish: { readonly spec?: Partial<ConversationSpec>; readonly status?: ConversationStatus } = {},
+  ) {
     const created = await this.client.create(conversations, {
       apiVersion,
       kind: 'Conversation',
@@ -218,7 +244,11 @@ export class TestGateway {
       spec: {
         owner: 'alice',
         templateName: 'default',
-        initialMessage: { role: 'user', content: [{ type: 'text', text: 'Say hello.' }], run: true },
+        initialMessage: {
+          role: 'user',
+          content: [{ type: 'text', text: 'Say hello.' }],
+          run: true,
+        },
         ...wish.spec,
       },
     });
@@ -230,11 +260,23 @@ export class TestGateway {
   async addKey(name: string, owner: string) {
     const sha256 = createHash('sha256').update(name).digest('hex');
     const spec = { owner, role: 'user', sha256 } as const;
-    const created = await this.client.create(apiKeys, { apiVersion, kind: 'ApiKey', metadata: { namespace, name }, spec });
+    const created = await this.client.create(apiKeys, {
+      apiVersion,
+      kind: 'ApiKey',
+      metadata: { namespace, name },
+      spec,
+    });
     await this.seen(this.caches.apiKeys, created);
   }
 
-  async addSandbox(name: string, wish: { readonly owner?: string; readonly replicas?: 0 | 1; readonly status?: SandboxState } = {}) {
+  async addSandbox(
+    name: string,
+    wish: {
+      readonly owner?: string;
+      readonly replicas?: 0 | 1;
+      readonly status?: SandboxState;
+    } = {},
+  ) {
     const created: Sandbox = await this.client.create(sandboxes, {
       apiVersion,
       kind: 'Sandbox',
@@ -244,18 +286,28 @@ export class TestGateway {
     const updated =
       wish.status === undefined
         ? created
-        : await this.client.mergePatch(sandboxes, namespace, name, { status: wish.status }, { subresource: 'status' });
+        : await this.client.mergePatch(
+            sandboxes,
+            namespace,
+            name,
+            { status: wish.status },
+            { subresource: 'status' },
+          );
     await this.seen(this.caches.sandboxes, updated);
     return updated;
   }
 
   /** Resolves once the cache holds this version or a later one. */
-  async seen<S extends KubeObject, T extends KubeObject>(cache: Reflector<S, T>, object: KubeObject): Promise<void> {
+  async seen<S extends KubeObject, T extends KubeObject>(
+    cache: Reflector<S, T>,
+    object: KubeObject,
+  ): Promise<void> {
     const { name, resourceVersion } = object.metadata;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const look = () => {
       const cached = cache.store.get(namespace, name);
-      if (Number(cached?.metadata.resourceVersion ?? 0) >= Number(resourceVersion)) resolve(undefined);
+      if (Number(cached?.metadata.resourceVersion ?? 0) >= Number(resourceVersion))
+        resolve(undefined);
     };
     const remove = cache.addHandler({ added: look, updated: look });
     await promise;
@@ -266,18 +318,35 @@ export class TestGateway {
     const { pathname } = new URL(path, this.url);
     const route = this.gateway.routes
       .toSorted((left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{')))
-      .find((candidate) => candidate.method === method.toLowerCase() && matches(candidate.path, pathname));
+      .find(
+        (candidate) =>
+          candidate.method === method.toLowerCase() && matches(candidate.path, pathname),
+      );
     const schema: z.ZodType = route?.responses[status] ?? problemSchema;
-    // Parsing drops what the schema does not know, so equality says that nothing undocumented was sent.
+    // Parsing drops what the schema does not know, so equality says that nothing undocumented was
+    // sent.
     expect(schema.parse(json)).toEqual(json);
   }
 }
 
-const matches = (pattern: string, pathname: string): boolean => new RegExp(`^${pattern.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(pathname);
+const matches = (pattern: string, pathname: string): boolean =>
+  new RegExp(`^${pattern.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(pathname);
 
 function makeCaches(client: FakeKubeClient) {
-  const cache = <T extends KubeObject>(resource: ResourceDefinition<T>, indexers: Indexers<T> = {}, clock: Clock = systemClock) =>
-    new Reflector({ client, resource, namespace, indexers, clock, random: Math.random, logger: silentLogger });
+  const cache = <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    indexers: Indexers<T> = {},
+    clock: Clock = systemClock,
+  ) =>
+    new Reflector({
+      client,
+      resource,
+      namespace,
+      indexers,
+      clock,
+      random: Math.random,
+      logger: silentLogger,
+    });
   return {
     conversations: new Reflector({
       ...{ client, namespace, clock: systemClock, random: Math.random, logger: silentLogger },

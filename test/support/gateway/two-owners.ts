@@ -1,5 +1,10 @@
 import { once } from 'node:events';
-import { Agent, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+import {
+  Agent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+} from 'node:http';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
@@ -13,7 +18,11 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation, type ConversationSpec } from '../../../src/resources/conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type ConversationSpec,
+} from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -44,13 +53,29 @@ export interface Got {
 
 export const namespace = 'default';
 const time = '2026-01-01T00:00:00Z';
-const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: time });
-const hello = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello' }], run: true };
+const is = (type: string) => ({
+  type,
+  status: 'True' as const,
+  reason: type,
+  message: '',
+  lastTransitionTime: time,
+});
+const hello = {
+  role: 'user' as const,
+  content: [{ type: 'text' as const, text: 'Hello' }],
+  run: true,
+};
 
 /** In an answer or a log these would be a leak, wherever they come from. */
-const canaries = { podIP: '127.0.0.3', masterKey: Buffer.from('a master key that nobody may see') } as const;
+const canaries = {
+  podIP: '127.0.0.3',
+  masterKey: Buffer.from('a master key that nobody may see'),
+} as const;
 
-/** A gateway on a real API server in memory, with resources of two owners in it, and an agent that some of their sandboxes lead to. */
+/**
+ * A gateway on a real API server in memory, with resources of two owners in it, and an agent that
+ * some of their sandboxes lead to.
+ */
 export class TwoOwners {
   readonly server: RunningApiServer;
   readonly client: HttpKubeClient;
@@ -112,7 +137,9 @@ export class TwoOwners {
       },
     });
     for (const owner of owners) {
-      world.keys[owner] = (await issueKey({ client: world.client, namespace, owner, description: `${owner}'s key` })).key;
+      world.keys[owner] = (
+        await issueKey({ client: world.client, namespace, owner, description: `${owner}'s key` })
+      ).key;
     }
     for (const cache of Object.values(world.caches)) cache.start();
     await Promise.all(Object.values(world.caches).map((cache) => cache.synced()));
@@ -133,14 +160,28 @@ export class TwoOwners {
   async send({ method, target, headers, body }: Sent, timeoutMs = 5000): Promise<Got | undefined> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
-      const request = httpRequest({ host: '127.0.0.1', port: this.port, method, path: target, agent: this.#connections, headers, signal });
+      const request = httpRequest({
+        host: '127.0.0.1',
+        port: this.port,
+        method,
+        path: target,
+        agent: this.#connections,
+        headers,
+        signal,
+      });
       // A server may answer and close before it has read everything.
       request.on('error', () => undefined);
       request.end(body);
-      const [response] = (await once(request, 'response', { signal })) as [AsyncIterable<Buffer> & Got & { readonly statusCode: number }];
+      const [response] = (await once(request, 'response', { signal })) as [
+        AsyncIterable<Buffer> & Got & { readonly statusCode: number },
+      ];
       const chunks: Buffer[] = [];
       for await (const chunk of response) chunks.push(chunk);
-      return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
+      return {
+        status: response.statusCode,
+        headers: response.headers,
+        body: Buffer.concat(chunks),
+      };
     } catch (error) {
       if (signal.aborted) return undefined;
       throw error;
@@ -158,25 +199,56 @@ export class TwoOwners {
     };
   }
 
-  async addSandbox(owner: Owner, name: string, status: SandboxState = this.running, replicas: 0 | 1 = 1): Promise<string> {
+  async addSandbox(
+    owner: Owner,
+    name: string,
+    status: SandboxState = this.running,
+    replicas: 0 | 1 = 1,
+  ): Promise<string> {
     const { metadata } = await this.client.create(sandboxes, {
       apiVersion,
       kind: 'Sandbox',
       metadata: { namespace, name },
       spec: { owner, templateName: 'default', replicas },
     });
-    await this.seen(this.caches.sandboxes, await this.client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' }));
+    await this.seen(
+      this.caches.sandboxes,
+      await this.client.mergePatch(
+        sandboxes,
+        namespace,
+        name,
+        { status },
+        { subresource: 'status' },
+      ),
+    );
     return metadata.uid;
   }
 
-  async addConversation(owner: Owner, name: string, status: ConversationStatus, spec: Partial<ConversationSpec> = {}): Promise<void> {
+  async addConversation(
+    owner: Owner,
+    name: string,
+    status: ConversationStatus,
+    spec: Partial<ConversationSpec> = {},
+  ): Promise<void> {
     await this.client.create(conversations, {
       apiVersion,
       kind: 'Conversation',
       metadata: { namespace, name },
-      spec: { owner, templateName: 'default', initialMessage: hello, title: `${owner}'s work`, ...spec },
+      spec: {
+        owner,
+        templateName: 'default',
+        initialMessage: hello,
+        title: `${owner}'s work`,
+        ...spec,
+      },
     });
-    const stored = await this.client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' });
+    const stored = await this.client.mergePatch(
+      conversations,
+      namespace,
+      name,
+      { status },
+      { subresource: 'status' },
+    );
     await this.seen(this.caches.conversations, stored);
   }
 
@@ -186,23 +258,42 @@ export class TwoOwners {
     await this.addConversation(owner, id, { ...ready, sandboxName: `sbx-${id}`, sandboxUID });
   }
 
-  async addKey(owner: Owner, description: string): Promise<{ readonly name: string; readonly key: string }> {
-    const { key, resource } = await issueKey({ client: this.client, namespace, owner, description });
+  async addKey(
+    owner: Owner,
+    description: string,
+  ): Promise<{ readonly name: string; readonly key: string }> {
+    const { key, resource } = await issueKey({
+      client: this.client,
+      namespace,
+      owner,
+      description,
+    });
     await this.seen(this.caches.apiKeys, resource);
     return { name: resource.metadata.name, key };
   }
 
   /** What no log may hold, and no answer. */
   get secrets(): Secrets {
-    return { "alice's key": this.keys.alice, "bob's key": this.keys.bob, 'master key': canaries.masterKey };
+    return {
+      "alice's key": this.keys.alice,
+      "bob's key": this.keys.bob,
+      'master key': canaries.masterKey,
+    };
   }
 
   /** What an answer may not hold either: where things are. */
   get internals(): Secrets {
-    return { 'pod IP': canaries.podIP, 'API server': this.server.server.url, 'API token': this.server.token, folder: this.server.folder };
+    return {
+      'pod IP': canaries.podIP,
+      'API server': this.server.server.url,
+      'API token': this.server.token,
+      folder: this.server.folder,
+    };
   }
 
-  /** The keys that are made for a sandbox. Of these an answer may hold the first, in its own field. */
+  /**
+   * The keys that are made for a sandbox. Of these an answer may hold the first, in its own field.
+   */
   derivedKeys(uid: string): readonly string[] {
     const keys = this.sandboxKeys;
     return [keys.sessionKey(uid), keys.secretKey(uid), keys.bootstrapKey(uid)];
@@ -210,26 +301,46 @@ export class TwoOwners {
 
   /** Everything that is stored, of every kind. */
   async cluster(): Promise<readonly KubeObject[]> {
-    const kinds = [conversations, sandboxes, sandboxTemplates, conversationQuotas, apiKeys] as readonly ResourceDefinition<KubeObject>[];
+    const kinds = [
+      conversations,
+      sandboxes,
+      sandboxTemplates,
+      conversationQuotas,
+      apiKeys,
+    ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     return lists.flatMap(({ items }) => items);
   }
 
   /** Resolves once the gateway knows this version or a later one. */
-  async seen<S extends KubeObject, T extends KubeObject>(cache: Reflector<S, T>, { metadata }: KubeObject): Promise<void> {
+  async seen<S extends KubeObject, T extends KubeObject>(
+    cache: Reflector<S, T>,
+    { metadata }: KubeObject,
+  ): Promise<void> {
     const isThere = () =>
-      Number(cache.store.get(namespace, metadata.name)?.metadata.resourceVersion ?? 0) >= Number(metadata.resourceVersion);
+      Number(cache.store.get(namespace, metadata.name)?.metadata.resourceVersion ?? 0) >=
+      Number(metadata.resourceVersion);
     if (!isThere()) await eventually(`${metadata.name} in the cache`, isThere);
   }
 }
 
-export const ready: ConversationStatus = { start: { status: 'READY', transitions: [{ status: 'READY', time }] } };
+export const ready: ConversationStatus = {
+  start: { status: 'READY', transitions: [{ status: 'READY', time }] },
+};
 export const failed: ConversationStatus = {
-  start: { status: 'ERROR', transitions: [{ status: 'ERROR', time }], errorCode: 'AgentRefused', error: 'The agent refused it.' },
+  start: {
+    status: 'ERROR',
+    transitions: [{ status: 'ERROR', time }],
+    errorCode: 'AgentRefused',
+    error: 'The agent refused it.',
+  },
 };
 
 function cachesOf(client: HttpKubeClient, logger: Logger) {
-  const cache = <T extends KubeObject>(resource: ResourceDefinition<T>, indexers: Indexers<T> = {}) =>
+  const cache = <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    indexers: Indexers<T> = {},
+  ) =>
     new Reflector({
       client,
       resource,

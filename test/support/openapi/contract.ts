@@ -12,7 +12,16 @@ export interface SeenAnswer {
 
 /** What HTTP itself, browsers and caches ask for; no document lists them. */
 const transportHeaders: ReadonlySet<string> = new Set([
-  ...['connection', 'keep-alive', 'date', 'content-type', 'content-length', 'transfer-encoding', 'cache-control', 'vary'],
+  ...[
+    'connection',
+    'keep-alive',
+    'date',
+    'content-type',
+    'content-length',
+    'transfer-encoding',
+    'cache-control',
+    'vary',
+  ],
   ...['x-content-type-options', 'x-accel-buffering', 'x-frame-options', 'referrer-policy'],
   ...['content-security-policy', 'cross-origin-opener-policy'],
 ]);
@@ -21,8 +30,12 @@ const transportHeaders: ReadonlySet<string> = new Set([
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== 'object' || schema === null) return schema;
-  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closed(value)]));
-  return 'properties' in copy && !('additionalProperties' in copy) ? { ...copy, additionalProperties: false } : copy;
+  const copy = Object.fromEntries(
+    Object.entries(schema).map(([key, value]) => [key, closed(value)]),
+  );
+  return 'properties' in copy && !('additionalProperties' in copy)
+    ? { ...copy, additionalProperties: false }
+    : copy;
 }
 
 /** Says what is wrong with an answer, by the document and nothing else. */
@@ -42,7 +55,15 @@ export class Contract {
 
   /** Whether the document allows this as the operation's body. */
   allowsBody({ path, method }: Operation, body: unknown): boolean {
-    const at = pointer('paths', path, method.toLowerCase(), 'requestBody', 'content', 'application/json', 'schema');
+    const at = pointer(
+      'paths',
+      path,
+      method.toLowerCase(),
+      'requestBody',
+      'content',
+      'application/json',
+      'schema',
+    );
     return this.#compiled(this.#requests, `requests#${at}`)(body);
   }
 
@@ -54,8 +75,18 @@ export class Contract {
     const documented = operation.responses[String(answer.status)];
     if (documented === undefined) return `${operationId} documents no status ${answer.status}`;
     const mediaType = answer.headers['content-type']?.split(';')[0]?.trim() ?? '';
-    if (!(mediaType in documented.content)) return `${operationId} documents no ${mediaType || 'empty'} content for ${answer.status}`;
-    const at = pointer('paths', path, method.toLowerCase(), 'responses', String(answer.status), 'content', mediaType, 'schema');
+    if (!(mediaType in documented.content))
+      return `${operationId} documents no ${mediaType || 'empty'} content for ${answer.status}`;
+    const at = pointer(
+      'paths',
+      path,
+      method.toLowerCase(),
+      'responses',
+      String(answer.status),
+      'content',
+      mediaType,
+      'schema',
+    );
     return (
       this.#headerFault(answer.headers, documented.headers) ??
       (mediaType === 'application/json' ? this.#bodyFault(`answers#${at}`, answer) : undefined)
@@ -66,11 +97,15 @@ export class Contract {
   #faultOfNoOperation(answer: SeenAnswer): string | undefined {
     if (![400, 404, 405, 410, 415].includes(answer.status))
       return `no operation is documented there, and it is answered by ${answer.status}`;
-    if ((answer.status === 405) !== (answer.headers.allow !== undefined)) return 'Allow belongs to 405 alone';
+    if ((answer.status === 405) !== (answer.headers.allow !== undefined))
+      return 'Allow belongs to 405 alone';
     return this.#bodyFault('answers#/components/schemas/Problem', answer);
   }
 
-  #headerFault(headers: IncomingHttpHeaders, documented: Readonly<Record<string, { readonly $ref: string }>>): string | undefined {
+  #headerFault(
+    headers: IncomingHttpHeaders,
+    documented: Readonly<Record<string, { readonly $ref: string }>>,
+  ): string | undefined {
     const known = new Set(Object.keys(documented).map((name) => name.toLowerCase()));
     for (const name of Object.keys(headers)) {
       if (!known.has(name) && !transportHeaders.has(name) && !name.startsWith('access-control-'))
@@ -78,7 +113,9 @@ export class Contract {
     }
     for (const [name, { $ref }] of Object.entries(documented)) {
       const value = headers[name.toLowerCase()];
-      const { required = false, schema } = this.#document.components.headers[$ref.split('/').at(-1) ?? ''] ?? { schema: {} };
+      const { required = false, schema } = this.#document.components.headers[
+        $ref.split('/').at(-1) ?? ''
+      ] ?? { schema: {} };
       if (value === undefined && required) return `the header ${name} is missing`;
       if (value !== undefined && schema['type'] === 'integer' && !/^\d+$/.test(String(value)))
         return `the header ${name} is ${String(value)}`;
@@ -94,7 +131,9 @@ export class Contract {
       return 'the body is no JSON in UTF-8';
     }
     const validate = this.#compiled(this.#answers, ref);
-    return validate(json) ? undefined : `the body breaks the schema: ${this.#answers.errorsText(validate.errors)}`;
+    return validate(json)
+      ? undefined
+      : `the body breaks the schema: ${this.#answers.errorsText(validate.errors)}`;
   }
 
   #compiled(ajv: Ajv2020, ref: string): ValidateFunction {

@@ -4,11 +4,18 @@ import { createAgentClient, kindDefinitions } from '../../../src/agent/kinds.ts'
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import type { AgentKind } from '../../../src/resources/agent-settings.ts';
 
-const methods = Object.getOwnPropertyNames(OpenHandsClient.prototype).filter((name) => name !== 'constructor') as (keyof AgentClient)[];
+const methods = Object.getOwnPropertyNames(OpenHandsClient.prototype).filter(
+  (name) => name !== 'constructor',
+) as (keyof AgentClient)[];
 
 /** Says of each call which of them got it, and with what. */
 const recorder = (name: string): AgentClient =>
-  Object.fromEntries(methods.map((method) => [method, (...given: unknown[]) => Promise.resolve([name, method, ...given])])) as never;
+  Object.fromEntries(
+    methods.map((method) => [
+      method,
+      (...given: unknown[]) => Promise.resolve([name, method, ...given]),
+    ]),
+  ) as never;
 
 // What a second kind would be called: the compiler knows only those that there are.
 const other = 'other' as AgentKind;
@@ -38,14 +45,20 @@ describe.each(methods.filter((method) => method !== 'close'))('%s', (method) => 
 });
 
 it('an agent of a kind that is not known here gets no call', () => {
-  const call = () => client.run({ baseUrl: 'http://agent', sessionKey: 's', kind: 'none' as AgentKind }, 'id');
+  const call = () =>
+    client.run({ baseUrl: 'http://agent', sessionKey: 's', kind: 'none' as AgentKind }, 'id');
   expect(call).toThrow('there is no client for agents of the kind none');
 });
 
 it('every kind has a client, and a container that holds no key but the one to be given others', async () => {
   await createAgentClient().close();
   for (const kind of Object.values(kindDefinitions)) {
-    const { env, readinessProbe } = kind.container({ port: 9, workingDir: '/w', stateDir: '/w/.agent', bootstrapKey: 'boot' });
+    const { env, readinessProbe } = kind.container({
+      port: 9,
+      workingDir: '/w',
+      stateDir: '/w/.agent',
+      bootstrapKey: 'boot',
+    });
     expect(kind.defaultPort).toBeGreaterThan(0);
     expect(readinessProbe.httpGet.port).toBe(9);
     expect(env.filter(({ value }) => value === 'boot')).toHaveLength(1);

@@ -11,30 +11,53 @@ const commands = new Commands();
 afterAll(() => commands.close());
 
 const run = (command: string, options: object = {}) =>
-  commands.run({ command, cwd: '/tmp', env: { PATH: process.env['PATH'] ?? '' }, timeoutMs: 5000, maxOutputBytes: 10_000, ...options });
+  commands.run({
+    command,
+    cwd: '/tmp',
+    env: { PATH: process.env['PATH'] ?? '' },
+    timeoutMs: 5000,
+    maxOutputBytes: 10_000,
+    ...options,
+  });
 
 /** A zombie is dead; not every machine's first process collects them. */
-const lives = (pid: number) => existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+const lives = (pid: number) =>
+  existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 describe('a command', () => {
   it('gives its output and exit code', async () => {
-    expect(await run('echo out; echo err >&2; exit 3')).toEqual({ exitCode: 3, stdout: 'out\n', stderr: 'err\n', timedOut: false });
+    expect(await run('echo out; echo err >&2; exit 3')).toEqual({
+      exitCode: 3,
+      stdout: 'out\n',
+      stderr: 'err\n',
+      timedOut: false,
+    });
   });
 
   it('gives both outputs in one when they are merged', async () => {
-    expect(await run('echo out; echo err >&2', { merged: true })).toMatchObject({ stdout: 'out\nerr\n', stderr: '' });
+    expect(await run('echo out; echo err >&2', { merged: true })).toMatchObject({
+      stdout: 'out\nerr\n',
+      stderr: '',
+    });
   });
 
   it('sees the environment given and no input', async () => {
     expect(
-      await run('cat; env | cut -d= -f1 | grep -v -e PWD -e _ -e SHLVL | sort', { env: { PATH: process.env['PATH'], A: '1' } }),
+      await run('cat; env | cut -d= -f1 | grep -v -e PWD -e _ -e SHLVL | sort', {
+        env: { PATH: process.env['PATH'], A: '1' },
+      }),
     ).toMatchObject({
       stdout: 'A\nPATH\n',
     });
   });
 
   it('ends when its time is up, with what it has printed so far', async () => {
-    expect(await run('echo begun; sleep 30', { timeoutMs: 100 })).toEqual({ exitCode: -1, stdout: 'begun\n', stderr: '', timedOut: true });
+    expect(await run('echo begun; sleep 30', { timeoutMs: 100 })).toEqual({
+      exitCode: -1,
+      stdout: 'begun\n',
+      stderr: '',
+      timedOut: true,
+    });
   });
 
   it('does not run in a folder that does not exist', async () => {
@@ -47,7 +70,10 @@ describe('a command', () => {
   it('ends at once with its signal, and its children too', async () => {
     const abort = new AbortController();
     const folder = await mkdtemp(join(tmpdir(), 'commands-'));
-    const running = run('sleep 30 & echo $! > new && mv new pid; wait', { cwd: folder, signal: abort.signal });
+    const running = run('sleep 30 & echo $! > new && mv new pid; wait', {
+      cwd: folder,
+      signal: abort.signal,
+    });
     const outcome = expect(running).rejects.toBe('enough');
     while (!existsSync(join(folder, 'pid'))) await setImmediate();
     abort.abort('enough');
@@ -74,7 +100,11 @@ describe('bounded output', () => {
   };
   it.each([
     ['keeps what fits', ['hello', 'world'], 'helloworld'],
-    ['keeps both ends of what does not', ['hello', 'xxx', 'world'], 'hello\n… 3 bytes omitted …\nworld'],
+    [
+      'keeps both ends of what does not',
+      ['hello', 'xxx', 'world'],
+      'hello\n… 3 bytes omitted …\nworld',
+    ],
     ['whatever the pieces are', ['helloxxxworld'], 'hello\n… 3 bytes omitted …\nworld'],
     ['is empty for nothing', [], ''],
   ])('%s', (_name, chunks, expected) => {

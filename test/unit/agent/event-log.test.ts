@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EventLog, initialLog } from '../../../packages/reference-agent/src/event-log.ts';
 import { searchEvents } from '../../../packages/reference-agent/src/event-search.ts';
-import { agentMessage, statusUpdate, type AgentEvent } from '../../../packages/reference-agent/src/events.ts';
+import {
+  agentMessage,
+  statusUpdate,
+  type AgentEvent,
+} from '../../../packages/reference-agent/src/events.ts';
 
 let folder: string;
 let path: string;
@@ -16,7 +20,8 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const open = () => EventLog.open(path, () => undefined);
 const say = (text: string) => ({ event: agentMessage(text) });
-const textsOf = (events: readonly AgentEvent[]) => events.map((event) => (event.kind === 'MessageEvent' ? event.llm_message.content : []));
+const textsOf = (events: readonly AgentEvent[]) =>
+  events.map((event) => (event.kind === 'MessageEvent' ? event.llm_message.content : []));
 
 describe('the event log', () => {
   it('has, opened again, what was appended', async () => {
@@ -34,7 +39,10 @@ describe('the event log', () => {
     expect(log.entries).toHaveLength(1);
     await log.append(() => [say('second')]);
     const again = await open();
-    expect(textsOf(await again.read(again.entries))).toEqual([[{ type: 'text', text: 'first' }], [{ type: 'text', text: 'second' }]]);
+    expect(textsOf(await again.read(again.entries))).toEqual([
+      [{ type: 'text', text: 'first' }],
+      [{ type: 'text', text: 'second' }],
+    ]);
   });
 
   it('refuses a file that is broken in the middle', async () => {
@@ -94,7 +102,8 @@ describe('a search of events', () => {
   it('filters by kind, source and time', async () => {
     const log = await open();
     const [update] = await log.append(() => [{ event: statusUpdate('running') }, say('last')]);
-    const found = async (filter: object) => (await searchEvents(log, { ...search, ...filter })).items.length;
+    const found = async (filter: object) =>
+      (await searchEvents(log, { ...search, ...filter })).items.length;
     expect(await found({ kind: 'MessageEvent' })).toBe(2);
     expect(await found({ kind: 'openhands.sdk.event.MessageEvent' })).toBe(2);
     expect(await found({ source: 'environment' })).toBe(1);
@@ -112,7 +121,12 @@ describe('a search of events', () => {
     expect(first.next_page_id).toBe(ids[2]);
     const second = await searchEvents(log, { ...search, limit: 2, page_id: ids[2] });
     expect([second.items.map(({ id }) => id), second.next_page_id]).toEqual([ids.slice(2), null]);
-    const newest = await searchEvents(log, { ...search, limit: 1, sort_order: 'TIMESTAMP_DESC', page_id: 'unknown' });
+    const newest = await searchEvents(log, {
+      ...search,
+      limit: 1,
+      sort_order: 'TIMESTAMP_DESC',
+      page_id: 'unknown',
+    });
     expect([newest.items[0]?.id, newest.next_page_id]).toEqual([ids[2], ids[1]]);
   });
 });

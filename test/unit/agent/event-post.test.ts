@@ -1,4 +1,7 @@
-import { EventPost, type EventPostOptions } from '../../../packages/reference-agent/src/event-post.ts';
+import {
+  EventPost,
+  type EventPostOptions,
+} from '../../../packages/reference-agent/src/event-post.ts';
 
 /** A receiver that takes what it is told to take, at most one at a time. */
 function setUp(options: Partial<EventPostOptions> = {}) {
@@ -10,7 +13,12 @@ function setUp(options: Partial<EventPostOptions> = {}) {
   const closing = new AbortController();
   const post = new EventPost({
     ...{ bufferSize: 3, flushDelayMs: 1, retries: 0, retryDelayMs: 1 },
-    ...{ maxQueuedEvents: 10, maxQueuedBytes: 1_000_000, maxBatchBytes: 1_000_000, log: () => undefined },
+    ...{
+      maxQueuedEvents: 10,
+      maxQueuedBytes: 1_000_000,
+      maxBatchBytes: 1_000_000,
+      log: () => undefined,
+    },
     post: {
       closing: closing.signal,
       send: async (body) => {
@@ -32,10 +40,18 @@ function setUp(options: Partial<EventPostOptions> = {}) {
       await new Promise<void>((resolve) => void waiting.push(resolve));
     return bodies.flatMap((body) => JSON.parse(body) as unknown[]);
   };
-  return { post, bodies, taken, closing, refuse: (count: number) => (refusals = count), most: () => most };
+  return {
+    post,
+    bodies,
+    taken,
+    closing,
+    refuse: (count: number) => (refusals = count),
+    most: () => most,
+  };
 }
 
-const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
+const numbers = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 describe('EventPost', () => {
   it('sends what has waited for long enough', async () => {
@@ -87,7 +103,11 @@ describe('EventPost', () => {
   });
 
   it('does not wait for a receiver that takes nothing when it is closed', async () => {
-    const { post, bodies, refuse } = setUp({ flushDelayMs: 60_000, retries: 5, retryDelayMs: 60_000 });
+    const { post, bodies, refuse } = setUp({
+      flushDelayMs: 60_000,
+      retries: 5,
+      retryDelayMs: 60_000,
+    });
     refuse(100);
     post.add('1');
     await post.close();

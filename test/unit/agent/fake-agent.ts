@@ -28,14 +28,24 @@ export interface FakeAgent extends AsyncDisposable {
   readonly requests: readonly SeenRequest[];
 }
 
-/** Answers each route with its scripts, one after the other; the last one stays. Routes as in `GET /ready`, without the query. */
+/**
+ * Answers each route with its scripts, one after the other; the last one stays. Routes as in `GET
+ * /ready`, without the query.
+ */
 export async function fakeAgent(
   routes: Readonly<Record<string, Script | readonly Script[]>>,
-  { idleCloseMs }: { /** How long it keeps a connection that nobody uses; the real one 5 s. */ readonly idleCloseMs?: number } = {},
+  {
+    idleCloseMs,
+  }: {
+    /** How long it keeps a connection that nobody uses; the real one 5 s. */ readonly idleCloseMs?: number;
+  } = {},
 ): Promise<FakeAgent> {
   const requests: SeenRequest[] = [];
   const left = new Map(
-    Object.entries(routes).map(([route, scripts]) => [route, Array.isArray(scripts) ? [...(scripts as Script[])] : [scripts as Script]]),
+    Object.entries(routes).map(([route, scripts]) => [
+      route,
+      Array.isArray(scripts) ? [...(scripts as Script[])] : [scripts as Script],
+    ]),
   );
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -63,7 +73,10 @@ export async function fakeAgent(
   }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    endpoint: { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sessionKey: 'session-key' },
+    endpoint: {
+      baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      sessionKey: 'session-key',
+    },
     requests,
     [Symbol.asyncDispose]: () =>
       new Promise((resolve) => {
@@ -80,7 +93,11 @@ function answer(response: ServerResponse, script: FakeAnswer | 'hang' | 'reset')
     return;
   }
   const say = () => {
-    response.writeHead(script.status ?? 200, { 'content-type': 'application/json', 'keep-alive': '', ...script.headers });
+    response.writeHead(script.status ?? 200, {
+      'content-type': 'application/json',
+      'keep-alive': '',
+      ...script.headers,
+    });
     response.end(script.text ?? JSON.stringify(script.body ?? {}));
   };
   if (script.afterMs === undefined) say();

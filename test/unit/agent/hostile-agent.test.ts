@@ -6,8 +6,17 @@ import { conversationId, dashedId } from './fake-agent.ts';
 import { cpuMsOf } from '../../support/cpu-time.ts';
 
 /** Deadlines of calls, so short that an agent which hangs in each of them is not waited for. */
-const limits = { timeoutMs: 250, slowTimeoutMs: 250, connectTimeoutMs: 250, createTimeoutMs: 250, commandSlackMs: 50 };
-/** Maximum duration of any call while all of them are made at once: a call without a deadline lasts for ever, and a busy machine takes seconds. */
+const limits = {
+  timeoutMs: 250,
+  slowTimeoutMs: 250,
+  connectTimeoutMs: 250,
+  createTimeoutMs: 250,
+  commandSlackMs: 50,
+};
+/**
+ * Maximum duration of any call while all of them are made at once: a call without a deadline lasts
+ * for ever, and a busy machine takes seconds.
+ */
 const patienceMs = 15_000;
 const mostMemory = 100 * 1024 * 1024;
 
@@ -38,8 +47,15 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   writeFile: () => client.writeFile(endpoint(), '/workspace/file', 'text'),
   hookConfig: () => client.hookConfig(endpoint(), '/workspace'),
   createConversation: () =>
-    client.createConversation(endpoint(), { id: conversationId, workingDir: '/w', message, llm, tools: ['terminal'] }),
-  'createConversation without a model': () => client.createConversation(endpoint(), { id: conversationId, workingDir: '/w', message }),
+    client.createConversation(endpoint(), {
+      id: conversationId,
+      workingDir: '/w',
+      message,
+      llm,
+      tools: ['terminal'],
+    }),
+  'createConversation without a model': () =>
+    client.createConversation(endpoint(), { id: conversationId, workingDir: '/w', message }),
   conversation: () => client.conversation(endpoint(), conversationId),
   conversations: () => client.conversations(endpoint(), [conversationId]),
   run: () => client.run(endpoint(), conversationId),
@@ -58,60 +74,111 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
 };
 
 it('every method of the client is among them', () => {
-  const methods = Object.getOwnPropertyNames(OpenHandsClient.prototype).filter((name) => name !== 'constructor' && name !== 'close');
+  const methods = Object.getOwnPropertyNames(OpenHandsClient.prototype).filter(
+    (name) => name !== 'constructor' && name !== 'close',
+  );
   expect(Object.keys(calls)).toEqual(expect.arrayContaining(methods));
 });
 
 const answer = (body: string | Buffer, ...headers: readonly string[]) => {
   const bytes = Buffer.from(body);
-  const head = ['HTTP/1.1 200 OK', 'Content-Type: application/json', `Content-Length: ${bytes.length}`, ...headers].join('\r\n');
+  const head = [
+    'HTTP/1.1 200 OK',
+    'Content-Type: application/json',
+    `Content-Length: ${bytes.length}`,
+    ...headers,
+  ].join('\r\n');
   return Buffer.concat([Buffer.from(`${head}\r\n\r\n`), bytes]).toString('latin1');
 };
 const status = (line: string, body = '{"detail":"no"}') => answer(body).replace('200 OK', line);
 
-/** A value that no part of the protocol has, and that is little use for a schema: deep, wide, and of every type. */
-const nonsense = JSON.stringify({ id: dashedId, items: 7, detail: { deep: [[[[[{}]]]]] }, success: 'perhaps', state: null, status: 1e308 });
+/**
+ * A value that no part of the protocol has, and that is little use for a schema: deep, wide, and of
+ * every type.
+ */
+const nonsense = JSON.stringify({
+  id: dashedId,
+  items: 7,
+  detail: { deep: [[[[[{}]]]]] },
+  success: 'perhaps',
+  state: null,
+  status: 1e308,
+});
 const mebibyte = 1024 * 1024;
 
 const says: Readonly<Record<string, () => void>> = {
   'nothing, and closes': () => agent.answerWith(''),
   'nothing, for ever': () => agent.answerWith('', false),
-  'its head only, for ever': () => agent.answerWith('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n', false),
+  'its head only, for ever': () =>
+    agent.answerWith('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n', false),
   'what is no HTTP': () => agent.answerWith('SSH-2.0-OpenSSH_9.6\r\n'),
   HTML: () => agent.answerWith(answer('<html>hello</html>')),
-  'half of its JSON, and closes': () => agent.answerWith(answer('{"id":"1').replace('Content-Length: 8', 'Content-Length: 800')),
+  'half of its JSON, and closes': () =>
+    agent.answerWith(answer('{"id":"1').replace('Content-Length: 8', 'Content-Length: 800')),
   'half of its JSON, as if it were all': () => agent.answerWith(answer('{"id":"1')),
   'JSON of something else': () => agent.answerWith(answer(nonsense)),
   null: () => agent.answerWith(answer('null')),
   'a number': () => agent.answerWith(answer('1e999')),
   'what JavaScript has and JSON has not': () => agent.answerWith(answer('{"id":NaN}')),
-  'a prototype': () => agent.answerWith(answer('{"__proto__":{"success":true},"constructor":{"prototype":{"success":true}}}')),
+  'a prototype': () =>
+    agent.answerWith(
+      answer('{"__proto__":{"success":true},"constructor":{"prototype":{"success":true}}}'),
+    ),
   'brackets without end': () => agent.answerWith(answer('['.repeat(mebibyte - 1))),
-  'ten megabytes of JSON': () => agent.answerWith(answer(`{"success":true,"x":"${'a'.repeat(10 * mebibyte)}"}`)),
-  'ten megabytes in an error': () => agent.answerWith(status('500 No', `{"exception":"${'a'.repeat(10 * mebibyte)}"}`)),
-  'a bomb of gzip': () => agent.answerWith(answer(gzipSync(Buffer.alloc(50 * mebibyte, 'a')), 'Content-Encoding: gzip')),
+  'ten megabytes of JSON': () =>
+    agent.answerWith(answer(`{"success":true,"x":"${'a'.repeat(10 * mebibyte)}"}`)),
+  'ten megabytes in an error': () =>
+    agent.answerWith(status('500 No', `{"exception":"${'a'.repeat(10 * mebibyte)}"}`)),
+  'a bomb of gzip': () =>
+    agent.answerWith(answer(gzipSync(Buffer.alloc(50 * mebibyte, 'a')), 'Content-Encoding: gzip')),
   'a body without end': () => agent.answerWithout('a', 'HTTP/1.1 200 OK\r\n\r\n'),
-  'chunks without end': () => agent.answerWithout('1\r\na\r\n', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'),
-  'headers without end': () => agent.answerWithout('X-A: aaaaaaaaaaaaaaaa\r\n', 'HTTP/1.1 200 OK\r\n'),
+  'chunks without end': () =>
+    agent.answerWithout('1\r\na\r\n', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'),
+  'headers without end': () =>
+    agent.answerWithout('X-A: aaaaaaaaaaaaaaaa\r\n', 'HTTP/1.1 200 OK\r\n'),
   'one header without end': () => agent.answerWithout('a', 'HTTP/1.1 200 OK\r\nX-A: '),
   '1xx without end': () => agent.answerWithout('HTTP/1.1 102 Processing\r\n\r\n'),
-  'a byte now and then': () => agent.answerSlowly(answer(`{"success":true${' '.repeat(1000)}}`), 20),
-  'an internal error': () => agent.answerWith(status('500 Internal Server Error', '{"detail":"Internal Server Error"}')),
+  'a byte now and then': () =>
+    agent.answerSlowly(answer(`{"success":true${' '.repeat(1000)}}`), 20),
+  'an internal error': () =>
+    agent.answerWith(status('500 Internal Server Error', '{"detail":"Internal Server Error"}')),
   'that it is somebody else': () => agent.answerWith(status('418 Teapot')),
   'a status that there is not': () => agent.answerWith(status('999 Strange')),
   'no content': () => agent.answerWith('HTTP/1.1 204 No Content\r\n\r\n'),
   'go elsewhere': () =>
-    agent.answerWith(status('307 Temporary Redirect').replace('\r\n', `\r\nLocation: http://127.0.0.1:${agent.port}/elsewhere\r\n`)),
+    agent.answerWith(
+      status('307 Temporary Redirect').replace(
+        '\r\n',
+        `\r\nLocation: http://127.0.0.1:${agent.port}/elsewhere\r\n`,
+      ),
+    ),
   'go to the cloud': () =>
-    agent.answerWith(status('302 Found').replace('\r\n', '\r\nLocation: http://169.254.169.254/latest/meta-data/\r\n')),
+    agent.answerWith(
+      status('302 Found').replace(
+        '\r\n',
+        '\r\nLocation: http://169.254.169.254/latest/meta-data/\r\n',
+      ),
+    ),
   'let us speak another protocol': () =>
-    agent.answerWith('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n', false),
-  'keep this cookie': () => agent.answerWith(answer('{"success":true}', 'Set-Cookie: session=evil; Path=/')),
+    agent.answerWith(
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
+      false,
+    ),
+  'keep this cookie': () =>
+    agent.answerWith(answer('{"success":true}', 'Set-Cookie: session=evil; Path=/')),
   'two answers for one question': () =>
-    agent.answerWith(answer('{"x":1}') + answer('{"success":true,"status":"ready","state":"ready"}'), false),
+    agent.answerWith(
+      answer('{"x":1}') + answer('{"success":true,"status":"ready","state":"ready"}'),
+      false,
+    ),
   'that it knows no key': () => agent.answerWith(status('401 Unauthorized')),
   'that it waits for its keys, always': () =>
-    agent.answerWith(status('503 No', `{"detail":"x","exception":"503: server is in deferred-init state 'dormant'"}`)),
+    agent.answerWith(
+      status(
+        '503 No',
+        `{"detail":"x","exception":"503: server is in deferred-init state 'dormant'"}`,
+      ),
+    ),
 };
 
 interface Outcome {
@@ -131,27 +198,36 @@ async function outcomeOf(call: () => Promise<unknown>): Promise<Outcome> {
   }
 }
 
-it.each(Object.keys(says))('an agent that says %s: each call ends in time, with a reason or a clean value', async (saying) => {
-  says[saying]?.();
-  agent.heard = '';
-  const before = process.memoryUsage().rss;
-  const outcomes = await Promise.all(Object.entries(calls).map(async ([name, call]) => ({ name, saying, ...(await outcomeOf(call)) })));
-  expect(process.memoryUsage().rss - before).toBeLessThan(mostMemory);
-  expect(outcomes.filter(({ tookMs }) => tookMs > patienceMs)).toEqual([]);
-  for (const { came } of outcomes) {
-    if (!(came instanceof AgentError)) {
-      expect(JSON.stringify(came ?? null).length).toBeLessThan(10_000);
-      continue;
+it.each(Object.keys(says))(
+  'an agent that says %s: each call ends in time, with a reason or a clean value',
+  async (saying) => {
+    says[saying]?.();
+    agent.heard = '';
+    const before = process.memoryUsage().rss;
+    const outcomes = await Promise.all(
+      Object.entries(calls).map(async ([name, call]) => ({
+        name,
+        saying,
+        ...(await outcomeOf(call)),
+      })),
+    );
+    expect(process.memoryUsage().rss - before).toBeLessThan(mostMemory);
+    expect(outcomes.filter(({ tookMs }) => tookMs > patienceMs)).toEqual([]);
+    for (const { came } of outcomes) {
+      if (!(came instanceof AgentError)) {
+        expect(JSON.stringify(came ?? null).length).toBeLessThan(10_000);
+        continue;
+      }
+      // Of its words only so many, and nothing that a terminal obeys.
+      expect(came.message.length).toBeLessThan(700);
+      // eslint-disable-next-line no-control-regex -- these are what must not be there
+      expect(came.message).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
+      expect(came.message).not.toContain(llm.apiKey);
     }
-    // Of its words only so many, and nothing that a terminal obeys.
-    expect(came.message.length).toBeLessThan(700);
-    // eslint-disable-next-line no-control-regex -- these are what must not be there
-    expect(came.message).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
-    expect(came.message).not.toContain(llm.apiKey);
-  }
-  // Nobody has been sent anywhere, and no cookie comes back.
-  expect(agent.heard).not.toMatch(/elsewhere|cookie: session/i);
-});
+    // Nobody has been sent anywhere, and no cookie comes back.
+    expect(agent.heard).not.toMatch(/elsewhere|cookie: session/i);
+  },
+);
 
 it('a mebibyte in chunks of one byte each costs no more than its first chunks', async () => {
   const chunks = Buffer.from(`{"success":true,"x":"${'a'.repeat(1_000_000)}"}`);
@@ -159,7 +235,10 @@ it('a mebibyte in chunks of one byte each costs no more than its first chunks', 
   agent.answerWith(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}0\r\n\r\n`);
   const cpuMs = await cpuMsOf(async () => {
     const { came } = await outcomeOf(() => client.run(endpoint(), conversationId));
-    expect(came).toMatchObject({ code: 'malformed', message: "The agent's answer came in too many pieces." });
+    expect(came).toMatchObject({
+      code: 'malformed',
+      message: "The agent's answer came in too many pieces.",
+    });
   });
   expect(cpuMs).toBeLessThan(150);
 });
@@ -167,24 +246,40 @@ it('a mebibyte in chunks of one byte each costs no more than its first chunks', 
 it('an answer in many chunks of some size is read', async () => {
   const piece = ' '.repeat(300);
   const body = `12c\r\n${piece}\r\n`.repeat(3_000);
-  agent.answerWith(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}11\r\n{"success":true }\r\n0\r\n\r\n`);
+  agent.answerWith(
+    `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}11\r\n{"success":true }\r\n0\r\n\r\n`,
+  );
   expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toBeUndefined();
 });
 
 it('an answer that nobody has asked for is not taken for the next one', async () => {
   agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
-  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({ code: 'malformed' });
+  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({
+    code: 'malformed',
+  });
   agent.answerWith('', false);
-  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({ code: 'timeout' });
+  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({
+    code: 'timeout',
+  });
 });
 
 it("another conversation's answer is none", async () => {
-  const other = { id: '22222222-2222-4222-8222-222222222222', execution_status: 'finished', last_user_message_id: 'm' };
+  const other = {
+    id: '22222222-2222-4222-8222-222222222222',
+    execution_status: 'finished',
+    last_user_message_id: 'm',
+  };
   agent.answerWith(answer(JSON.stringify(other)));
   const about = { code: 'malformed', message: 'The agent answered about another conversation.' };
-  expect((await outcomeOf(() => client.conversation(endpoint(), conversationId))).came).toMatchObject(about);
+  expect(
+    (await outcomeOf(() => client.conversation(endpoint(), conversationId))).came,
+  ).toMatchObject(about);
   const wanted = { id: conversationId, workingDir: '/w', message, llm };
-  expect((await outcomeOf(() => client.createConversation(endpoint(), wanted))).came).toMatchObject(about);
+  expect((await outcomeOf(() => client.createConversation(endpoint(), wanted))).came).toMatchObject(
+    about,
+  );
   agent.answerWith(answer(JSON.stringify([other])));
-  expect((await outcomeOf(() => client.conversations(endpoint(), [conversationId]))).came).toMatchObject(about);
+  expect(
+    (await outcomeOf(() => client.conversations(endpoint(), [conversationId]))).came,
+  ).toMatchObject(about);
 });

@@ -31,12 +31,18 @@ describe('a clone ticket', () => {
 
 describe('the keys of a sandbox', () => {
   it('are the same in every process', () => {
-    expect(new SandboxKeys([oldKey]).sessionKey(uid)).toBe('jiRjfNsOg0d0m79MpZTbgopzaCyUIBW9VG_8oc7c_BU');
+    expect(new SandboxKeys([oldKey]).sessionKey(uid)).toBe(
+      'jiRjfNsOg0d0m79MpZTbgopzaCyUIBW9VG_8oc7c_BU',
+    );
   });
 
   it('differ by purpose and by sandbox', () => {
     const keys = new SandboxKeys([oldKey]);
-    const all = [uid, 'another'].flatMap((each) => [keys.sessionKey(each), keys.secretKey(each), keys.bootstrapKey(each)]);
+    const all = [uid, 'another'].flatMap((each) => [
+      keys.sessionKey(each),
+      keys.secretKey(each),
+      keys.bootstrapKey(each),
+    ]);
     expect(new Set(all).size).toBe(6);
   });
 
@@ -72,7 +78,11 @@ describe('the keys of a sandbox', () => {
     ['no master key', () => new SandboxKeys([]), 'at least one'],
     ['a short master key', () => new SandboxKeys([Buffer.alloc(16)]), 'at least 32 bytes'],
     ['an empty uid', () => new SandboxKeys([oldKey]).sessionKey(''), 'uid'],
-    ['a master key that is gone', () => new SandboxKeys([newKey]).secretKey(uid, new SandboxKeys([oldKey]).currentKeyId), 'not among'],
+    [
+      'a master key that is gone',
+      () => new SandboxKeys([newKey]).secretKey(uid, new SandboxKeys([oldKey]).currentKeyId),
+      'not among',
+    ],
   ])('are refused for %s', (_name, act, message) => {
     expect(act).toThrow(message);
   });
@@ -96,7 +106,9 @@ describe("a client's key", () => {
   });
 
   it('has no parts that run into each other', () => {
-    expect(keys.clientKey(uid, { apiKeyUid: '1/x', generation: 1 })).not.toBe(keys.clientKey(uid, { apiKeyUid: 'x', generation: 11 }));
+    expect(keys.clientKey(uid, { apiKeyUid: '1/x', generation: 1 })).not.toBe(
+      keys.clientKey(uid, { apiKeyUid: 'x', generation: 11 }),
+    );
     expect(() => keys.clientKey(uid, { ...grant, apiKeyUid: '' })).toThrow('uid of an API key');
   });
 
@@ -111,8 +123,12 @@ describe("a client's key", () => {
 describe('derived ids', () => {
   it('are one for each master key, the current one first', () => {
     const both = new SandboxKeys([newKey, oldKey]).derivedIds('text');
-    expect(both).toEqual([...new SandboxKeys([newKey]).derivedIds('text'), ...new SandboxKeys([oldKey]).derivedIds('text')]);
+    expect(both).toEqual([
+      ...new SandboxKeys([newKey]).derivedIds('text'),
+      ...new SandboxKeys([oldKey]).derivedIds('text'),
+    ]);
     expect(new Set([...both, ...new SandboxKeys([newKey]).derivedIds('other')]).size).toBe(3);
-    for (const id of both) expect([/^[0-9a-f]{32}$/.test(id), isDerivedForm(id)]).toEqual([true, true]);
+    for (const id of both)
+      expect([/^[0-9a-f]{32}$/.test(id), isDerivedForm(id)]).toEqual([true, true]);
   });
 });

@@ -1,6 +1,12 @@
 import { AgentError, type AgentErrorCode } from '../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
-import { conversationId, conversationInfo, conversationPath, dashedId, fakeAgent } from './fake-agent.ts';
+import {
+  conversationId,
+  conversationInfo,
+  conversationPath,
+  dashedId,
+  fakeAgent,
+} from './fake-agent.ts';
 
 const client = new OpenHandsClient({ timeoutMs: 1000, slowTimeoutMs: 1000, connectTimeoutMs: 500 });
 afterAll(() => client.close());
@@ -17,7 +23,12 @@ const codeOf = async (call: Promise<unknown>): Promise<AgentErrorCode | 'no erro
 
 const nowhere = { baseUrl: 'http://127.0.0.1:9', sessionKey: 'k' };
 const message = { content: [{ type: 'text', text: 'do it' }] } as const;
-const wanted = { id: conversationId, workingDir: '/workspace', message, llm: { model: 'openai/m' } };
+const wanted = {
+  id: conversationId,
+  workingDir: '/workspace',
+  message,
+  llm: { model: 'openai/m' },
+};
 const messagePage = (...texts: string[]) => ({
   body: {
     items: texts.map((text, index) => ({
@@ -32,17 +43,31 @@ const messagePage = (...texts: string[]) => ({
 describe('probe', () => {
   const ready = { body: { status: 'ready' } };
   it.each([
-    ['dormant', { 'GET /ready': ready, 'GET /api/init': { body: { state: 'dormant', error: null } } }, 'dormant'],
-    ['ready after its init', { 'GET /ready': ready, 'GET /api/init': { body: { state: 'ready', error: null } } }, 'ready'],
+    [
+      'dormant',
+      { 'GET /ready': ready, 'GET /api/init': { body: { state: 'dormant', error: null } } },
+      'dormant',
+    ],
+    [
+      'ready after its init',
+      { 'GET /ready': ready, 'GET /api/init': { body: { state: 'ready', error: null } } },
+      'ready',
+    ],
     ['ready where deferred init is not known', { 'GET /ready': ready }, 'ready'],
     ['unreachable while it says 503', { 'GET /ready': { status: 503 } }, 'unreachable'],
-    ['unreachable in a state between', { 'GET /ready': ready, 'GET /api/init': { body: { state: 'initializing' } } }, 'unreachable'],
+    [
+      'unreachable in a state between',
+      { 'GET /ready': ready, 'GET /api/init': { body: { state: 'initializing' } } },
+      'unreachable',
+    ],
     ['unreachable when it is no agent', { 'GET /ready': { text: '<html>' } }, 'unreachable'],
     ['unreachable when it hangs', { 'GET /ready': 'hang' }, 'unreachable'],
   ] as const)('says %s', async (_name, routes, expected) => {
     await using agent = await fakeAgent(routes);
     expect(await client.probe(agent.endpoint)).toBe(expected);
-    expect(agent.requests.every(({ headers }) => headers['x-session-api-key'] === undefined)).toBe(true);
+    expect(agent.requests.every(({ headers }) => headers['x-session-api-key'] === undefined)).toBe(
+      true,
+    );
   });
 
   it('says unreachable when nothing listens', async () => {
@@ -61,7 +86,9 @@ describe('initialise', () => {
   };
 
   it('sends exactly the fields that the agent knows, with the bootstrap key', async () => {
-    await using agent = await fakeAgent({ 'POST /api/init': { body: { state: 'ready', error: null } } });
+    await using agent = await fakeAgent({
+      'POST /api/init': { body: { state: 'ready', error: null } },
+    });
     await client.initialise(agent.endpoint, init);
     expect(agent.requests[0]?.headers['x-init-api-key']).toBe('boot');
     expect(agent.requests[0]?.body).toEqual({
@@ -82,7 +109,10 @@ describe('initialise', () => {
     ['it is dormant and refuses the bootstrap key', 401, 503, 'unauthorized'],
     ['it fails', 500, 200, 'failed'],
   ])('when %s', async (_name, initStatus, countStatus, expected) => {
-    const count = countStatus === 503 ? { detail: 'x', exception: "503: server is in deferred-init state 'dormant'; …" } : 3;
+    const count =
+      countStatus === 503
+        ? { detail: 'x', exception: "503: server is in deferred-init state 'dormant'; …" }
+        : 3;
     await using agent = await fakeAgent({
       'POST /api/init': { status: initStatus, body: { detail: 'no' } },
       'GET /api/conversations/count': { status: countStatus, body: count },
@@ -96,8 +126,15 @@ describe('execute', () => {
   const path = 'POST /api/bash/execute_bash_command';
 
   it('takes null output for none, and a failing command for a result', async () => {
-    await using agent = await fakeAgent({ [path]: { body: { exit_code: 128, stdout: null, stderr: 'fatal' } } });
-    expect(await client.execute(agent.endpoint, command)).toEqual({ exitCode: 128, stdout: '', stderr: 'fatal', timedOut: false });
+    await using agent = await fakeAgent({
+      [path]: { body: { exit_code: 128, stdout: null, stderr: 'fatal' } },
+    });
+    expect(await client.execute(agent.endpoint, command)).toEqual({
+      exitCode: 128,
+      stdout: '',
+      stderr: 'fatal',
+      timedOut: false,
+    });
     expect(agent.requests[0]?.body).toEqual({ command: 'true', cwd: '/', timeout: 2 });
   });
 
@@ -108,13 +145,17 @@ describe('execute', () => {
   ])('knows that %s', async (_name, exitCode, tookMs, timedOut) => {
     const times = [0, tookMs];
     const timed = new OpenHandsClient({ monotonic: () => times.shift() ?? tookMs });
-    await using agent = await fakeAgent({ [path]: { body: { exit_code: exitCode, stdout: null, stderr: null } } });
+    await using agent = await fakeAgent({
+      [path]: { body: { exit_code: exitCode, stdout: null, stderr: null } },
+    });
     expect((await timed.execute(agent.endpoint, command)).timedOut).toBe(timedOut);
     await timed.close();
   });
 
   it('keeps the end of large output', async () => {
-    await using agent = await fakeAgent({ [path]: { body: { exit_code: 0, stdout: `${'x'.repeat(3_000_000)}end`, stderr: null } } });
+    await using agent = await fakeAgent({
+      [path]: { body: { exit_code: 0, stdout: `${'x'.repeat(3_000_000)}end`, stderr: null } },
+    });
     const { stdout } = await client.execute(agent.endpoint, command);
     expect(stdout.length).toBeLessThan(70_000);
     expect(stdout.endsWith('xend')).toBe(true);
@@ -123,9 +164,15 @@ describe('execute', () => {
 
 describe('createConversation', () => {
   it('sends the message along and is done with 201', async () => {
-    await using agent = await fakeAgent({ 'POST /api/conversations': { status: 201, body: conversationInfo() } });
+    await using agent = await fakeAgent({
+      'POST /api/conversations': { status: 201, body: conversationInfo() },
+    });
     const llm = { model: 'openai/m', baseUrl: 'http://llm/v1', apiKey: 'key' };
-    const answer = await client.createConversation(agent.endpoint, { ...wanted, llm, tags: { owner: 'a', 'not-allowed': 'b' } });
+    const answer = await client.createConversation(agent.endpoint, {
+      ...wanted,
+      llm,
+      tags: { owner: 'a', 'not-allowed': 'b' },
+    });
     expect(answer.created).toBe(true);
     expect(answer.status.id).toBe(conversationId);
     expect(agent.requests).toHaveLength(1);
@@ -151,7 +198,9 @@ describe('createConversation', () => {
     });
     await client.createConversation(agent.endpoint, { ...wanted, uid: 'second' });
     expect(agent.requests[0]?.body).toMatchObject({ tags: { uid: 'second' } });
-    expect(await codeOf(client.createConversation(agent.endpoint, { ...wanted, uid: 'second' }))).toBe('refused');
+    expect(
+      await codeOf(client.createConversation(agent.endpoint, { ...wanted, uid: 'second' })),
+    ).toBe('refused');
     expect(agent.requests).toHaveLength(2);
   });
 
@@ -169,7 +218,9 @@ describe('createConversation', () => {
     const answer = await client.createConversation(agent.endpoint, wanted);
     expect(answer).toMatchObject({ created: false, status: { lastUserMessageId: 'm' } });
     const posts = agent.requests.filter(({ route }) => route === `POST ${conversationPath}/events`);
-    expect(posts.map(({ body }) => body)).toEqual([{ role: 'user', content: [{ type: 'text', text: 'do it' }], run: true }]);
+    expect(posts.map(({ body }) => body)).toEqual([
+      { role: 'user', content: [{ type: 'text', text: 'do it' }], run: true },
+    ]);
   });
 
   it.each([
@@ -203,7 +254,10 @@ describe('createConversation', () => {
       [`POST ${conversationPath}/events`]: { body: { success: true } },
       [`GET ${conversationPath}`]: { body: conversationInfo() },
     });
-    await client.createConversation(agent.endpoint, { ...wanted, message: { ...message, run: false } });
+    await client.createConversation(agent.endpoint, {
+      ...wanted,
+      message: { ...message, run: false },
+    });
     expect(agent.requests[0]?.body).not.toHaveProperty('initial_message');
     expect(agent.requests[1]?.body).toMatchObject({ run: false });
   });
@@ -217,7 +271,9 @@ describe('conversation', () => {
     });
     await using agent = await fakeAgent({
       [`GET ${conversationPath}`]: {
-        body: conversationInfo({ stats: { usage_to_metrics: { default: usage(0.5, 10), condenser: usage(0.25, 5) } } }),
+        body: conversationInfo({
+          stats: { usage_to_metrics: { default: usage(0.5, 10), condenser: usage(0.25, 5) } },
+        }),
       },
     });
     expect((await client.conversation(agent.endpoint, conversationId))?.metrics).toEqual({
@@ -233,7 +289,9 @@ describe('conversation', () => {
     ['deleting', undefined],
     ['dreaming', undefined],
   ])('takes the status %s for %s', async (reported, expected) => {
-    await using agent = await fakeAgent({ [`GET ${conversationPath}`]: { body: conversationInfo({ execution_status: reported }) } });
+    await using agent = await fakeAgent({
+      [`GET ${conversationPath}`]: { body: conversationInfo({ execution_status: reported }) },
+    });
     const conversation = await client.conversation(agent.endpoint, conversationId);
     expect(conversation).toMatchObject({ reportedStatus: reported });
     expect(conversation?.executionStatus).toBe(expected);
@@ -252,52 +310,86 @@ describe('conversation', () => {
 describe('run and sendMessage', () => {
   it('take "already running" for success', async () => {
     await using agent = await fakeAgent({
-      [`POST ${conversationPath}/run`]: { status: 409, body: { detail: 'Conversation already running.' } },
+      [`POST ${conversationPath}/run`]: {
+        status: 409,
+        body: { detail: 'Conversation already running.' },
+      },
     });
     expect(await codeOf(client.run(agent.endpoint, conversationId))).toBe('no error');
   });
 
   it('tell that a message was stored but not started', async () => {
-    await using agent = await fakeAgent({ [`POST ${conversationPath}/events`]: { status: 429, body: { detail: 'Message saved, but …' } } });
-    expect(await client.sendMessage(agent.endpoint, conversationId, message)).toEqual({ started: false });
+    await using agent = await fakeAgent({
+      [`POST ${conversationPath}/events`]: {
+        status: 429,
+        body: { detail: 'Message saved, but …' },
+      },
+    });
+    expect(await client.sendMessage(agent.endpoint, conversationId, message)).toEqual({
+      started: false,
+    });
   });
 
   it('never send a message twice, not even when the connection breaks', async () => {
     await using agent = await fakeAgent({ [`POST ${conversationPath}/events`]: 'reset' });
-    expect(await codeOf(client.sendMessage(agent.endpoint, conversationId, message))).toBe('connection-lost');
+    expect(await codeOf(client.sendMessage(agent.endpoint, conversationId, message))).toBe(
+      'connection-lost',
+    );
     expect(agent.requests).toHaveLength(1);
   });
 });
 
 describe('lastError', () => {
-  const error = { id: 'e', timestamp: '2026-01-01T00:00:03.000000', code: 'LLMAuthenticationError', detail: 'no key' };
+  const error = {
+    id: 'e',
+    timestamp: '2026-01-01T00:00:03.000000',
+    code: 'LLMAuthenticationError',
+    detail: 'no key',
+  };
   const update = (value: string) => ({ key: 'execution_status', value });
   const agentWith = (errors: object[], updates: object[]) =>
     fakeAgent({
       [`GET ${conversationPath}/events/search`]: ({ query }) => ({
-        body: { items: query['kind'] === 'ConversationErrorEvent' ? errors : updates, next_page_id: null },
+        body: {
+          items: query['kind'] === 'ConversationErrorEvent' ? errors : updates,
+          next_page_id: null,
+        },
       }),
     });
 
   it('is the error of the last run', async () => {
     await using agent = await agentWith([error], [update('error')]);
-    expect(await client.lastError(agent.endpoint, conversationId)).toEqual({ code: 'LLMAuthenticationError', detail: 'no key' });
+    expect(await client.lastError(agent.endpoint, conversationId)).toEqual({
+      code: 'LLMAuthenticationError',
+      detail: 'no key',
+    });
     expect(agent.requests[1]?.query).toMatchObject({ timestamp__gte: error.timestamp });
   });
 
   it('is none when a run has started after it: that one was cut off by a restart', async () => {
-    await using agent = await agentWith([error], [update('error'), update('running'), update('error')]);
+    await using agent = await agentWith(
+      [error],
+      [update('error'), update('running'), update('error')],
+    );
     expect(await client.lastError(agent.endpoint, conversationId)).toBeUndefined();
   });
 
   it('is none when the run has failed long after it: that was an error of the title, and the run was cut off by a restart', async () => {
-    await using agent = await agentWith([error], [{ ...update('error'), timestamp: '2026-01-01T00:00:09.000000' }]);
+    await using agent = await agentWith(
+      [error],
+      [{ ...update('error'), timestamp: '2026-01-01T00:00:09.000000' }],
+    );
     expect(await client.lastError(agent.endpoint, conversationId)).toBeUndefined();
   });
 
   it('is the error also where the agent says that the run has failed a moment later', async () => {
-    await using agent = await agentWith([error], [{ ...update('error'), timestamp: '2026-01-01T00:00:03.500000' }]);
-    expect(await client.lastError(agent.endpoint, conversationId)).toMatchObject({ code: 'LLMAuthenticationError' });
+    await using agent = await agentWith(
+      [error],
+      [{ ...update('error'), timestamp: '2026-01-01T00:00:03.500000' }],
+    );
+    expect(await client.lastError(agent.endpoint, conversationId)).toMatchObject({
+      code: 'LLMAuthenticationError',
+    });
   });
 
   it('is none without an error event', async () => {
@@ -312,10 +404,26 @@ describe('runningConversations', () => {
     await using agent = await fakeAgent({
       'GET /api/conversations/search': ({ query }) =>
         query['page_id'] === undefined
-          ? { body: { items: [item(dashedId, 'running'), item('22222222-2222-4222-8222-222222222222', 'idle')], next_page_id: 'p2' } }
-          : { body: { items: [item('33333333-3333-4333-8333-333333333333', 'running')], next_page_id: null } },
+          ? {
+              body: {
+                items: [
+                  item(dashedId, 'running'),
+                  item('22222222-2222-4222-8222-222222222222', 'idle'),
+                ],
+                next_page_id: 'p2',
+              },
+            }
+          : {
+              body: {
+                items: [item('33333333-3333-4333-8333-333333333333', 'running')],
+                next_page_id: null,
+              },
+            },
     });
-    expect(await client.runningConversations(agent.endpoint)).toEqual([conversationId, '33333333333343338333333333333333']);
+    expect(await client.runningConversations(agent.endpoint)).toEqual([
+      conversationId,
+      '33333333333343338333333333333333',
+    ]);
   });
 });
 
@@ -323,12 +431,26 @@ describe('every call', () => {
   const answers = [
     ['401', { status: 401, body: { detail: 'Unauthorized' } }, 'unauthorized'],
     ['404', { status: 404, body: { detail: 'Not Found' } }, 'not-found'],
-    ['422', { status: 422, body: { detail: [{ loc: ['body', 'x'], msg: 'Field required', input: 'secret' }] } }, 'refused'],
+    [
+      '422',
+      {
+        status: 422,
+        body: { detail: [{ loc: ['body', 'x'], msg: 'Field required', input: 'secret' }] },
+      },
+      'refused',
+    ],
     ['429', { status: 429, body: { detail: 'full' } }, 'busy'],
-    ['500', { status: 500, body: { detail: 'Internal Server Error', exception: 'disk full' } }, 'failed'],
+    [
+      '500',
+      { status: 500, body: { detail: 'Internal Server Error', exception: 'disk full' } },
+      'failed',
+    ],
     [
       '503 of a dormant agent',
-      { status: 503, body: { detail: 'x', exception: "503: server is in deferred-init state 'dormant'" } },
+      {
+        status: 503,
+        body: { detail: 'x', exception: "503: server is in deferred-init state 'dormant'" },
+      },
       'dormant',
     ],
     ['a redirect', { status: 307, headers: { location: 'http://127.0.0.1:9/' } }, 'refused'],
@@ -346,21 +468,33 @@ describe('every call', () => {
 
   it('says what was refused, and repeats no input', async () => {
     await using agent = await fakeAgent({ [`POST ${conversationPath}/interrupt`]: answers[2][1] });
-    await expect(client.interrupt(agent.endpoint, conversationId)).rejects.toThrow(/^The agent answered 422: body\.x: Field required$/);
+    await expect(client.interrupt(agent.endpoint, conversationId)).rejects.toThrow(
+      /^The agent answered 422: body\.x: Field required$/,
+    );
   });
 
   it('is unreachable when nothing listens, and then nothing was sent', async () => {
-    const failure = await client.interrupt(nowhere, conversationId).catch((error: unknown) => error);
+    const failure = await client
+      .interrupt(nowhere, conversationId)
+      .catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: 'unreachable', outcomeUnknown: false });
   });
 
   it('ends with its signal', async () => {
     await using agent = await fakeAgent({ [`POST ${conversationPath}/interrupt`]: 'hang' });
-    expect(await codeOf(client.interrupt(agent.endpoint, conversationId, { signal: AbortSignal.timeout(20) }))).toBe('aborted');
+    expect(
+      await codeOf(
+        client.interrupt(agent.endpoint, conversationId, { signal: AbortSignal.timeout(20) }),
+      ),
+    ).toBe('aborted');
   });
 
   it('is tried again when a read loses its connection', async () => {
-    await using agent = await fakeAgent({ [`GET ${conversationPath}`]: ['reset', { body: conversationInfo() }] });
-    expect(await client.conversation(agent.endpoint, conversationId)).toMatchObject({ reportedStatus: 'idle' });
+    await using agent = await fakeAgent({
+      [`GET ${conversationPath}`]: ['reset', { body: conversationInfo() }],
+    });
+    expect(await client.conversation(agent.endpoint, conversationId)).toMatchObject({
+      reportedStatus: 'idle',
+    });
   });
 });

@@ -1,23 +1,43 @@
 import { AgentError } from '../../../src/agent/errors.ts';
 import { defaultKeepAlive, type KeepAlive } from '../../../src/agent/http.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
-import { conversationId, conversationInfo, conversationPath, fakeAgent, type FakeAgent, type FakeAnswer } from './fake-agent.ts';
+import {
+  conversationId,
+  conversationInfo,
+  conversationPath,
+  fakeAgent,
+  type FakeAgent,
+  type FakeAnswer,
+} from './fake-agent.ts';
 
 /**
- * What openhands-agent-server 1.58 does that a client does not expect. What is not tested here, is there:
+ * What openhands-agent-server 1.58 does that a client does not expect. What is not tested here, is
+ * there:
  *
- * | trap                                                         | test                                                        |
- * | ------------------------------------------------------------ | ----------------------------------------------------------- |
- * | a failing command is HTTP 200                                | openhands-client.test.ts, execute                           |
- * | nothing says that a command has timed out                    | openhands-client.test.ts, execute                           |
- * | create answers 500 and leaves a conversation without message | openhands-client.test.ts, createConversation                |
- * | 200 of create ignores the body; two creates at once          | openhands-client.test.ts, createConversation                |
- * | the snapshot lags behind the events                          | openhands-client.test.ts, createConversation                |
- * | … and behind run, and behind a message                       | ../controllers/execution.test.ts, messages.test.ts          |
- * | a message that timed out is stored all the same              | ../controllers/delivery.test.ts                             |
- * | a restart's error is like a real one, without its event      | openhands-client.test.ts, lastError; execution.test.ts      |
- * | a restarted container is dormant                             | openhands-client.test.ts, probe; sandbox: decide-sandbox    |
- * | what it says of a request may hold the key                   | here, "what it says"                                        |
+ * | trap                                                         | test
+ * |
+ * | ------------------------------------------------------------ |
+ * ----------------------------------------------------------- |
+ * | a failing command is HTTP 200                                | openhands-client.test.ts,
+ * execute                           |
+ * | nothing says that a command has timed out                    | openhands-client.test.ts,
+ * execute                           |
+ * | create answers 500 and leaves a conversation without message | openhands-client.test.ts,
+ * createConversation                |
+ * | 200 of create ignores the body; two creates at once          | openhands-client.test.ts,
+ * createConversation                |
+ * | the snapshot lags behind the events                          | openhands-client.test.ts,
+ * createConversation                |
+ * | … and behind run, and behind a message                       |
+ * ../controllers/execution.test.ts, messages.test.ts          |
+ * | a message that timed out is stored all the same              | ../controllers/delivery.test.ts
+ * |
+ * | a restart's error is like a real one, without its event      | openhands-client.test.ts,
+ * lastError; execution.test.ts      |
+ * | a restarted container is dormant                             | openhands-client.test.ts, probe;
+ * sandbox: decide-sandbox    |
+ * | what it says of a request may hold the key                   | here, "what it says"
+ * |
  */
 
 const client = new OpenHandsClient();
@@ -40,12 +60,44 @@ const ok: FakeAnswer = { body: { success: true } };
 
 describe('what takes as long as a tool call', () => {
   const late: FakeAnswer = { ...ok, afterMs: 500 };
-  it.each<[string, string, (baseUrl: { baseUrl: string; sessionKey: string }) => Promise<unknown>, unknown]>([
-    ['a message', `POST ${conversationPath}/events`, (to) => hasty.sendMessage(to, conversationId, message), { started: true }],
-    ['a pause', `POST ${conversationPath}/pause`, (to) => hasty.pause(to, conversationId), undefined],
-    ['a deletion', `DELETE ${conversationPath}`, (to) => hasty.deleteConversation(to, conversationId), undefined],
-    ['not a run: that has to be quick', `POST ${conversationPath}/run`, (to) => hasty.run(to, conversationId), 'timeout'],
-    ['not an interrupt', `POST ${conversationPath}/interrupt`, (to) => hasty.interrupt(to, conversationId), 'timeout'],
+  it.each<
+    [
+      string,
+      string,
+      (baseUrl: { baseUrl: string; sessionKey: string }) => Promise<unknown>,
+      unknown,
+    ]
+  >([
+    [
+      'a message',
+      `POST ${conversationPath}/events`,
+      (to) => hasty.sendMessage(to, conversationId, message),
+      { started: true },
+    ],
+    [
+      'a pause',
+      `POST ${conversationPath}/pause`,
+      (to) => hasty.pause(to, conversationId),
+      undefined,
+    ],
+    [
+      'a deletion',
+      `DELETE ${conversationPath}`,
+      (to) => hasty.deleteConversation(to, conversationId),
+      undefined,
+    ],
+    [
+      'not a run: that has to be quick',
+      `POST ${conversationPath}/run`,
+      (to) => hasty.run(to, conversationId),
+      'timeout',
+    ],
+    [
+      'not an interrupt',
+      `POST ${conversationPath}/interrupt`,
+      (to) => hasty.interrupt(to, conversationId),
+      'timeout',
+    ],
   ])('is waited for: %s', async (_name, route, call, expected) => {
     await using agent = await fakeAgent({ [route]: late });
     expect(await outcomeOf(call(agent.endpoint))).toEqual(expected);
@@ -62,16 +114,27 @@ describe('idle connections', () => {
     readonly idleCloseMs?: number;
   }
   const calls = {
-    read: (client: OpenHandsClient, { endpoint }: FakeAgent) => client.conversation(endpoint, conversationId),
-    write: (client: OpenHandsClient, { endpoint }: FakeAgent) => client.run(endpoint, conversationId),
+    read: (client: OpenHandsClient, { endpoint }: FakeAgent) =>
+      client.conversation(endpoint, conversationId),
+    write: (client: OpenHandsClient, { endpoint }: FakeAgent) =>
+      client.run(endpoint, conversationId),
   };
 
-  /** One call after each pause: which of them, after the first, came over the connection of the one before. */
-  const reuse = async (call: keyof typeof calls, { keepAlive, pausesMs, promise = '', idleCloseMs }: Idling) => {
+  /**
+   * One call after each pause: which of them, after the first, came over the connection of the one
+   * before.
+   */
+  const reuse = async (
+    call: keyof typeof calls,
+    { keepAlive, pausesMs, promise = '', idleCloseMs }: Idling,
+  ) => {
     const idling = new OpenHandsClient({ keepAlive });
     const headers = { 'keep-alive': promise };
     await using agent = await fakeAgent(
-      { [`POST ${conversationPath}/run`]: { ...ok, headers }, [`GET ${conversationPath}`]: { body: conversationInfo(), headers } },
+      {
+        [`POST ${conversationPath}/run`]: { ...ok, headers },
+        [`GET ${conversationPath}`]: { body: conversationInfo(), headers },
+      },
       idleCloseMs === undefined ? {} : { idleCloseMs },
     );
     const outcomes: unknown[] = [];
@@ -96,7 +159,10 @@ describe('idle connections', () => {
     [', also where the agent promises otherwise', 'timeout=600'],
   ])('are not used once the agent may be closing them%s', async (_, promise) => {
     // Everything ten times as fast as it is.
-    const keepAlive = { readsMs: defaultKeepAlive.readsMs / 10, writesMs: defaultKeepAlive.writesMs / 10 };
+    const keepAlive = {
+      readsMs: defaultKeepAlive.readsMs / 10,
+      writesMs: defaultKeepAlive.writesMs / 10,
+    };
     const idling = { keepAlive, promise, pausesMs: [0, 0, 490, 500, 510, 600], idleCloseMs: 500 };
     expect(await reuse('write', idling)).toEqual([true, false, false, false, false]);
     expect(await reuse('read', idling)).toEqual([true, false, false, false, false]);
@@ -109,17 +175,30 @@ describe('idle connections', () => {
   });
 
   it('are not kept where the agent says that it closes them sooner than that', async () => {
-    expect(await reuse('write', { keepAlive: defaultKeepAlive, pausesMs: [0, 0, 0], promise: 'timeout=1' })).toEqual([false, false]);
+    expect(
+      await reuse('write', {
+        keepAlive: defaultKeepAlive,
+        pausesMs: [0, 0, 0],
+        promise: 'timeout=1',
+      }),
+    ).toEqual([false, false]);
   });
 });
 
 describe('an agent with too many runs', () => {
-  const full: FakeAnswer = { status: 429, body: { detail: 'Conversation run limit reached. Retry the request later.' } };
+  const full: FakeAnswer = {
+    status: 429,
+    body: { detail: 'Conversation run limit reached. Retry the request later.' },
+  };
 
   it('has created nothing, and is asked again', async () => {
-    await using agent = await fakeAgent({ 'POST /api/conversations': [full, { status: 201, body: conversationInfo() }] });
+    await using agent = await fakeAgent({
+      'POST /api/conversations': [full, { status: 201, body: conversationInfo() }],
+    });
     expect(await outcomeOf(client.createConversation(agent.endpoint, wanted))).toBe('busy');
-    expect(await client.createConversation(agent.endpoint, wanted)).toMatchObject({ created: true });
+    expect(await client.createConversation(agent.endpoint, wanted)).toMatchObject({
+      created: true,
+    });
   });
 
   it('starts nothing', async () => {
@@ -131,26 +210,51 @@ describe('an agent with too many runs', () => {
     await using agent = await fakeAgent({
       'POST /api/conversations': { status: 200, body: conversationInfo() },
       [`GET ${conversationPath}/events/search`]: { body: { items: [], next_page_id: null } },
-      [`POST ${conversationPath}/events`]: { status: 429, body: { detail: 'Message saved, but …' } },
+      [`POST ${conversationPath}/events`]: {
+        status: 429,
+        body: { detail: 'Message saved, but …' },
+      },
       [`GET ${conversationPath}`]: { body: conversationInfo({ last_user_message_id: 'm' }) },
     });
-    expect(await client.createConversation(agent.endpoint, wanted)).toMatchObject({ status: { lastUserMessageId: 'm' } });
-    expect(agent.requests.filter(({ route }) => route === `POST ${conversationPath}/events`)).toHaveLength(1);
+    expect(await client.createConversation(agent.endpoint, wanted)).toMatchObject({
+      status: { lastUserMessageId: 'm' },
+    });
+    expect(
+      agent.requests.filter(({ route }) => route === `POST ${conversationPath}/events`),
+    ).toHaveLength(1);
   });
 });
 
 describe('a conversation that another container has leased', () => {
-  // It is shown, with the status of before; create says that it is there; everything else knows nothing of it.
+  // It is shown, with the status of before; create says that it is there; everything else knows
+  // nothing of it.
   const routes = {
-    'POST /api/conversations': { status: 200, body: conversationInfo({ execution_status: 'running', last_user_message_id: 'm' }) },
-    [`GET ${conversationPath}`]: { body: conversationInfo({ execution_status: 'running', last_user_message_id: 'm' }) },
+    'POST /api/conversations': {
+      status: 200,
+      body: conversationInfo({ execution_status: 'running', last_user_message_id: 'm' }),
+    },
+    [`GET ${conversationPath}`]: {
+      body: conversationInfo({ execution_status: 'running', last_user_message_id: 'm' }),
+    },
   };
   it.each<[string, (to: { baseUrl: string; sessionKey: string }) => Promise<unknown>, unknown]>([
-    ['is known', (to) => client.conversation(to, conversationId), expect.objectContaining({ executionStatus: 'running' })],
-    ['is not created again', (to) => client.createConversation(to, wanted), expect.objectContaining({ created: false })],
+    [
+      'is known',
+      (to) => client.conversation(to, conversationId),
+      expect.objectContaining({ executionStatus: 'running' }),
+    ],
+    [
+      'is not created again',
+      (to) => client.createConversation(to, wanted),
+      expect.objectContaining({ created: false }),
+    ],
     ['can not be told to run', (to) => client.run(to, conversationId), 'not-found'],
     ['can not be interrupted', (to) => client.interrupt(to, conversationId), 'not-found'],
-    ['takes no message, and surely has not got it', (to) => client.sendMessage(to, conversationId, message), 'not-found'],
+    [
+      'takes no message, and surely has not got it',
+      (to) => client.sendMessage(to, conversationId, message),
+      'not-found',
+    ],
     ['has no events', (to) => client.userMessages(to, conversationId, 1), 'not-found'],
     ['has no error to tell', (to) => client.lastError(to, conversationId), 'not-found'],
   ])('%s', async (_name, call, expected) => {
@@ -160,7 +264,11 @@ describe('a conversation that another container has leased', () => {
 });
 
 describe('pages', () => {
-  const event = (id: string) => ({ id, timestamp: '2026-01-01T00:00:01', llm_message: { content: [{ type: 'text', text: id }] } });
+  const event = (id: string) => ({
+    id,
+    timestamp: '2026-01-01T00:00:01',
+    llm_message: { content: [{ type: 'text', text: id }] },
+  });
   const path = `GET ${conversationPath}/events/search`;
 
   it('begin anew, without a word, where a page id is not known any more: each message counts once', async () => {
@@ -177,24 +285,38 @@ describe('pages', () => {
 
   it('end after twenty', async () => {
     let page = 0;
-    await using agent = await fakeAgent({ [path]: () => ({ body: { items: [], next_page_id: String(page++) } }) });
+    await using agent = await fakeAgent({
+      [path]: () => ({ body: { items: [], next_page_id: String(page++) } }),
+    });
     expect(await client.userMessagesAfter(agent.endpoint, conversationId, undefined)).toEqual([]);
     expect(agent.requests).toHaveLength(20);
   });
 
   it('have one deadline for all of them', async () => {
     let page = 0;
-    await using agent = await fakeAgent({ [path]: () => ({ body: { items: [], next_page_id: String(page++) }, afterMs: 60 }) });
-    expect(await outcomeOf(hasty.userMessagesAfter(agent.endpoint, conversationId, undefined))).toBe('timeout');
+    await using agent = await fakeAgent({
+      [path]: () => ({ body: { items: [], next_page_id: String(page++) }, afterMs: 60 }),
+    });
+    expect(
+      await outcomeOf(hasty.userMessagesAfter(agent.endpoint, conversationId, undefined)),
+    ).toBe('timeout');
     expect(agent.requests.length).toBeLessThan(10);
   });
 });
 
 describe('run', () => {
   it.each<[string, FakeAnswer, unknown]>([
-    ['is done already where it runs', { status: 409, body: { detail: 'Conversation already running.' } }, undefined],
+    [
+      'is done already where it runs',
+      { status: 409, body: { detail: 'Conversation already running.' } },
+      undefined,
+    ],
     ['does nothing where all is finished, and says so no more than elsewhere', ok, undefined],
-    ['tells that nobody knows the conversation', { status: 404, body: { detail: 'Not Found' } }, 'not-found'],
+    [
+      'tells that nobody knows the conversation',
+      { status: 404, body: { detail: 'Not Found' } },
+      'not-found',
+    ],
   ])('%s', async (_name, answer, expected) => {
     await using agent = await fakeAgent({ [`POST ${conversationPath}/run`]: answer });
     expect(await outcomeOf(client.run(agent.endpoint, conversationId))).toBe(expected);
@@ -203,8 +325,12 @@ describe('run', () => {
 
 describe('a title', () => {
   it.each([null, '', '  ', undefined, 7])('is none as long as it is %p', async (title) => {
-    await using agent = await fakeAgent({ [`GET ${conversationPath}`]: { body: conversationInfo({ title }) } });
-    expect(await client.conversation(agent.endpoint, conversationId)).toMatchObject({ reportedStatus: 'idle' });
+    await using agent = await fakeAgent({
+      [`GET ${conversationPath}`]: { body: conversationInfo({ title }) },
+    });
+    expect(await client.conversation(agent.endpoint, conversationId)).toMatchObject({
+      reportedStatus: 'idle',
+    });
     expect((await client.conversation(agent.endpoint, conversationId))?.title).toBeUndefined();
   });
 });
@@ -213,22 +339,38 @@ describe('what it says of a request', () => {
   const input = { conversation_id: 'x', agent_settings: { llm: { api_key: llm.apiKey } } };
   const pydantic = `Value error, 1 validation error for OpenHandsAgentSettings\nllm\n  Value error, model must be specified [type=value_error, input_value={'api_key': '${llm.apiKey}'}, input_type=dict]\n    For further information visit https://errors.pydantic.dev`;
   it.each<[string, FakeAnswer]>([
-    ['in the input that it repeats', { status: 422, body: { detail: [{ loc: ['body'], msg: 'no', input }] } }],
+    [
+      'in the input that it repeats',
+      { status: 422, body: { detail: [{ loc: ['body'], msg: 'no', input }] } },
+    ],
     ["in pydantic's words", { status: 422, body: { detail: [{ loc: ['body'], msg: pydantic }] } }],
-    ["in pydantic's words, cut", { status: 422, body: { detail: [{ loc: ['body'], msg: pydantic.slice(0, 160) }] } }],
-    ['in the words of an exception', { status: 500, body: { detail: 'Internal Server Error', exception: pydantic } }],
+    [
+      "in pydantic's words, cut",
+      { status: 422, body: { detail: [{ loc: ['body'], msg: pydantic.slice(0, 160) }] } },
+    ],
+    [
+      'in the words of an exception',
+      { status: 500, body: { detail: 'Internal Server Error', exception: pydantic } },
+    ],
     ['in words of its own', { status: 400, body: { detail: `The key ${llm.apiKey} is wrong` } }],
   ])('holds no key: %s', async (_name, answer) => {
     await using agent = await fakeAgent({ 'POST /api/conversations': answer });
-    const failure: unknown = await client.createConversation(agent.endpoint, wanted).catch((error: unknown) => error);
+    const failure: unknown = await client
+      .createConversation(agent.endpoint, wanted)
+      .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(AgentError);
     expect(String(failure)).not.toContain(llm.apiKey.slice(0, 9));
   });
 
   it('still says what is wrong', async () => {
     await using agent = await fakeAgent({
-      'POST /api/conversations': { status: 422, body: { detail: [{ loc: ['body'], msg: pydantic }] } },
+      'POST /api/conversations': {
+        status: 422,
+        body: { detail: [{ loc: ['body'], msg: pydantic }] },
+      },
     });
-    await expect(client.createConversation(agent.endpoint, wanted)).rejects.toThrow(/model must be specified/);
+    await expect(client.createConversation(agent.endpoint, wanted)).rejects.toThrow(
+      /model must be specified/,
+    );
   });
 });

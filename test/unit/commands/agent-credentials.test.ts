@@ -45,15 +45,22 @@ it("one that can't be used is told about once, without what it holds, and everyb
 });
 
 it('need their folder at the start, and without one there are none', async () => {
-  expect(() => mountedAgentCredentials(join(folder, 'none'), logger)).toThrow(/AGENT_CREDENTIALS_DIR: .*none can't be read \(ENOENT\)/);
+  expect(() => mountedAgentCredentials(join(folder, 'none'), logger)).toThrow(
+    /AGENT_CREDENTIALS_DIR: .*none can't be read \(ENOENT\)/,
+  );
   expect(await mountedAgentCredentials(undefined, logger).of('alice', 'openai')).toBeUndefined();
 });
 
 it('on one machine the key of the environment has one name, and a file of that name comes first', async () => {
-  const credentials = localAgentCredentials({ LLM_API_KEY: 'sk-local' }, mountedAgentCredentials(folder, logger));
+  const credentials = localAgentCredentials(
+    { LLM_API_KEY: 'sk-local' },
+    mountedAgentCredentials(folder, logger),
+  );
   expect(await credentials.of('local', 'model')).toBe('sk-local');
   expect(await credentials.of('local', 'openai')).toBeUndefined();
   write('model', 'sk-file');
   expect(await credentials.of('local', 'model')).toBe('sk-file');
-  expect(() => localAgentCredentials({ LLM_API_KEY: 'a b' }, noAgentCredentials)).toThrow(/^LLM_API_KEY: must be one line/);
+  expect(() => localAgentCredentials({ LLM_API_KEY: 'a b' }, noAgentCredentials)).toThrow(
+    /^LLM_API_KEY: must be one line/,
+  );
 });

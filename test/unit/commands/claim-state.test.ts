@@ -1,29 +1,72 @@
-import { claimStateOf, isPrunable, listed, type ClaimFacts, type PruneSelection } from '../../../src/commands/claim-state.ts';
+import {
+  claimStateOf,
+  isPrunable,
+  listed,
+  type ClaimFacts,
+  type PruneSelection,
+} from '../../../src/commands/claim-state.ts';
 import type { PersistentVolumeClaim, Pod } from '../../../packages/kube/src/core.ts';
 import { aClaim, aPod, aSandbox, noon, noonMs } from '../../support/builders.ts';
 
 const sandbox = aSandbox();
-const alone = (metadata: Partial<PersistentVolumeClaim['metadata']> = {}): PersistentVolumeClaim => {
+const alone = (
+  metadata: Partial<PersistentVolumeClaim['metadata']> = {},
+): PersistentVolumeClaim => {
   const { metadata: own, ...claim } = aClaim(sandbox);
   const { ownerReferences: _, ...rest } = own;
-  return { ...claim, metadata: { ...rest, annotations: { 'conversation-operator.dev/owner': 'alice' }, ...metadata } };
+  return {
+    ...claim,
+    metadata: { ...rest, annotations: { 'conversation-operator.dev/owner': 'alice' }, ...metadata },
+  };
 };
 const retained = { labels: { 'conversation-operator.dev/retained': 'true' } };
 const mounting = (phase: string): Pod => ({
   ...aPod(aSandbox({ name: 'files' }), { phase }),
-  spec: { containers: [], volumes: [{ name: 'files', persistentVolumeClaim: { claimName: 'sbx-1' } }] },
+  spec: {
+    containers: [],
+    volumes: [{ name: 'files', persistentVolumeClaim: { claimName: 'sbx-1' } }],
+  },
 });
-const facts = (more: Partial<ClaimFacts> = {}): ClaimFacts => ({ claim: alone(), sandboxes: [], pods: [], ...more });
+const facts = (more: Partial<ClaimFacts> = {}): ClaimFacts => ({
+  claim: alone(),
+  sandboxes: [],
+  pods: [],
+  ...more,
+});
 
 describe('a claim', () => {
   it.each<[string, ClaimFacts, string]>([
-    ['whose sandbox exists is in use', facts({ claim: aClaim(sandbox), sandboxes: [sandbox] }), 'in-use'],
-    ['that a sandbox of its name can take is in use', facts({ claim: alone(retained), sandboxes: [sandbox] }), 'in-use'],
-    ['whose files somebody copies is in use by that pod', facts({ pods: [mounting('Running')] }), 'mounted'],
+    [
+      'whose sandbox exists is in use',
+      facts({ claim: aClaim(sandbox), sandboxes: [sandbox] }),
+      'in-use',
+    ],
+    [
+      'that a sandbox of its name can take is in use',
+      facts({ claim: alone(retained), sandboxes: [sandbox] }),
+      'in-use',
+    ],
+    [
+      'whose files somebody copies is in use by that pod',
+      facts({ pods: [mounting('Running')] }),
+      'mounted',
+    ],
     ['whose pod has ended is not', facts({ pods: [mounting('Succeeded')] }), 'orphaned'],
-    ['without a sandbox is orphaned', facts({ sandboxes: [aSandbox({ name: 'other' })] }), 'orphaned'],
-    ['without a sandbox that was to be kept is retained', facts({ claim: alone(retained) }), 'retained'],
-    ['that is being deleted is that', facts({ claim: alone({ deletionTimestamp: noon }), sandboxes: [sandbox] }), 'deleting'],
+    [
+      'without a sandbox is orphaned',
+      facts({ sandboxes: [aSandbox({ name: 'other' })] }),
+      'orphaned',
+    ],
+    [
+      'without a sandbox that was to be kept is retained',
+      facts({ claim: alone(retained) }),
+      'retained',
+    ],
+    [
+      'that is being deleted is that',
+      facts({ claim: alone({ deletionTimestamp: noon }), sandboxes: [sandbox] }),
+      'deleting',
+    ],
   ])('%s', (_name, observed, state) => {
     expect(claimStateOf(observed)).toBe(state);
   });
@@ -37,7 +80,10 @@ describe('what is to be pruned', () => {
 
   it('is never what somebody uses', () => {
     expect(prunable(facts())).toBe(true);
-    for (const observed of [facts({ sandboxes: [sandbox] }), facts({ pods: [mounting('Pending')] })])
+    for (const observed of [
+      facts({ sandboxes: [sandbox] }),
+      facts({ pods: [mounting('Pending')] }),
+    ])
       expect(prunable(observed)).toBe(false);
   });
 

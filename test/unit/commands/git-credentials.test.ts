@@ -36,7 +36,8 @@ describe('mounted credentials', () => {
   let folder: string;
   const { logger, lines } = recordingLogger();
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
-  const mounted = () => mountedGitCredentials({ folder, providers: ['github', 'gitlab', '../x'], logger });
+  const mounted = () =>
+    mountedGitCredentials({ folder, providers: ['github', 'gitlab', '../x'], logger });
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'git-credentials-'));
     lines.length = 0;
@@ -47,8 +48,14 @@ describe('mounted credentials', () => {
     write('github', 'everybody');
     write('github.alice', 'alice:secret');
     const credentials = mounted();
-    expect(await credentials.of('alice', 'github')).toEqual({ authorization: basic('alice:secret'), name: 'github.alice' });
-    expect(await credentials.of('bob', 'github')).toEqual({ authorization: basic('x-access-token:everybody'), name: 'github' });
+    expect(await credentials.of('alice', 'github')).toEqual({
+      authorization: basic('alice:secret'),
+      name: 'github.alice',
+    });
+    expect(await credentials.of('bob', 'github')).toEqual({
+      authorization: basic('x-access-token:everybody'),
+      name: 'github',
+    });
     expect(await credentials.of('alice', 'gitlab')).toBeUndefined();
     expect(await credentials.of('alice', 'bitbucket')).toBeUndefined();
     expect(await credentials.of('alice', '../x')).toBeUndefined();
@@ -59,9 +66,13 @@ describe('mounted credentials', () => {
     const credentials = mounted();
     expect(await credentials.of('alice', 'github')).toBeUndefined();
     write('github', 'first');
-    expect(await credentials.of('alice', 'github')).toMatchObject({ authorization: basic('x-access-token:first') });
+    expect(await credentials.of('alice', 'github')).toMatchObject({
+      authorization: basic('x-access-token:first'),
+    });
     write('github', 'second');
-    expect(await credentials.of('alice', 'github')).toMatchObject({ authorization: basic('x-access-token:second') });
+    expect(await credentials.of('alice', 'github')).toMatchObject({
+      authorization: basic('x-access-token:second'),
+    });
     rmSync(join(folder, 'github'));
     expect(await credentials.of('alice', 'github')).toBeUndefined();
   });
@@ -71,7 +82,8 @@ describe('mounted credentials', () => {
     write('github.alice', 'two\nsecret lines');
     mkdirSync(join(folder, 'github.bob'));
     const credentials = mounted();
-    for (const owner of ['alice', 'alice', 'bob', 'bob']) expect(await credentials.of(owner, 'github')).toBeUndefined();
+    for (const owner of ['alice', 'alice', 'bob', 'bob'])
+      expect(await credentials.of(owner, 'github')).toBeUndefined();
     expect(lines.map(({ level, fields }) => [level, fields['credential']])).toEqual([
       ['error', 'github.alice'],
       ['error', 'github.bob'],
@@ -84,13 +96,17 @@ describe('mounted credentials', () => {
     write('..data', 'of the mount');
     mounted();
     expect(lines).toEqual([
-      { level: 'warn', message: 'a git credential is for none of the git hosts', fields: { credential: 'gitub.alice' } },
+      {
+        level: 'warn',
+        message: 'a git credential is for none of the git hosts',
+        fields: { credential: 'gitub.alice' },
+      },
     ]);
   });
 
   it('need their folder at the start', () => {
-    expect(() => mountedGitCredentials({ folder: join(folder, 'none'), providers: [], logger })).toThrow(
-      /GIT_CREDENTIALS_DIR: .*none can't be read \(ENOENT\)/,
-    );
+    expect(() =>
+      mountedGitCredentials({ folder: join(folder, 'none'), providers: [], logger }),
+    ).toThrow(/GIT_CREDENTIALS_DIR: .*none can't be read \(ENOENT\)/);
   });
 });

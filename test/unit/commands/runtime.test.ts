@@ -4,7 +4,11 @@ import { leases } from '../../../packages/kube/src/core.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { json, startApiStub, type Answering } from '../kube/api-stub.ts';
 
-const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'conversation-operator', namespace: 'ns' } };
+const lease = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'conversation-operator', namespace: 'ns' },
+};
 /** Far more than there are connections: as many as the workers of a leader may have under way. */
 const writes = 200;
 

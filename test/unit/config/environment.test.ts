@@ -12,7 +12,9 @@ describe('settings', () => {
   });
 
   it('name every variable that is wrong, with what is allowed', () => {
-    expect(() => readUpConfig({ PORT: '-1', LOG_LEVEL: 'loud', PUBLIC_URL: 'ftp://x', LEGACY_API: 'perhaps' })).toThrow(
+    expect(() =>
+      readUpConfig({ PORT: '-1', LOG_LEVEL: 'loud', PUBLIC_URL: 'ftp://x', LEGACY_API: 'perhaps' }),
+    ).toThrow(
       /^(?=[^]*PORT: )(?=[^]*LOG_LEVEL: .*error.*warn.*info.*debug)(?=[^]*PUBLIC_URL: must be an http or https URL)(?=[^]*LEGACY_API: )/,
     );
   });
@@ -20,12 +22,17 @@ describe('settings', () => {
   it('bound how long a pause waits for an agent', () => {
     expect(readOperatorConfig({ MASTER_KEY_FILES: 'key' }).PAUSE_TIMEOUT_SECONDS).toBe(15);
     expect(readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0.5' }).PAUSE_TIMEOUT_SECONDS).toBe(0.5);
-    expect(() => readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0' })).toThrow(/^PAUSE_TIMEOUT_SECONDS: must be a number of seconds from/);
+    expect(() => readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0' })).toThrow(
+      /^PAUSE_TIMEOUT_SECONDS: must be a number of seconds from/,
+    );
   });
 
   it('bound how long git hosts are asked', () => {
     expect(readUpConfig({})).toMatchObject({ GIT_CHECK: true, GIT_CHECK_SECONDS: 5 });
-    expect(readUpConfig({ GIT_CHECK: 'false', GIT_CHECK_SECONDS: '0.2' })).toMatchObject({ GIT_CHECK: false, GIT_CHECK_SECONDS: 0.2 });
+    expect(readUpConfig({ GIT_CHECK: 'false', GIT_CHECK_SECONDS: '0.2' })).toMatchObject({
+      GIT_CHECK: false,
+      GIT_CHECK_SECONDS: 0.2,
+    });
     expect(() => readUpConfig({ GIT_CHECK_SECONDS: '0' })).toThrow(/^GIT_CHECK_SECONDS: must be/);
     expect(() => readUpConfig({ GIT_CHECK_SECONDS: '31' })).toThrow(/^GIT_CHECK_SECONDS: must be/);
   });
@@ -44,7 +51,10 @@ describe('settings', () => {
 
   it.each([
     ['*', ['*']],
-    ['https://ui.example.com, http://127.0.0.1:3001', ['https://ui.example.com', 'http://127.0.0.1:3001']],
+    [
+      'https://ui.example.com, http://127.0.0.1:3001',
+      ['https://ui.example.com', 'http://127.0.0.1:3001'],
+    ],
     ['', []],
     ['https://ui.example.com/', undefined],
     ['ui.example.com', undefined],
@@ -66,13 +76,22 @@ describe('settings', () => {
   });
 
   it('may switch limits off', () => {
-    const off = { RATE_LIMIT_READS: 0, RATE_LIMIT_WRITES: 0, RATE_LIMIT_FAILED_KEYS: 0, MAX_REQUESTS: 0, OVERLOAD_DELAY_MS: 0 };
+    const off = {
+      RATE_LIMIT_READS: 0,
+      RATE_LIMIT_WRITES: 0,
+      RATE_LIMIT_FAILED_KEYS: 0,
+      MAX_REQUESTS: 0,
+      OVERLOAD_DELAY_MS: 0,
+    };
     const environment = Object.fromEntries(Object.keys(off).map((name) => [name, '0']));
     expect(readUpConfig(environment)).toMatchObject(off);
   });
 
   it('of a cluster need master keys', () => {
     expect(() => readGatewayConfig({})).toThrow('MASTER_KEY_FILES: must name at least one file');
-    expect(readOperatorConfig({ MASTER_KEY_FILES: '/a,/b' })).toMatchObject({ MASTER_KEY_FILES: ['/a', '/b'], HEALTH_PORT: 8081 });
+    expect(readOperatorConfig({ MASTER_KEY_FILES: '/a,/b' })).toMatchObject({
+      MASTER_KEY_FILES: ['/a', '/b'],
+      HEALTH_PORT: 8081,
+    });
   });
 });

@@ -3,8 +3,10 @@ import { readUpConfig } from '../../../src/config/up.ts';
 
 const readers = {
   up: readUpConfig,
-  operator: (environment: NodeJS.ProcessEnv) => readOperatorConfig({ MASTER_KEY_FILES: 'key', ...environment }),
-  gateway: (environment: NodeJS.ProcessEnv) => readGatewayConfig({ MASTER_KEY_FILES: 'key', ...environment }),
+  operator: (environment: NodeJS.ProcessEnv) =>
+    readOperatorConfig({ MASTER_KEY_FILES: 'key', ...environment }),
+  gateway: (environment: NodeJS.ProcessEnv) =>
+    readGatewayConfig({ MASTER_KEY_FILES: 'key', ...environment }),
 } as const;
 type Command = keyof typeof readers;
 
@@ -63,41 +65,60 @@ const settings: Readonly<Record<Command, Readonly<Record<string, Numeric>>>> = {
   },
 };
 const commands = Object.keys(readers) as Command[];
-const rows = commands.flatMap((command) => Object.entries(settings[command]).map(([name, numeric]) => ({ command, name, ...numeric })));
+const rows = commands.flatMap((command) =>
+  Object.entries(settings[command]).map(([name, numeric]) => ({ command, name, ...numeric })),
+);
 const isLease = (name: string) => name.startsWith('LEASE_');
 
 describe('numeric settings', () => {
   it.each(commands)('of %s are all in the table', (command) => {
     const withOptional = readers[command]({ NOTIFICATION_PORT: '1', AGENT_SIDE_PORT: '1' });
-    const numeric = Object.entries(withOptional).flatMap(([name, value]) => (typeof value === 'number' ? [name] : []));
+    const numeric = Object.entries(withOptional).flatMap(([name, value]) =>
+      typeof value === 'number' ? [name] : [],
+    );
     expect(numeric.sort()).toEqual(Object.keys(settings[command]).sort());
   });
 
-  it.each(rows)('$command: $name names its range and what was given', ({ command, name, unit, from, to, off }) => {
-    const range = `${name}: must be ${unit} from ${from} to ${to}${off === true ? ', or 0 for no limit' : ''}`;
-    const wrong = [
-      String(to + 1),
-      '-1',
-      'many',
-      ' ',
-      '1e999',
-      ...(unit.includes('whole') ? ['1.5'] : []),
-      ...(from > 0 && off !== true ? ['0'] : []),
-    ];
-    for (const text of wrong) expect(() => readers[command]({ [name]: text })).toThrow(`${range}, not ${JSON.stringify(text)}`);
-  });
+  it.each(rows)(
+    '$command: $name names its range and what was given',
+    ({ command, name, unit, from, to, off }) => {
+      const range = `${name}: must be ${unit} from ${from} to ${to}${off === true ? ', or 0 for no limit' : ''}`;
+      const wrong = [
+        String(to + 1),
+        '-1',
+        'many',
+        ' ',
+        '1e999',
+        ...(unit.includes('whole') ? ['1.5'] : []),
+        ...(from > 0 && off !== true ? ['0'] : []),
+      ];
+      for (const text of wrong)
+        expect(() => readers[command]({ [name]: text })).toThrow(
+          `${range}, not ${JSON.stringify(text)}`,
+        );
+    },
+  );
 
-  it.each(rows.filter(({ name }) => !isLease(name)))('$command: $name takes both bounds', ({ command, name, from, to, off }) => {
-    for (const value of [from, to, ...(off === true ? [0] : [])])
-      expect(readers[command]({ [name]: String(value) })).toMatchObject({ [name]: value });
-  });
+  it.each(rows.filter(({ name }) => !isLease(name)))(
+    '$command: $name takes both bounds',
+    ({ command, name, from, to, off }) => {
+      for (const value of [from, to, ...(off === true ? [0] : [])])
+        expect(readers[command]({ [name]: String(value) })).toMatchObject({ [name]: value });
+    },
+  );
 
-  it.each(rows)('$command: $name has its default where the variable is empty', ({ command, name }) => {
-    expect(readers[command]({ [name]: '' })).toEqual(readers[command]({}));
-  });
+  it.each(rows)(
+    '$command: $name has its default where the variable is empty',
+    ({ command, name }) => {
+      expect(readers[command]({ [name]: '' })).toEqual(readers[command]({}));
+    },
+  );
 
   it.each([
-    [{ LEASE_DURATION_SECONDS: '10' }, 'LEASE_DURATION_SECONDS: must be more than LEASE_RENEW_DEADLINE_SECONDS (10), not "10"'],
+    [
+      { LEASE_DURATION_SECONDS: '10' },
+      'LEASE_DURATION_SECONDS: must be more than LEASE_RENEW_DEADLINE_SECONDS (10), not "10"',
+    ],
     [
       { LEASE_RETRY_PERIOD_SECONDS: '9' },
       'LEASE_RETRY_PERIOD_SECONDS: must be less than LEASE_RENEW_DEADLINE_SECONDS (10) divided by 1.2, not "9"',
@@ -114,9 +135,15 @@ describe('errors of settings', () => {
     [{ LEGACY_API: 'perhaps' }, 'LEGACY_API: must be true, false, 1 or 0, not "perhaps"'],
     [{ AGENT: 'other' }, 'AGENT: must be reference or openhands, not "other"'],
     [{ PUBLIC_URL: 'ftp://host' }, 'PUBLIC_URL: must be an http or https URL, not "ftp://host"'],
-    [{ TRUSTED_PROXIES: 'loopback, proxy' }, 'TRUSTED_PROXIES: must be an address or a range like 10.0.0.0/8, not "proxy"'],
+    [
+      { TRUSTED_PROXIES: 'loopback, proxy' },
+      'TRUSTED_PROXIES: must be an address or a range like 10.0.0.0/8, not "proxy"',
+    ],
     [{ GIT_HOSTS: '[]' }, 'GIT_HOSTS: must be a JSON object of provider names and base URLs'],
-    [{ GIT_HOSTS: '{"forge":"ssh://forge"}' }, 'GIT_HOSTS.forge: must be an http, https or file URL'],
+    [
+      { GIT_HOSTS: '{"forge":"ssh://forge"}' },
+      'GIT_HOSTS.forge: must be an http, https or file URL',
+    ],
     [{ PORT: `1${'0'.repeat(200)}` }, `not "1${'0'.repeat(79)}…"`],
   ])('%j', (environment, message) => {
     expect(() => readUpConfig(environment)).toThrow(message);

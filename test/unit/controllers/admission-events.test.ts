@@ -1,7 +1,11 @@
 import { decidedSandbox } from '../../../src/controllers/admission/decided-sandbox.ts';
 import type { Decision } from '../../../src/quota/decision.ts';
 import { eventsOf } from '../../../src/controllers/admission/events.ts';
-import { SandboxCondition, resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
+import {
+  SandboxCondition,
+  resumeRequestedAnnotation,
+  type Sandbox,
+} from '../../../src/resources/sandbox.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
@@ -64,7 +68,9 @@ describe('what people read', () => {
       'when the limit was lowered',
       { kind: 'evict', slot: old, rule: ruleOf(), preemptor: undefined },
       'Paused because more than 10 per owner were active; it comes back when there is room.',
-      ['old PausedByQuota: Paused because more than 10 per owner were active; it comes back when there is room.'],
+      [
+        'old PausedByQuota: Paused because more than 10 per owner were active; it comes back when there is room.',
+      ],
     ],
     [
       'when the limit was lowered and nothing comes back by itself',
@@ -106,19 +112,31 @@ describe('what people read', () => {
     ],
     [
       'when its agent has not answered for too long',
-      { kind: 'expire', slot: { ...old, state: 'starting', expiry: { at: 0, reason: 'Idle', limit: '20m' } }, reason: 'Idle' },
+      {
+        kind: 'expire',
+        slot: { ...old, state: 'starting', expiry: { at: 0, reason: 'Idle', limit: '20m' } },
+        reason: 'Idle',
+      },
       'Paused after 20m without an answer of its agent, the idleTimeout of its template.',
-      ['old Idle: Paused after 20m without an answer of its agent, the idleTimeout of its template.'],
+      [
+        'old Idle: Paused after 20m without an answer of its agent, the idleTimeout of its template.',
+      ],
     ],
     [
       'when its agent has not answered since it was resumed, and it may be idle for ever',
       {
         kind: 'expire',
-        slot: { ...old, state: 'starting', expiry: { at: 0, reason: 'MaxActiveTime', limit: '20m' } },
+        slot: {
+          ...old,
+          state: 'starting',
+          expiry: { at: 0, reason: 'MaxActiveTime', limit: '20m' },
+        },
         reason: 'MaxActiveTime',
       },
       'Paused after 20m without an answer of its agent, the maxActiveTime of its template.',
-      ['old MaxActiveTime: Paused after 20m without an answer of its agent, the maxActiveTime of its template.'],
+      [
+        'old MaxActiveTime: Paused after 20m without an answer of its agent, the maxActiveTime of its template.',
+      ],
     ],
     [
       'when its agent was lost before it has run for too long',
@@ -153,13 +171,22 @@ describe('what people read', () => {
       'There is room again. One of 10 that may be active per owner.',
       ['old ResumedByQuota: Comes back by itself: there is room again.'],
     ],
-    ['nothing when it is let through', { kind: 'admit', slot: fresh, resumed: false }, 'One of 10 that may be active per owner.', []],
+    [
+      'nothing when it is let through',
+      { kind: 'admit', slot: fresh, resumed: false },
+      'One of 10 that may be active per owner.',
+      [],
+    ],
   ];
   it.each(cases)('%s', (_sentence, step, condition, events) => {
     const { status } = decidedSandbox(step, 'rule' in step ? step.rule : ruleOf(), noon);
     const message = findCondition(status?.conditions, SandboxCondition.admitted)?.message ?? '';
     expect(message).toBe(condition);
-    expect(eventsOf(step, message).map((notice) => `${notice.about.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
+    expect(
+      eventsOf(step, message).map(
+        (notice) => `${notice.about.uid} ${notice.reason}: ${notice.message}`,
+      ),
+    ).toEqual(events);
   });
 });
 
@@ -167,9 +194,18 @@ describe('the automatic resumes that are stored', () => {
   const before = { count: 2, lastTime: later(-60_000) };
   const sandbox = aSandbox({ status: { automaticResumes: before } });
   const slot = aSlot('a', 'running', { sandbox });
-  const evicted = (automatic: boolean): Decision => ({ kind: 'evict', slot: { ...slot, automatic }, rule: ruleOf(), preemptor: undefined });
+  const evicted = (automatic: boolean): Decision => ({
+    kind: 'evict',
+    slot: { ...slot, automatic },
+    rule: ruleOf(),
+    preemptor: undefined,
+  });
   it.each<[string, Decision, object | undefined]>([
-    ['count one more when it comes back by itself', { kind: 'admit', slot, resumed: true }, { count: 3, lastTime: noon }],
+    [
+      'count one more when it comes back by itself',
+      { kind: 'admit', slot, resumed: true },
+      { count: 3, lastTime: noon },
+    ],
     [
       'begin when it does so for the first time',
       { kind: 'admit', slot: aSlot('b', 'resumable'), resumed: true },
@@ -179,7 +215,11 @@ describe('the automatic resumes that are stored', () => {
     ['stay when it is paused and nobody has asked for it', evicted(true), before],
     ['end when it is paused after somebody did', evicted(false), undefined],
     ['stay while it waits', { kind: 'wait', slot, rule: ruleOf() }, before],
-    ['end when a person who asks is refused', { kind: 'reject', slot, rule: ruleOf(), current: 10 }, undefined],
+    [
+      'end when a person who asks is refused',
+      { kind: 'reject', slot, rule: ruleOf(), current: 10 },
+      undefined,
+    ],
     ['end when its owner has paused it', { kind: 'release', slot }, undefined],
   ])('%s', (_sentence, step, expected) => {
     expect(decidedSandbox(step, ruleOf(), noon).status?.automaticResumes).toEqual(expected);
@@ -192,11 +232,15 @@ describe('the request to resume that is stored as seen', () => {
     const annotations = { [resumeRequestedAnnotation]: later(-60_000) };
     return {
       kind: 'release',
-      slot: aSlot('a', 'freeing', { sandbox: { ...sandbox, metadata: { ...sandbox.metadata, annotations } } }),
+      slot: aSlot('a', 'freeing', {
+        sandbox: { ...sandbox, metadata: { ...sandbox.metadata, annotations } },
+      }),
     };
   };
   it('is the one of before the pause, when the owner has paused the sandbox', () => {
-    expect(decidedSandbox(wants(0), ruleOf(), noon).status?.observedResumeRequest).toBe(later(-60_000));
+    expect(decidedSandbox(wants(0), ruleOf(), noon).status?.observedResumeRequest).toBe(
+      later(-60_000),
+    );
   });
   it('stays as it was when the sandbox has failed: a person may have asked for it since', () => {
     expect(decidedSandbox(wants(1), ruleOf(), noon).status?.observedResumeRequest).toBeUndefined();

@@ -2,7 +2,14 @@ import { ownSandboxName } from '../../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
-import { aConversation, aQuota, aSandbox, admitted, condition, noon } from '../../support/builders.ts';
+import {
+  aConversation,
+  aQuota,
+  aSandbox,
+  admitted,
+  condition,
+  noon,
+} from '../../support/builders.ts';
 
 let scene: AdmissionScene;
 beforeEach(() => {
@@ -11,7 +18,10 @@ beforeEach(() => {
 afterEach(() => scene.stop());
 
 const ready = { status: 'READY' as const, transitions: [] };
-const asking = aConversation({ name: '2'.padStart(32, '0'), status: { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } } });
+const asking = aConversation({
+  name: '2'.padStart(32, '0'),
+  status: { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } },
+});
 const removeAsking = () => {
   scene.stores.conversations.delete('default', asking.metadata.name);
   scene.admission.forgetConversation(asking);
@@ -20,7 +30,9 @@ const removeAsking = () => {
 /** The only slot of the owner has a sandbox whose agent works. */
 async function addWorking(): Promise<void> {
   await scene.addQuota(aQuota('default', { limit: 1 }));
-  const conversation = aConversation({ status: { start: ready, executionStatus: 'running', sandboxName: 'sbx-works', agentEpoch: 1 } });
+  const conversation = aConversation({
+    status: { start: ready, executionStatus: 'running', sandboxName: 'sbx-works', agentEpoch: 1 },
+  });
   scene.showConversation(conversation);
   await scene.addSandbox('sbx-works', {
     status: {
@@ -30,12 +42,18 @@ async function addWorking(): Promise<void> {
   });
 }
 
-/** The sandbox that was made for the conversation, which asks for a slot as soon as a cache shows it. */
+/**
+ * The sandbox that was made for the conversation, which asks for a slot as soon as a cache shows
+ * it.
+ */
 function createAsking(): Promise<Sandbox> {
   const { metadata: _metadata, ...sandbox } = aSandbox();
   const name = ownSandboxName(asking.metadata.name);
   const ownerReferences = [ownerReferenceTo(asking, { controller: true })];
-  return scene.client.create(sandboxes, { ...sandbox, metadata: { name, namespace: 'default', ownerReferences } });
+  return scene.client.create(sandboxes, {
+    ...sandbox,
+    metadata: { name, namespace: 'default', ownerReferences },
+  });
 }
 
 describe('for the sandbox of a start an agent that works', () => {
@@ -48,7 +66,11 @@ describe('for the sandbox of a start an agent that works', () => {
         scene.show(sandbox);
       },
     ],
-    ['is paused also where the cache does not show the conversation yet', 'PAUSED', (sandbox) => scene.show(sandbox)],
+    [
+      'is paused also where the cache does not show the conversation yet',
+      'PAUSED',
+      (sandbox) => scene.show(sandbox),
+    ],
     [
       'goes on when the conversation was deleted',
       'RUNNING',
@@ -71,7 +93,10 @@ describe('for the sandbox of a start an agent that works', () => {
       'goes on when the conversation is being deleted',
       'RUNNING',
       (sandbox) => {
-        scene.showConversation({ ...asking, metadata: { ...asking.metadata, deletionTimestamp: noon } });
+        scene.showConversation({
+          ...asking,
+          metadata: { ...asking.metadata, deletionTimestamp: noon },
+        });
         scene.show(sandbox);
       },
     ],

@@ -1,8 +1,19 @@
 import type { StatusUpdate } from '../../../packages/kube/src/client.ts';
-import { ownerReferenceTo, type KubeObject, type ResourceDefinition } from '../../../packages/kube/src/object.ts';
+import {
+  ownerReferenceTo,
+  type KubeObject,
+  type ResourceDefinition,
+} from '../../../packages/kube/src/object.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
-import { aConversation, aQuota, aSandbox, admitted, condition, noon } from '../../support/builders.ts';
+import {
+  aConversation,
+  aQuota,
+  aSandbox,
+  admitted,
+  condition,
+  noon,
+} from '../../support/builders.ts';
 
 let scene: AdmissionScene;
 beforeEach(() => {
@@ -14,7 +25,10 @@ it('does not count a sandbox whose deletion was seen before the answer to its ad
   const { client, admission, clock } = scene;
   await scene.addQuota(aQuota('default', { limit: 1 }));
   const updateStatus = client.updateStatus.bind(client);
-  client.updateStatus = async <T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>) => {
+  client.updateStatus = async <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: StatusUpdate<T>,
+  ) => {
     const deleted = await scene.stored('sbx-1');
     const answer = await updateStatus(resource, object);
     await client.delete(sandboxes, 'default', 'sbx-1');
@@ -48,7 +62,11 @@ it('reads at its own pace what no cache has shown yet', async () => {
   await client.create(sandboxes, { ...sandbox, metadata: { name: 'sbx-1', namespace: 'default' } });
   const get = client.get.bind(client);
   let reads = 0;
-  client.get = <T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string) => {
+  client.get = <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+  ) => {
     // A loop without an end would never let go of the test.
     if (++reads > 100) throw new Error('read again and again');
     return get(resource, namespace, name);
@@ -61,18 +79,29 @@ it('reads at its own pace what no cache has shown yet', async () => {
 
 it('takes a start for over that has failed before it stored which sandbox it has joined', () => {
   const spec = { sandboxName: 'sbx-1' };
-  const joining = aConversation({ spec, status: { start: { status: 'WORKING', transitions: [] } } });
+  const joining = aConversation({
+    spec,
+    status: { start: { status: 'WORKING', transitions: [] } },
+  });
   const made = aSandbox({
     status: {
       ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
       conditions: [admitted, condition('Ready', 'True')],
     },
   });
-  const joined = { ...made, metadata: { ...made.metadata, ownerReferences: [ownerReferenceTo(joining, { controller: false })] } };
+  const joined = {
+    ...made,
+    metadata: {
+      ...made.metadata,
+      ownerReferences: [ownerReferenceTo(joining, { controller: false })],
+    },
+  };
   const state = () => scene.admission.queue('default').slot(joined.metadata.uid)?.state;
   scene.showConversation(joining);
   scene.show(joined);
   expect(state()).toBe('starting');
-  scene.showConversation(aConversation({ spec, status: { start: { status: 'ERROR', transitions: [] } } }));
+  scene.showConversation(
+    aConversation({ spec, status: { start: { status: 'ERROR', transitions: [] } } }),
+  );
   expect(state()).toBe('running');
 });

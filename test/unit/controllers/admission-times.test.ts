@@ -11,8 +11,14 @@ beforeEach(() => {
 afterEach(() => scene.stop());
 
 const isoIn = (ms: number) => new Date(scene.clock.now() + ms).toISOString();
-const admittedSince = (time: string) => ({ ...condition('Admitted', 'True', 'Admitted', time), observedGeneration: 1 });
-const pausedByQuota = { replicas: 0 as const, conditions: [{ ...condition('Admitted', 'False', 'Quota'), observedGeneration: 1 }] };
+const admittedSince = (time: string) => ({
+  ...condition('Admitted', 'True', 'Admitted', time),
+  observedGeneration: 1,
+});
+const pausedByQuota = {
+  replicas: 0 as const,
+  conditions: [{ ...condition('Admitted', 'False', 'Quota'), observedGeneration: 1 }],
+};
 const runningFor = (ms: number) => {
   const since = isoIn(-ms);
   return {
@@ -22,7 +28,8 @@ const runningFor = (ms: number) => {
     conditions: [admittedSince(since), condition('Ready', 'True', 'Running', since)],
   };
 };
-const reasonOf = async (name: string) => findCondition((await scene.stored(name)).status?.conditions, 'Admitted')?.reason;
+const reasonOf = async (name: string) =>
+  findCondition((await scene.stored(name)).status?.conditions, 'Admitted')?.reason;
 const countAdmitted = async (names: readonly string[]) => {
   const reasons = await Promise.all(names.map(reasonOf));
   return reasons.filter((reason) => reason === 'Admitted').length;
@@ -81,7 +88,10 @@ describe('a quota that is deleted and created again', () => {
   it('has nobody paused or refused once it is gone', async () => {
     for (const onExceeded of ['PauseOldest', 'Reject'] as const) {
       const quota = await scene.addQuota(aQuota(`by-${onExceeded}`, { limit: 1, onExceeded }));
-      await scene.addSandbox(`old-${onExceeded}`, { owner: onExceeded, status: runningFor(60_000) });
+      await scene.addSandbox(`old-${onExceeded}`, {
+        owner: onExceeded,
+        status: runningFor(60_000),
+      });
       await scene.clock.advance(0);
       await scene.deleteQuota(quota);
       await scene.addSandbox(`new-${onExceeded}`, { owner: onExceeded });

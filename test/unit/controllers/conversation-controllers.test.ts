@@ -1,5 +1,8 @@
 import type { Request } from '@conversation-operator/kube/controller';
-import { startController, statusController } from '../../../src/controllers/conversation-controllers.ts';
+import {
+  startController,
+  statusController,
+} from '../../../src/controllers/conversation-controllers.ts';
 import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { aConversation } from '../../support/builders.ts';
@@ -8,11 +11,16 @@ const { signal } = new AbortController();
 
 describe('the controllers of conversations', () => {
   it('share no conversation: each drops those of the other, and waits while the other still works on one that has just started', async () => {
-    let conversation: CachedConversation = aConversation({ status: { start: { status: 'WORKING', transitions: [] } } });
+    let conversation: CachedConversation = aConversation({
+      status: { start: { status: 'WORKING', transitions: [] } },
+    });
     const { namespace, name } = conversation.metadata;
     const request: Request = { namespace, name };
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const reconciles: (() => Promise<undefined>)[] = [() => promise, () => Promise.resolve(undefined)];
+    const reconciles: (() => Promise<undefined>)[] = [
+      () => promise,
+      () => Promise.resolve(undefined),
+    ];
     const context = {
       caches: {},
       channels: { notified: {} },

@@ -1,13 +1,31 @@
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
-import { createErrorOf, retryAfterMs, type CreatedKind } from '../../../src/controllers/sandbox/create-error.ts';
+import {
+  createErrorOf,
+  retryAfterMs,
+  type CreatedKind,
+} from '../../../src/controllers/sandbox/create-error.ts';
 import type { FailurePolicy, FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 
 type Body = ConstructorParameters<typeof ApiError>[1];
 
 const forbidden = (why: string, what = 'pods'): ApiError =>
-  new ApiError(403, { reason: 'Forbidden', code: 403, message: `${what} "sbx-1" is forbidden: ${why}` });
-const answer = (status: number, reason: string, message: string, details?: Body['details']): ApiError =>
-  new ApiError(status, { reason, code: status, message, ...(details === undefined ? {} : { details }) });
+  new ApiError(403, {
+    reason: 'Forbidden',
+    code: 403,
+    message: `${what} "sbx-1" is forbidden: ${why}`,
+  });
+const answer = (
+  status: number,
+  reason: string,
+  message: string,
+  details?: Body['details'],
+): ApiError =>
+  new ApiError(status, {
+    reason,
+    code: status,
+    message,
+    ...(details === undefined ? {} : { details }),
+  });
 
 /** As a kube-apiserver 1.34 and the policy engines in front of it word them. */
 const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, string][] = [
@@ -51,7 +69,11 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a priority class without a quota',
     'pod',
-    answer(403, 'Forbidden', 'pods "sbx-1" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [high]}]'),
+    answer(
+      403,
+      'Forbidden',
+      'pods "sbx-1" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [high]}]',
+    ),
     'ResourceQuotaExceeded',
     'transient',
     'no resource quota',
@@ -67,7 +89,9 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a quota that wants limits',
     'pod',
-    forbidden('failed quota: team-a: must specify limits.cpu for: agent; limits.memory for: agent,sidecar; requests.cpu for: agent'),
+    forbidden(
+      'failed quota: team-a: must specify limits.cpu for: agent; limits.memory for: agent,sidecar; requests.cpu for: agent',
+    ),
     'ResourcesNotSpecified',
     'transient',
     "The namespace's resource quota team-a wants the pod to state: limits.cpu, limits.memory, requests.cpu.",
@@ -75,7 +99,9 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a limit range, from above',
     'pod',
-    forbidden('[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but limit is 4Gi]'),
+    forbidden(
+      '[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but limit is 4Gi]',
+    ),
     'LimitRangeViolated',
     'transient',
     "The pod is outside of the namespace's limit range: cpu.",
@@ -83,7 +109,10 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a limit range, from below',
     'volume',
-    forbidden('minimum storage usage per PersistentVolumeClaim is 20Gi, but request is 10Gi', 'persistentvolumeclaims'),
+    forbidden(
+      'minimum storage usage per PersistentVolumeClaim is 20Gi, but request is 10Gi',
+      'persistentvolumeclaims',
+    ),
     'LimitRangeViolated',
     'transient',
     'storage',
@@ -91,7 +120,9 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a limit range, by its ratio',
     'pod',
-    forbidden('memory max limit to request ratio per Container is 4, but provided ratio is 16.000000'),
+    forbidden(
+      'memory max limit to request ratio per Container is 4, but provided ratio is 16.000000',
+    ),
     'LimitRangeViolated',
     'transient',
     'memory',
@@ -139,7 +170,11 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'Gatekeeper',
     'volume',
-    answer(403, 'Forbidden', 'admission webhook "validation.gatekeeper.sh" denied the request: [storage] class fast is not allowed'),
+    answer(
+      403,
+      'Forbidden',
+      'admission webhook "validation.gatekeeper.sh" denied the request: [storage] class fast is not allowed',
+    ),
     'AdmissionDenied',
     'transient',
     'refuses the volume',
@@ -147,7 +182,11 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a webhook that calls it invalid',
     'pod',
-    answer(422, 'Invalid', 'admission webhook "vpod.example.com" denied the request: spec.containers: Invalid value: image is not signed'),
+    answer(
+      422,
+      'Invalid',
+      'admission webhook "vpod.example.com" denied the request: spec.containers: Invalid value: image is not signed',
+    ),
     'AdmissionDenied',
     'transient',
     'webhook',
@@ -203,7 +242,10 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
   [
     'a namespace that is going',
     'volume',
-    forbidden('unable to create new content in namespace team-a because it is being terminated', 'persistentvolumeclaims'),
+    forbidden(
+      'unable to create new content in namespace team-a because it is being terminated',
+      'persistentvolumeclaims',
+    ),
     'NamespaceTerminating',
     'transient',
     'The namespace is being deleted.',
@@ -250,7 +292,10 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
       {
         causes: [
           { field: 'spec.containers[0].image', message: 'Required value' },
-          { field: 'spec.containers[0].resources.requests', message: 'Invalid value: "2": must be less than or equal to cpu limit of 1' },
+          {
+            field: 'spec.containers[0].resources.requests',
+            message: 'Invalid value: "2": must be less than or equal to cpu limit of 1',
+          },
         ],
       },
     ),
@@ -296,22 +341,39 @@ it.each(createErrors)('%s', (_sentence, what, error, code, policy, words) => {
 it.each(createErrors)('%s: clients see no text of the cluster', (_sentence, what, error) => {
   const { message = '' } = createErrorOf(error, what) ?? {};
   expect(message).toMatch(/^[A-Z][^\n]*\.$/);
-  expect(message).not.toMatch(/https?:|\.svc|serviceaccount:|\d+\.\d+\.\d+\.\d+|used:|limited:|Invalid value|expression|internal/);
+  expect(message).not.toMatch(
+    /https?:|\.svc|serviceaccount:|\d+\.\d+\.\d+\.\d+|used:|limited:|Invalid value|expression|internal/,
+  );
 });
 
 it('names that could be anything are left out', () => {
   expect(
-    createErrorOf(forbidden('exceeded quota: <img src=x>, requested: a b=1,pods=1, used: pods=5, limited: pods=5'), 'pod')?.message,
+    createErrorOf(
+      forbidden(
+        'exceeded quota: <img src=x>, requested: a b=1,pods=1, used: pods=5, limited: pods=5',
+      ),
+      'pod',
+    )?.message,
   ).toBe("The namespace's resource quota has no room for the pod: pods.");
 });
 
 it.each([
-  ['something of the name that is there already', answer(409, 'AlreadyExists', 'pods "sbx-1" already exists')],
+  [
+    'something of the name that is there already',
+    answer(409, 'AlreadyExists', 'pods "sbx-1" already exists'),
+  ],
   [
     'a quota that was written at the same time',
-    answer(409, 'Conflict', 'Operation cannot be fulfilled on resourcequotas "team-a": the object has been modified'),
+    answer(
+      409,
+      'Conflict',
+      'Operation cannot be fulfilled on resourcequotas "team-a": the object has been modified',
+    ),
   ],
-  ['a server that is busy', answer(429, 'TooManyRequests', 'the server is currently unable to handle the request')],
+  [
+    'a server that is busy',
+    answer(429, 'TooManyRequests', 'the server is currently unable to handle the request'),
+  ],
   ['a server that fails', answer(500, 'InternalError', 'etcdserver: request timed out')],
   ['a server that is not ready', answer(503, 'ServiceUnavailable', 'apiserver not ready')],
   ['a namespace that is gone', answer(404, 'NotFound', 'namespaces "team-a" not found')],
@@ -322,7 +384,9 @@ it.each([
 });
 
 it('asks again soon at first, then less and less often, and always within 15 s', () => {
-  expect([0, 2_000, 20_000, 60_000, 3_600_000].map(retryAfterMs)).toEqual([1_000, 1_000, 5_000, 15_000, 15_000]);
+  expect([0, 2_000, 20_000, 60_000, 3_600_000].map(retryAfterMs)).toEqual([
+    1_000, 1_000, 5_000, 15_000, 15_000,
+  ]);
 });
 
 it.each([
@@ -348,7 +412,11 @@ it.each([
   ],
   [
     'definitions of another version',
-    answer(422, 'Invalid', 'Sandbox.conversation-operator.dev "sbx-1" is invalid: spec.region: Required value'),
+    answer(
+      422,
+      'Invalid',
+      'Sandbox.conversation-operator.dev "sbx-1" is invalid: spec.region: Required value',
+    ),
     'CreationForbidden',
     'The cluster refuses the sandbox.',
   ],

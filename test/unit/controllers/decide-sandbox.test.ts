@@ -1,4 +1,8 @@
-import { decideSandbox, type ObservedSandbox, type SandboxStep } from '../../../src/controllers/sandbox/decide.ts';
+import {
+  decideSandbox,
+  type ObservedSandbox,
+  type SandboxStep,
+} from '../../../src/controllers/sandbox/decide.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import {
   aClaim,
@@ -16,12 +20,23 @@ import {
 } from '../../support/builders.ts';
 
 const starting = aSandbox({ status: { conditions: [admitted], startingSinceTime: noon } });
-const connected = aSandbox({ status: { conditions: [admitted], containerID: 'process://1', podIP: '127.70.0.1' } });
-const paused = aSandbox({ replicas: 0, status: { conditions: [admitted], containerID: 'process://1' } });
+const connected = aSandbox({
+  status: { conditions: [admitted], containerID: 'process://1', podIP: '127.70.0.1' },
+});
+const paused = aSandbox({
+  replicas: 0,
+  status: { conditions: [admitted], containerID: 'process://1' },
+});
 const waitingPod = (sandbox: Sandbox, reason: string, restartCount = 0) =>
   aPod(sandbox, {
     phase: 'Pending',
-    containerStatuses: [aContainer({ restartCount, state: { waiting: { reason } }, lastState: { terminated: { exitCode: 3 } } })],
+    containerStatuses: [
+      aContainer({
+        restartCount,
+        state: { waiting: { reason } },
+        lastState: { terminated: { exitCode: 3 } },
+      }),
+    ],
   });
 
 const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
@@ -29,7 +44,13 @@ const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
   const { now = noonMs + 1000 } = observed;
   const { startingSinceTime } = sandbox.status ?? {};
   const startingForMs = startingSinceTime === undefined ? 0 : now - Date.parse(startingSinceTime);
-  const found = { template: aTemplate(), claim: aClaim(sandbox), pod: undefined, startingForMs, replaceInMs: 0 };
+  const found = {
+    template: aTemplate(),
+    claim: aClaim(sandbox),
+    pod: undefined,
+    startingForMs,
+    replaceInMs: 0,
+  };
   return decideSandbox({ ...found, ...observed, now, sandbox });
 };
 
@@ -37,20 +58,45 @@ describe('a sandbox that is meant to run', () => {
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
     ['gets its volume first', { claim: undefined }, { kind: 'create-claim' }],
     ['then gets its pod', {}, { kind: 'create-pod' }],
-    ['waits for a pod that is on its way', { pod: aPod(starting, { phase: 'Pending' }) }, { kind: 'wait', reason: 'WaitingForPod' }],
-    ['waits until the pod before has ended', { pod: aPod(starting, {}, { deleting: true }) }, { kind: 'wait', reason: 'WaitingForPod' }],
-    ['never takes a pod that is not its own', { pod: aPod(starting, {}, { foreign: true }) }, { kind: 'wait', requeueAfterMs: 2000 }],
-    ['asks the agent once its container runs', { pod: aRunningPod(starting) }, { kind: 'connect-agent', containerID: 'process://1' }],
-    ['runs once the agent of this container has answered', { sandbox: connected, pod: aRunningPod(connected) }, { kind: 'running' }],
+    [
+      'waits for a pod that is on its way',
+      { pod: aPod(starting, { phase: 'Pending' }) },
+      { kind: 'wait', reason: 'WaitingForPod' },
+    ],
+    [
+      'waits until the pod before has ended',
+      { pod: aPod(starting, {}, { deleting: true }) },
+      { kind: 'wait', reason: 'WaitingForPod' },
+    ],
+    [
+      'never takes a pod that is not its own',
+      { pod: aPod(starting, {}, { foreign: true }) },
+      { kind: 'wait', requeueAfterMs: 2000 },
+    ],
+    [
+      'asks the agent once its container runs',
+      { pod: aRunningPod(starting) },
+      { kind: 'connect-agent', containerID: 'process://1' },
+    ],
+    [
+      'runs once the agent of this container has answered',
+      { sandbox: connected, pod: aRunningPod(connected) },
+      { kind: 'running' },
+    ],
     [
       'asks again when it was resumed while it was being stopped',
-      { sandbox: aSandbox({ status: { ...connected.status, pauseTime: noon } }), pod: aRunningPod(connected) },
+      {
+        sandbox: aSandbox({ status: { ...connected.status, pauseTime: noon } }),
+        pod: aRunningPod(connected),
+      },
       { kind: 'connect-agent' },
     ],
     [
       'asks again when it was paused and resumed while nobody looked',
       {
-        sandbox: aSandbox({ status: { ...connected.status, observedGeneration: connected.metadata.generation - 2 } }),
+        sandbox: aSandbox({
+          status: { ...connected.status, observedGeneration: connected.metadata.generation - 2 },
+        }),
         pod: aRunningPod(connected),
       },
       { kind: 'connect-agent' },
@@ -60,28 +106,59 @@ describe('a sandbox that is meant to run', () => {
       { sandbox: connected, pod: aRunningPod(connected, 'process://2') },
       { kind: 'connect-agent' },
     ],
-    ['replaces a pod that was evicted', { pod: aPod(starting, { phase: 'Failed', reason: 'Evicted' }) }, { kind: 'replace-pod' }],
+    [
+      'replaces a pod that was evicted',
+      { pod: aPod(starting, { phase: 'Failed', reason: 'Evicted' }) },
+      { kind: 'replace-pod' },
+    ],
     [
       'fails at once when its image will never come',
       { pod: waitingPod(starting, 'ImagePullBackOff') },
       { kind: 'fail', code: 'ImagePullFailed' },
     ],
-    ['gives a pull a second try', { pod: waitingPod(starting, 'ErrImagePull') }, { kind: 'wait', reason: 'ImagePullFailed' }],
-    ['gives a crash a second try', { pod: waitingPod(starting, 'CrashLoopBackOff', 1) }, { kind: 'wait', reason: 'CrashLoop' }],
-    ['fails in a crash loop', { pod: waitingPod(starting, 'CrashLoopBackOff', 3) }, { kind: 'fail', code: 'CrashLoop' }],
-    ['waits a moment for its template', { template: undefined }, { kind: 'wait', reason: 'TemplateNotFound' }],
-    ['fails without a template', { template: undefined, now: noonMs + 5000 }, { kind: 'fail', code: 'TemplateNotFound' }],
+    [
+      'gives a pull a second try',
+      { pod: waitingPod(starting, 'ErrImagePull') },
+      { kind: 'wait', reason: 'ImagePullFailed' },
+    ],
+    [
+      'gives a crash a second try',
+      { pod: waitingPod(starting, 'CrashLoopBackOff', 1) },
+      { kind: 'wait', reason: 'CrashLoop' },
+    ],
+    [
+      'fails in a crash loop',
+      { pod: waitingPod(starting, 'CrashLoopBackOff', 3) },
+      { kind: 'fail', code: 'CrashLoop' },
+    ],
+    [
+      'waits a moment for its template',
+      { template: undefined },
+      { kind: 'wait', reason: 'TemplateNotFound' },
+    ],
+    [
+      'fails without a template',
+      { template: undefined, now: noonMs + 5000 },
+      { kind: 'fail', code: 'TemplateNotFound' },
+    ],
     [
       'keeps running when its template is gone',
       { sandbox: connected, pod: aRunningPod(connected), template: undefined },
       { kind: 'running' },
     ],
-    ['fails at its deadline', { pod: aRunningPod(starting), now: noonMs + 120_000 }, { kind: 'fail', code: 'StartDeadlineExceeded' }],
+    [
+      'fails at its deadline',
+      { pod: aRunningPod(starting), now: noonMs + 120_000 },
+      { kind: 'fail', code: 'StartDeadlineExceeded' },
+    ],
     [
       'names what kept it at its deadline',
       {
         now: noonMs + 120_000,
-        pod: aPod(starting, { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }] }),
+        pod: aPod(starting, {
+          phase: 'Pending',
+          conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }],
+        }),
       },
       { kind: 'fail', code: 'Unschedulable' },
     ],
@@ -96,17 +173,31 @@ const aMinuteOld = (status: Parameters<typeof aPod>[1], more: Parameters<typeof 
   const pod = aPod(ran, status, more);
   return { ...pod, metadata: { ...pod.metadata, creationTimestamp: '2026-03-01T11:59:00Z' } };
 };
-const ran = aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1', startingSinceTime: noon } });
-const inUse = aSandbox({
-  status: { conditions: [admitted, condition('Ready', 'True', 'Running')], lastContainerID: 'process://1', containerID: 'process://1' },
+const ran = aSandbox({
+  status: { conditions: [admitted], lastContainerID: 'process://1', startingSinceTime: noon },
 });
-const endsAt = (sandbox: Sandbox, deletionTimestamp: string, status: Parameters<typeof aPod>[1] = {}) => {
+const inUse = aSandbox({
+  status: {
+    conditions: [admitted, condition('Ready', 'True', 'Running')],
+    lastContainerID: 'process://1',
+    containerID: 'process://1',
+  },
+});
+const endsAt = (
+  sandbox: Sandbox,
+  deletionTimestamp: string,
+  status: Parameters<typeof aPod>[1] = {},
+) => {
   const pod = aPod(sandbox, status);
   return { ...pod, metadata: { ...pod.metadata, deletionTimestamp } };
 };
 const refusedWith = (code: string) =>
-  aSandbox({ status: { conditions: [admitted, condition('Ready', 'False', code)], startingSinceTime: noon } });
-const drained = { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }] };
+  aSandbox({
+    status: { conditions: [admitted, condition('Ready', 'False', code)], startingSinceTime: noon },
+  });
+const drained = {
+  conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }],
+};
 const lostNode = {
   phase: 'Running',
   podIP: '127.70.0.1',
@@ -130,7 +221,11 @@ describe('a sandbox with files', () => {
       { sandbox: ran, pod: waitingPod(ran, 'CrashLoopBackOff', 3) },
       { kind: 'fail', code: 'CrashLoop' },
     ],
-    ['waits for its template', { sandbox: ran, template: undefined, now: noonMs + 10_000 }, { kind: 'wait', reason: 'TemplateNotFound' }],
+    [
+      'waits for its template',
+      { sandbox: ran, template: undefined, now: noonMs + 10_000 },
+      { kind: 'wait', reason: 'TemplateNotFound' },
+    ],
     [
       'waits for its node, however long',
       { sandbox: ran, pod: aPod(ran, lostNode), now: noonMs + 3_600_000 },
@@ -146,7 +241,11 @@ describe('a sandbox with files', () => {
       { sandbox: inUse, pod: endsAt(inUse, noon) },
       { kind: 'wait', reason: 'PodLost', message: 'Its pod was deleted.', requeueAfterMs: 29_000 },
     ],
-    ['tells that its node is drained', { sandbox: inUse, pod: endsAt(inUse, noon, drained) }, { kind: 'wait', reason: 'PodEvicted' }],
+    [
+      'tells that its node is drained',
+      { sandbox: inUse, pod: endsAt(inUse, noon, drained) },
+      { kind: 'wait', reason: 'PodEvicted' },
+    ],
     [
       'does not take the end of a pause for a loss',
       { sandbox: ran, pod: endsAt(ran, noon) },
@@ -154,7 +253,10 @@ describe('a sandbox with files', () => {
     ],
     [
       'is not running where its node does not answer, whatever the pod says',
-      { sandbox: { ...inUse, status: { ...inUse.status, podIP: '127.70.0.1' } }, pod: aPod(inUse, lostNode) },
+      {
+        sandbox: { ...inUse, status: { ...inUse.status, podIP: '127.70.0.1' } },
+        pod: aPod(inUse, lostNode),
+      },
       { kind: 'wait', reason: 'NodeLost' },
     ],
   ];
@@ -167,8 +269,17 @@ describe('a sandbox that has run', () => {
   const dayLater = noonMs + 24 * 3_600_000;
   /** One that has shown this reason since noon. */
   const showing = (reason: string) =>
-    aSandbox({ status: { ...ran.status, conditions: [admitted, condition('Ready', 'False', reason)], startingSinceTime: noon } });
-  const unschedulable = { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }] };
+    aSandbox({
+      status: {
+        ...ran.status,
+        conditions: [admitted, condition('Ready', 'False', reason)],
+        startingSinceTime: noon,
+      },
+    });
+  const unschedulable = {
+    phase: 'Pending',
+    conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }],
+  };
   const attaching = {
     phase: 'Pending',
     conditions: [
@@ -180,7 +291,9 @@ describe('a sandbox that has run', () => {
   const configError = (message: string) =>
     aPod(ran, {
       phase: 'Pending',
-      containerStatuses: [aContainer({ state: { waiting: { reason: 'CreateContainerConfigError', message } } })],
+      containerStatuses: [
+        aContainer({ state: { waiting: { reason: 'CreateContainerConfigError', message } } }),
+      ],
     });
 
   it.each<[string, string, Partial<ObservedSandbox>]>([
@@ -212,7 +325,11 @@ describe('a sandbox that has run', () => {
       'NamespaceTerminating',
       'ReferenceNotFound',
       'CreationForbidden',
-    ].map((code): [string, string, Partial<ObservedSandbox>] => [`what was refused with ${code}`, code, {}]),
+    ].map((code): [string, string, Partial<ObservedSandbox>] => [
+      `what was refused with ${code}`,
+      code,
+      {},
+    ]),
   ])('waits for %s without a deadline', (_sentence, reason, observed) => {
     for (const now of [noonMs + 119_000, overdue, dayLater]) {
       const step = decide({ sandbox: showing(reason), now, ...observed });
@@ -229,32 +346,67 @@ describe('a sandbox that has run', () => {
       'ContainerConfigError',
       { pod: configError('container has runAsNonRoot and image will run as root') },
     ],
-    ['with an image name that is none', 'ImagePullFailed', { pod: waitingPod(ran, 'InvalidImageName') }],
-    ['with a command that can not be started', 'ContainerStartFailed', { pod: waitingPod(ran, 'RunContainerError', 3) }],
-    ['without its volume', 'VolumeLost', { claim: { ...aClaim(ran), status: { phase: 'Lost' } }, pod: aPod(ran, { phase: 'Pending' }) }],
-  ])('is in ERROR %s once that has lasted as long as a start may take', (_sentence, code, observed) => {
-    // Of a template that is not there, nothing but the default is known.
-    const deadline = noonMs + ('template' in observed ? 300_000 : 120_000);
-    expect(decide({ sandbox: showing(code), now: deadline - 1, ...observed }).kind).not.toBe('fail');
-    expect(decide({ sandbox: showing(code), now: deadline, ...observed })).toMatchObject({ kind: 'fail', code });
-    // Something else has kept it until now.
-    if (code !== 'TemplateInvalid') expect(decide({ sandbox: showing('Unschedulable'), now: deadline, ...observed }).kind).toBe('wait');
-  });
+    [
+      'with an image name that is none',
+      'ImagePullFailed',
+      { pod: waitingPod(ran, 'InvalidImageName') },
+    ],
+    [
+      'with a command that can not be started',
+      'ContainerStartFailed',
+      { pod: waitingPod(ran, 'RunContainerError', 3) },
+    ],
+    [
+      'without its volume',
+      'VolumeLost',
+      {
+        claim: { ...aClaim(ran), status: { phase: 'Lost' } },
+        pod: aPod(ran, { phase: 'Pending' }),
+      },
+    ],
+  ])(
+    'is in ERROR %s once that has lasted as long as a start may take',
+    (_sentence, code, observed) => {
+      // Of a template that is not there, nothing but the default is known.
+      const deadline = noonMs + ('template' in observed ? 300_000 : 120_000);
+      expect(decide({ sandbox: showing(code), now: deadline - 1, ...observed }).kind).not.toBe(
+        'fail',
+      );
+      expect(decide({ sandbox: showing(code), now: deadline, ...observed })).toMatchObject({
+        kind: 'fail',
+        code,
+      });
+      // Something else has kept it until now.
+      if (code !== 'TemplateInvalid')
+        expect(decide({ sandbox: showing('Unschedulable'), now: deadline, ...observed }).kind).toBe(
+          'wait',
+        );
+    },
+  );
 
   it('is told when a node has not set up its volume', () => {
     const pod = aPod(ran, attaching);
     const claim = { ...aClaim(ran), status: { phase: 'Bound' } };
     expect(decide({ sandbox: ran, claim, pod, now: noonMs + 30_000 })).toMatchObject({
-      message: 'Waiting for its pod to start: its node could not set up its volumes or its network.',
+      message:
+        'Waiting for its pod to start: its node could not set up its volumes or its network.',
     });
   });
 });
 
 describe('an agent that is lost with its pod', () => {
-  const inPod = { containerStatuses: [aContainer({ containerID: 'process://1', state: { running: {} } })] };
-  const silent = aSandbox({ status: { ...inUse.status, conditions: [admitted, condition('Ready', 'False', 'AgentSilent')] } });
-  const crashed = aSandbox({ status: { ...inUse.status, conditions: [admitted, condition('Ready', 'False', 'CrashLoop')] } });
-  const other = { containerStatuses: [aContainer({ containerID: 'process://2', state: { running: {} } })] };
+  const inPod = {
+    containerStatuses: [aContainer({ containerID: 'process://1', state: { running: {} } })],
+  };
+  const silent = aSandbox({
+    status: { ...inUse.status, conditions: [admitted, condition('Ready', 'False', 'AgentSilent')] },
+  });
+  const crashed = aSandbox({
+    status: { ...inUse.status, conditions: [admitted, condition('Ready', 'False', 'CrashLoop')] },
+  });
+  const other = {
+    containerStatuses: [aContainer({ containerID: 'process://2', state: { running: {} } })],
+  };
   const isDisrupted = (sandbox: Sandbox, pod: ReturnType<typeof aPod>) => {
     const step = decide({ sandbox, pod });
     return 'isDisrupted' in step && step.isDisrupted;
@@ -265,15 +417,30 @@ describe('an agent that is lost with its pod', () => {
     ['by a deletion is', true, inUse, endsAt(inUse, noon, inPod)],
     ['after it had fallen silent is', true, silent, endsAt(silent, noon, { ...drained, ...inPod })],
     ['with its node is', true, inUse, aPod(inUse, lostNode)],
-    ['in the shutdown of its node is', true, inUse, aPod(inUse, { phase: 'Failed', reason: 'NodeShutdown' })],
+    [
+      'in the shutdown of its node is',
+      true,
+      inUse,
+      aPod(inUse, { phase: 'Failed', reason: 'NodeShutdown' }),
+    ],
     [
       'by an eviction for what it used is not',
       false,
       inUse,
       aPod(inUse, { phase: 'Failed', reason: 'Evicted', message: 'low on resource: memory' }),
     ],
-    ['after its container had crashed is not', false, crashed, endsAt(crashed, noon, { ...drained, ...inPod })],
-    ['after its container had been exchanged is not', false, inUse, endsAt(inUse, noon, { ...drained, ...other })],
+    [
+      'after its container had crashed is not',
+      false,
+      crashed,
+      endsAt(crashed, noon, { ...drained, ...inPod }),
+    ],
+    [
+      'after its container had been exchanged is not',
+      false,
+      inUse,
+      endsAt(inUse, noon, { ...drained, ...other }),
+    ],
   ])('%s counted as a disruption', (_sentence, expected, sandbox, pod) => {
     expect(isDisrupted(sandbox, pod)).toBe(expected);
   });
@@ -281,14 +448,26 @@ describe('an agent that is lost with its pod', () => {
 
 describe('a first start', () => {
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
-    ['comes to an end on a lost node', { pod: aPod(starting, lostNode), now: overdue }, { kind: 'fail', code: 'NodeLost' }],
-    ['comes to an end when its pod does not', { pod: endsAt(starting, noon), now: overdue }, { kind: 'fail', code: 'NodeLost' }],
+    [
+      'comes to an end on a lost node',
+      { pod: aPod(starting, lostNode), now: overdue },
+      { kind: 'fail', code: 'NodeLost' },
+    ],
+    [
+      'comes to an end when its pod does not',
+      { pod: endsAt(starting, noon), now: overdue },
+      { kind: 'fail', code: 'NodeLost' },
+    ],
     [
       'comes to an end when a pod of somebody else is in its way',
       { pod: aPod(starting, {}, { foreign: true }), now: overdue },
       { kind: 'fail', code: 'StartDeadlineExceeded' },
     ],
-    ['is tried again after a refusal', { sandbox: refusedWith('ResourceQuotaExceeded') }, { kind: 'create-pod' }],
+    [
+      'is tried again after a refusal',
+      { sandbox: refusedWith('ResourceQuotaExceeded') },
+      { kind: 'create-pod' },
+    ],
     [
       'names the refusal at its deadline',
       { sandbox: refusedWith('ResourceQuotaExceeded'), now: overdue },
@@ -303,10 +482,17 @@ describe('a first start', () => {
       'says what its node has not done',
       {
         claim: { ...aClaim(starting), status: { phase: 'Bound' } },
-        pod: aPod(starting, { phase: 'Pending', conditions: [{ type: 'PodReadyToStartContainers', status: 'False' }] }),
+        pod: aPod(starting, {
+          phase: 'Pending',
+          conditions: [{ type: 'PodReadyToStartContainers', status: 'False' }],
+        }),
         now: overdue,
       },
-      { kind: 'fail', message: 'The sandbox was not ready within 120 s: its node could not set up its volumes or its network.' },
+      {
+        kind: 'fail',
+        message:
+          'The sandbox was not ready within 120 s: its node could not set up its volumes or its network.',
+      },
     ],
     [
       'leaves a node that refuses its pod a moment',
@@ -324,7 +510,9 @@ describe('a first start', () => {
         pod: aPod(starting, {
           phase: 'Failed',
           reason: 'Evicted',
-          containerStatuses: [aContainer({ restartCount: 3, state: { terminated: { exitCode: 137 } } })],
+          containerStatuses: [
+            aContainer({ restartCount: 3, state: { terminated: { exitCode: 137 } } }),
+          ],
         }),
       },
       { kind: 'replace-pod', reason: 'PodEvicted' },
@@ -342,38 +530,84 @@ describe('a volume claim', () => {
     ...more,
     metadata: { ...bound.metadata, ...metadata },
   });
-  const retained = { ownerReferences: [], annotations: { 'conversation-operator.dev/owner': 'alice' } };
-  const ofAnotherSandbox = { ownerReferences: aClaim(aSandbox({ name: 'earlier' })).metadata.ownerReferences ?? [] };
+  const retained = {
+    ownerReferences: [],
+    annotations: { 'conversation-operator.dev/owner': 'alice' },
+  };
+  const ofAnotherSandbox = {
+    ownerReferences: aClaim(aSandbox({ name: 'earlier' })).metadata.ownerReferences ?? [],
+  };
   const unscheduled = aMinuteOld({ phase: 'Pending' });
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
-    ['that was retained for the same owner is used', { claim: claim(retained) }, { kind: 'create-pod' }],
+    [
+      'that was retained for the same owner is used',
+      { claim: claim(retained) },
+      { kind: 'create-pod' },
+    ],
     [
       'that was retained for another owner never is',
-      { claim: claim({ ...retained, annotations: { 'conversation-operator.dev/owner': 'mallory' } }) },
+      {
+        claim: claim({
+          ...retained,
+          annotations: { 'conversation-operator.dev/owner': 'mallory' },
+        }),
+      },
       { kind: 'wait', reason: 'VolumeNameTaken' },
     ],
-    ['of nobody never is', { claim: claim({ ownerReferences: [], annotations: {} }) }, { kind: 'wait', reason: 'VolumeNameTaken' }],
+    [
+      'of nobody never is',
+      { claim: claim({ ownerReferences: [], annotations: {} }) },
+      { kind: 'wait', reason: 'VolumeNameTaken' },
+    ],
     [
       'of somebody else ends the start at its deadline',
       { claim: claim({ ownerReferences: [] }), now: overdue },
       { kind: 'fail', code: 'VolumeNameTaken' },
     ],
-    ['of an earlier sandbox of the name is waited for', { claim: claim(ofAnotherSandbox) }, { kind: 'wait', reason: 'WaitingForVolume' }],
-    ['that is being deleted is waited for', { claim: claim({ deletionTimestamp: noon }) }, { kind: 'wait', reason: 'WaitingForVolume' }],
+    [
+      'of an earlier sandbox of the name is waited for',
+      { claim: claim(ofAnotherSandbox) },
+      { kind: 'wait', reason: 'WaitingForVolume' },
+    ],
+    [
+      'that is being deleted is waited for',
+      { claim: claim({ deletionTimestamp: noon }) },
+      { kind: 'wait', reason: 'WaitingForVolume' },
+    ],
     [
       'that is being deleted does not matter to a pod that uses it',
-      { sandbox: connected, claim: claim({ deletionTimestamp: noon }), pod: aRunningPod(connected) },
+      {
+        sandbox: connected,
+        claim: claim({ deletionTimestamp: noon }),
+        pod: aRunningPod(connected),
+      },
       { kind: 'running' },
     ],
     [
       'that a late binding class does not provide is told, with the class',
-      { sandbox: ran, claim: claim({}, { spec: { storageClassName: 'fast' }, status: { phase: 'Pending' } }), pod: unscheduled },
-      { kind: 'wait', reason: 'VolumeNotBound', message: expect.stringContaining('storage class fast does not exist') as string },
+      {
+        sandbox: ran,
+        claim: claim({}, { spec: { storageClassName: 'fast' }, status: { phase: 'Pending' } }),
+        pod: unscheduled,
+      },
+      {
+        kind: 'wait',
+        reason: 'VolumeNotBound',
+        message: expect.stringContaining('storage class fast does not exist') as string,
+      },
     ],
     [
       'without a class is told too',
-      { sandbox: ran, claim: claim({}, { spec: {}, status: { phase: 'Pending' } }), pod: unscheduled },
-      { kind: 'wait', reason: 'VolumeNotBound', message: expect.stringContaining('names no storage class') as string },
+      {
+        sandbox: ran,
+        claim: claim({}, { spec: {}, status: { phase: 'Pending' } }),
+        pod: unscheduled,
+      },
+      {
+        kind: 'wait',
+        reason: 'VolumeNotBound',
+        message: expect.stringContaining('names no storage class') as string,
+      },
     ],
     [
       'that is bound is no trouble',
@@ -382,7 +616,11 @@ describe('a volume claim', () => {
     ],
     [
       'may take some seconds',
-      { sandbox: ran, claim: claim({}, { status: { phase: 'Pending' } }), pod: aPod(ran, { phase: 'Pending' }) },
+      {
+        sandbox: ran,
+        claim: claim({}, { status: { phase: 'Pending' } }),
+        pod: aPod(ran, { phase: 'Pending' }),
+      },
       { kind: 'wait', reason: 'WaitingForPod', requeueAfterMs: 19_000 },
     ],
     [
@@ -404,15 +642,35 @@ describe('a claim that the scheduler says is not bound', () => {
   });
   const unbound = { ...aClaim(starting), status: { phase: 'Pending' } };
   const bound = { ...aClaim(starting), status: { phase: 'Bound' } };
-  const isBinding = { kind: 'wait', reason: 'WaitingForVolume', message: 'Waiting for its volume to be bound.' } as const;
+  const isBinding = {
+    kind: 'wait',
+    reason: 'WaitingForVolume',
+    message: 'Waiting for its volume to be bound.',
+  } as const;
   const template = aTemplate();
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
     ['is being bound at first', { claim: unbound }, { ...isBinding, requeueAfterMs: 19_000 }],
-    ['is being bound until the grace is over', { claim: unbound, now: noonMs + 19_999 }, { ...isBinding, requeueAfterMs: 1 }],
-    ['is trouble then', { claim: unbound, now: noonMs + 20_000 }, { kind: 'wait', reason: 'VolumeNotBound' }],
+    [
+      'is being bound until the grace is over',
+      { claim: unbound, now: noonMs + 19_999 },
+      { ...isBinding, requeueAfterMs: 1 },
+    ],
+    [
+      'is trouble then',
+      { claim: unbound, now: noonMs + 20_000 },
+      { kind: 'wait', reason: 'VolumeNotBound' },
+    ],
     ['that is bound in the meantime is no trouble at first', { claim: bound }, isBinding],
-    ['that is bound is trouble as long as the scheduler says so', { claim: bound, now: noonMs + 20_000 }, { reason: 'VolumeNotBound' }],
-    ['that no cache shows yet is being bound', { claim: undefined, template: undefined }, isBinding],
+    [
+      'that is bound is trouble as long as the scheduler says so',
+      { claim: bound, now: noonMs + 20_000 },
+      { reason: 'VolumeNotBound' },
+    ],
+    [
+      'that no cache shows yet is being bound',
+      { claim: undefined, template: undefined },
+      isBinding,
+    ],
     [
       'whose volume is gone is trouble at once',
       { claim: { ...unbound, status: { phase: 'Lost' } } },
@@ -420,7 +678,11 @@ describe('a claim that the scheduler says is not bound', () => {
     ],
     [
       'ends a start at a deadline within the grace, with its own code',
-      { claim: unbound, template: { ...template, spec: { ...template.spec, startDeadline: '5s' } }, now: noonMs + 5_000 },
+      {
+        claim: unbound,
+        template: { ...template, spec: { ...template.spec, startDeadline: '5s' } },
+        now: noonMs + 5_000,
+      },
       { kind: 'fail', code: 'VolumeNotBound' },
     ],
     [
@@ -430,7 +692,12 @@ describe('a claim that the scheduler says is not bound', () => {
         pod: aPod(starting, {
           phase: 'Pending',
           conditions: [
-            { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes are available: 1 Insufficient cpu.' },
+            {
+              type: 'PodScheduled',
+              status: 'False',
+              reason: 'Unschedulable',
+              message: '0/1 nodes are available: 1 Insufficient cpu.',
+            },
           ],
         }),
       },
@@ -443,10 +710,18 @@ describe('a claim that the scheduler says is not bound', () => {
 });
 
 describe('a sandbox that is not meant to run', () => {
-  const notAdmitted = aSandbox({ status: { conditions: [condition('Admitted', 'False', 'WaitingForQuota')] } });
-  const failed = aSandbox({ status: { conditions: [admitted, condition('Failed', 'True', 'CrashLoop')] } });
+  const notAdmitted = aSandbox({
+    status: { conditions: [condition('Admitted', 'False', 'WaitingForQuota')] },
+  });
+  const failed = aSandbox({
+    status: { conditions: [admitted, condition('Failed', 'True', 'CrashLoop')] },
+  });
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
-    ['creates nothing before it is admitted', { sandbox: notAdmitted, claim: undefined }, { kind: 'stopped' }],
+    [
+      'creates nothing before it is admitted',
+      { sandbox: notAdmitted, claim: undefined },
+      { kind: 'stopped' },
+    ],
     [
       'asks its agent to stop before the pod goes',
       { sandbox: paused, pod: aRunningPod(paused) },
@@ -457,11 +732,27 @@ describe('a sandbox that is not meant to run', () => {
       { sandbox: paused, pod: aPod(paused, { phase: 'Pending' }) },
       { kind: 'stop-agent', podIP: undefined },
     ],
-    ['waits for the pod to end', { sandbox: paused, pod: aPod(paused, {}, { deleting: true }) }, { kind: 'wait', reason: 'User' }],
+    [
+      'waits for the pod to end',
+      { sandbox: paused, pod: aPod(paused, {}, { deleting: true }) },
+      { kind: 'wait', reason: 'User' },
+    ],
     ['is stopped when its pod is gone', { sandbox: paused }, { kind: 'stopped' }],
-    ['leaves a pod of somebody else alone', { sandbox: paused, pod: aPod(paused, {}, { foreign: true }) }, { kind: 'stopped' }],
-    ['gives its pod up once it has failed', { sandbox: failed, pod: aRunningPod(failed) }, { kind: 'stop-agent' }],
-    ['stays failed, whatever time it is', { sandbox: failed, claim: undefined, now: Date.parse(later(1e9)) }, { kind: 'stopped' }],
+    [
+      'leaves a pod of somebody else alone',
+      { sandbox: paused, pod: aPod(paused, {}, { foreign: true }) },
+      { kind: 'stopped' },
+    ],
+    [
+      'gives its pod up once it has failed',
+      { sandbox: failed, pod: aRunningPod(failed) },
+      { kind: 'stop-agent' },
+    ],
+    [
+      'stays failed, whatever time it is',
+      { sandbox: failed, claim: undefined, now: Date.parse(later(1e9)) },
+      { kind: 'stopped' },
+    ],
   ];
   it.each(cases)('%s', (_sentence, observed, expected) => {
     expect(decide(observed)).toMatchObject(expected);
@@ -471,10 +762,21 @@ describe('a sandbox that is not meant to run', () => {
 describe('a sandbox that has failed', () => {
   const hasFailed = condition('Failed', 'True', 'CrashLoop');
   const lost = (more: SandboxWish['status'] = {}, replicas: 0 | 1 = 1) =>
-    aSandbox({ replicas, status: { conditions: [admitted, { ...hasFailed, observedGeneration: 1 }], replicas: 0, ...more } });
+    aSandbox({
+      replicas,
+      status: {
+        conditions: [admitted, { ...hasFailed, observedGeneration: 1 }],
+        replicas: 0,
+        ...more,
+      },
+    });
   const asked = (sandbox: Sandbox, generation = 1): Sandbox => ({
     ...sandbox,
-    metadata: { ...sandbox.metadata, generation, annotations: { 'conversation-operator.dev/resume-requested-at': later(1_000) } },
+    metadata: {
+      ...sandbox.metadata,
+      generation,
+      annotations: { 'conversation-operator.dev/resume-requested-at': later(1_000) },
+    },
   });
   const lived = { lastContainerID: 'process://1' };
 
@@ -483,7 +785,11 @@ describe('a sandbox that has failed', () => {
     ['tries again when it is asked for', asked(lost(lived)), 'recover'],
     ['tries again when it was turned off and on', { ...asked(lost(lived), 3) }, 'recover'],
     ['does not when it was turned off', asked(lost(lived, 0), 2), 'stopped'],
-    ['does not for what was asked before', asked(lost({ ...lived, observedResumeRequest: later(1_000) })), 'stopped'],
+    [
+      'does not for what was asked before',
+      asked(lost({ ...lived, observedResumeRequest: later(1_000) })),
+      'stopped',
+    ],
     ['does not before its slot is given back', asked(lost({ ...lived, replicas: 1 })), 'stopped'],
     ['loses the volume of a start that has come to nothing', lost(), 'delete-claim'],
     ['does not come back from a start that has come to nothing', asked(lost(), 3), 'delete-claim'],
@@ -493,7 +799,17 @@ describe('a sandbox that has failed', () => {
 
   it('keeps a volume that is retained, and takes none twice', () => {
     const claim = aClaim(lost());
-    expect(decide({ sandbox: lost(), claim: { ...claim, metadata: { ...claim.metadata, ownerReferences: [] } } }).kind).toBe('stopped');
-    expect(decide({ sandbox: lost(), claim: { ...claim, metadata: { ...claim.metadata, deletionTimestamp: noon } } }).kind).toBe('stopped');
+    expect(
+      decide({
+        sandbox: lost(),
+        claim: { ...claim, metadata: { ...claim.metadata, ownerReferences: [] } },
+      }).kind,
+    ).toBe('stopped');
+    expect(
+      decide({
+        sandbox: lost(),
+        claim: { ...claim, metadata: { ...claim.metadata, deletionTimestamp: noon } },
+      }).kind,
+    ).toBe('stopped');
   });
 });

@@ -21,7 +21,11 @@ beforeEach(() => {
   [reads, latencyMs, underWay, mostUnderWay] = [[], 0, 0, 0];
   const { client, clock } = scene;
   const get = client.get.bind(client);
-  client.get = async <T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string) => {
+  client.get = async <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+  ) => {
     if (resource.kind !== pods.kind) return get(resource, namespace, name);
     reads.push(name);
     mostUnderWay = Math.max(mostUnderWay, ++underWay);
@@ -32,19 +36,23 @@ beforeEach(() => {
 });
 afterEach(() => scene.stop());
 
-const isAdmitted = async (name: string) => isTrue((await scene.stored(name)).status?.conditions, 'Admitted');
+const isAdmitted = async (name: string) =>
+  isTrue((await scene.stored(name)).status?.conditions, 'Admitted');
 
 describe('pods that outlive their sandboxes', () => {
   it('keep no decision waiting, and are read for no change of others', async () => {
     latencyMs = 1_000;
     for (let index = 0; index < 50; index++)
-      await scene.leavePod(await scene.addSandbox(`old-${index}`, { status: running }), { cached: false });
+      await scene.leavePod(await scene.addSandbox(`old-${index}`, { status: running }), {
+        cached: false,
+      });
     await scene.addSandbox('new');
     await scene.clock.advance(0);
     expect(await isAdmitted('new')).toBe(true);
     await scene.clock.advance(8_000);
     const before = reads.length;
-    for (let change = 0; change < 100; change++) scene.admission.observeConversation(aConversation());
+    for (let change = 0; change < 100; change++)
+      scene.admission.observeConversation(aConversation());
     await scene.clock.advance(0);
     expect(reads.length).toBe(before);
     expect(mostUnderWay).toBeLessThanOrEqual(8);

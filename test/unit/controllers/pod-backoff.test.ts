@@ -10,7 +10,10 @@ beforeEach(() => {
   backoff = new PodBackoff({ clock });
 });
 
-/** Pods that end as soon as they are made, each made as soon as it may be. Returns how long each successor has to wait. */
+/**
+ * Pods that end as soon as they are made, each made as soon as it may be. Returns how long each
+ * successor has to wait.
+ */
 async function refused(count: number): Promise<number[]> {
   const waits = [];
   for (let index = 0; index < count; index++) {
@@ -22,7 +25,9 @@ async function refused(count: number): Promise<number[]> {
 }
 
 it('doubles from 5 s to 5 min', async () => {
-  expect(await refused(8)).toEqual([5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
+  expect(await refused(8)).toEqual([
+    5_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000,
+  ]);
 });
 
 it('counts each pod once, however often it is seen', () => {

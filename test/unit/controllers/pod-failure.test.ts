@@ -6,16 +6,27 @@ const sandbox = aSandbox();
 type Status = NonNullable<Parameters<typeof aPod>[1]>;
 type Container = ReturnType<typeof aContainer>;
 
-const pending = (status: Partial<Container>): Status => ({ phase: 'Pending', containerStatuses: [aContainer(status)] });
+const pending = (status: Partial<Container>): Status => ({
+  phase: 'Pending',
+  containerStatuses: [aContainer(status)],
+});
 const waiting = (reason: string, message: string, more: Partial<Container> = {}): Status =>
   pending({ state: { waiting: { reason, message } }, ...more });
 /** A container in its back-off after runs that ended like this. */
-const crashing = (restartCount: number, terminated: object, more: Partial<Container> = {}): Status =>
-  waiting('CrashLoopBackOff', 'back-off 40s restarting failed container=agent pod=sbx-1_default(0a1b)', {
-    restartCount,
-    lastState: { terminated: { exitCode: 1, ...terminated } },
-    ...more,
-  });
+const crashing = (
+  restartCount: number,
+  terminated: object,
+  more: Partial<Container> = {},
+): Status =>
+  waiting(
+    'CrashLoopBackOff',
+    'back-off 40s restarting failed container=agent pod=sbx-1_default(0a1b)',
+    {
+      restartCount,
+      lastState: { terminated: { exitCode: 1, ...terminated } },
+      ...more,
+    },
+  );
 const unscheduled = (message: string, reason = 'Unschedulable'): Status => ({
   phase: 'Pending',
   conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
@@ -47,7 +58,12 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     'ImagePullFailed',
     'environment',
   ],
-  ['a pull that has failed once', waiting('ErrImagePull', 'rpc error: code = NotFound desc = …'), 'ImagePullFailed', 'transient'],
+  [
+    'a pull that has failed once',
+    waiting('ErrImagePull', 'rpc error: code = NotFound desc = …'),
+    'ImagePullFailed',
+    'transient',
+  ],
   [
     'a registry that limits its rate',
     waiting(
@@ -77,25 +93,37 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
   ],
   [
     'a registry that is down',
-    waiting('RegistryUnavailable', 'image pull failed for agent:1 because the registry is unavailable'),
+    waiting(
+      'RegistryUnavailable',
+      'image pull failed for agent:1 because the registry is unavailable',
+    ),
     'ImagePullFailed',
     'transient',
   ],
   [
     'a name that is none',
-    waiting('InvalidImageName', 'Failed to apply default image tag "Agent:1": couldn\'t parse image name "Agent:1"'),
+    waiting(
+      'InvalidImageName',
+      'Failed to apply default image tag "Agent:1": couldn\'t parse image name "Agent:1"',
+    ),
     'ImagePullFailed',
     'template',
   ],
   [
     'an image that is to be there, and is not',
-    waiting('ErrImageNeverPull', 'Container image "agent:1" is not present with pull policy of Never'),
+    waiting(
+      'ErrImageNeverPull',
+      'Container image "agent:1" is not present with pull policy of Never',
+    ),
     'ImagePullFailed',
     'environment',
   ],
   [
     'an image without the signature it needs',
-    waiting('SignatureValidationFailed', 'image pull failed for agent:1 because the signature validation failed'),
+    waiting(
+      'SignatureValidationFailed',
+      'image pull failed for agent:1 because the signature validation failed',
+    ),
     'ImagePullFailed',
     'environment',
   ],
@@ -114,7 +142,10 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
   ],
   [
     'a kubelet whose cache was behind',
-    waiting('CreateContainerConfigError', 'failed to sync secret cache: timed out waiting for the condition'),
+    waiting(
+      'CreateContainerConfigError',
+      'failed to sync secret cache: timed out waiting for the condition',
+    ),
     'ContainerConfigError',
     'transient',
   ],
@@ -140,14 +171,20 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
   ],
   [
     'a mount whose path leaves its volume',
-    waiting('CreateContainerConfigError', 'failed to prepare subPath for volumeMount "workspace" of container "agent"'),
+    waiting(
+      'CreateContainerConfigError',
+      'failed to prepare subPath for volumeMount "workspace" of container "agent"',
+    ),
     'ContainerConfigError',
     'template',
     'subPath',
   ],
   [
     'a runtime that fails once',
-    waiting('CreateContainerError', 'failed to reserve container name "agent_sbx-1_default_0": name is reserved for "3f"'),
+    waiting(
+      'CreateContainerError',
+      'failed to reserve container name "agent_sbx-1_default_0": name is reserved for "3f"',
+    ),
     'ContainerStartFailed',
     'transient',
   ],
@@ -156,23 +193,49 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     crashing(3, {
       exitCode: 128,
       reason: 'StartError',
-      message: 'failed to create containerd task: runc create failed: exec: "agent-server": executable file not found in $PATH: unknown',
+      message:
+        'failed to create containerd task: runc create failed: exec: "agent-server": executable file not found in $PATH: unknown',
     }),
     'ContainerStartFailed',
     'template',
   ],
-  ['a first crash', crashing(1, { exitCode: 1, reason: 'Error' }), 'CrashLoop', 'transient', 'exit code 1'],
-  ['a crash loop', crashing(3, { exitCode: 2, reason: 'Error' }), 'CrashLoop', 'permanent', 'exit code 2'],
-  ['an agent that ends well, over and over', crashing(3, { exitCode: 0, reason: 'Completed' }), 'CrashLoop', 'permanent'],
+  [
+    'a first crash',
+    crashing(1, { exitCode: 1, reason: 'Error' }),
+    'CrashLoop',
+    'transient',
+    'exit code 1',
+  ],
+  [
+    'a crash loop',
+    crashing(3, { exitCode: 2, reason: 'Error' }),
+    'CrashLoop',
+    'permanent',
+    'exit code 2',
+  ],
+  [
+    'an agent that ends well, over and over',
+    crashing(3, { exitCode: 0, reason: 'Completed' }),
+    'CrashLoop',
+    'permanent',
+  ],
   [
     'the third crash of a pod that lives for weeks',
-    crashing(3, { reason: 'Error', startedAt: '2026-03-01T09:00:00Z', finishedAt: '2026-03-01T11:59:00Z' }),
+    crashing(3, {
+      reason: 'Error',
+      startedAt: '2026-03-01T09:00:00Z',
+      finishedAt: '2026-03-01T11:59:00Z',
+    }),
     'CrashLoop',
     'transient',
   ],
   [
     'a third crash after a short run',
-    crashing(3, { reason: 'Error', startedAt: '2026-03-01T11:58:00Z', finishedAt: '2026-03-01T11:59:00Z' }),
+    crashing(3, {
+      reason: 'Error',
+      startedAt: '2026-03-01T11:58:00Z',
+      finishedAt: '2026-03-01T11:59:00Z',
+    }),
     'CrashLoop',
     'permanent',
   ],
@@ -225,26 +288,35 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
   ],
   [
     'a volume that only a node without room reaches',
-    unscheduled('0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.'),
+    unscheduled(
+      '0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.',
+    ),
     'Unschedulable',
     'transient',
     'reach its volume',
   ],
   [
     'a volume of a class that binds at once, and has not',
-    unscheduled('0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found.'),
+    unscheduled(
+      '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found.',
+    ),
     'VolumeNotBound',
     'transient',
   ],
   [
     "a volume that no node's provisioner has",
-    unscheduled("0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."),
+    unscheduled(
+      "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.",
+    ),
     'VolumeNotBound',
     'transient',
   ],
   [
     'a late binding that has taken too long',
-    unscheduled('running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded', 'SchedulerError'),
+    unscheduled(
+      'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded',
+      'SchedulerError',
+    ),
     'VolumeNotBound',
     'transient',
   ],
@@ -276,31 +348,49 @@ it.each(failures)('%s', (_sentence, status, code, policy, words = '') => {
   expect(failure?.message).toContain(words);
 });
 
-it.each(failures)('%s: nothing of what the cluster says is shown to clients', (_sentence, status) => {
-  const { message = '' } = podFailure(aPod(sandbox, status)) ?? {};
-  expect(message).toMatch(/^[A-Z][^\n]*\.$/);
-  expect(message).not.toMatch(/rpc error|\d+\.\d+\.\d+\.\d+|https?:|nodes are available|default\(|"|sha256/);
-});
+it.each(failures)(
+  '%s: nothing of what the cluster says is shown to clients',
+  (_sentence, status) => {
+    const { message = '' } = podFailure(aPod(sandbox, status)) ?? {};
+    expect(message).toMatch(/^[A-Z][^\n]*\.$/);
+    expect(message).not.toMatch(
+      /rpc error|\d+\.\d+\.\d+\.\d+|https?:|nodes are available|default\(|"|sha256/,
+    );
+  },
+);
 
 describe('no failure is', () => {
   const cases: [string, Status][] = [
     ['a pod that nobody has looked at', {}],
     ['a container that is being created', waiting('ContainerCreating', '')],
     ['a container that waits for the init containers', waiting('PodInitializing', '')],
-    ['a container that runs, however often it has crashed', pending({ restartCount: 7, state: { running: {} } })],
-    ['a first run that has ended, before it is begun anew', pending({ state: { terminated: { exitCode: 1 } } })],
+    [
+      'a container that runs, however often it has crashed',
+      pending({ restartCount: 7, state: { running: {} } }),
+    ],
+    [
+      'a first run that has ended, before it is begun anew',
+      pending({ state: { terminated: { exitCode: 1 } } }),
+    ],
     [
       'an init container that has ended well after it had failed',
       {
         phase: 'Pending',
         initContainerStatuses: [
-          aContainer({ name: 'prepare', restartCount: 3, state: { terminated: { exitCode: 0, reason: 'Completed' } } }),
+          aContainer({
+            name: 'prepare',
+            restartCount: 3,
+            state: { terminated: { exitCode: 0, reason: 'Completed' } },
+          }),
         ],
       },
     ],
     [
       'a scheduler that has not got to it',
-      { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulerError' }] },
+      {
+        phase: 'Pending',
+        conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulerError' }],
+      },
     ],
     [
       'a container that is not ready',
@@ -324,13 +414,24 @@ describe('no failure is', () => {
         { type: 'ContainersReady', status: 'True' },
       ],
     });
-    expect(podFailure({ ...pod, spec: { containers: [], readinessGates: [{ conditionType: 'example.com/ready' }] } })).toBeUndefined();
+    expect(
+      podFailure({
+        ...pod,
+        spec: { containers: [], readinessGates: [{ conditionType: 'example.com/ready' }] },
+      }),
+    ).toBeUndefined();
   });
 });
 
 it('a sidecar may not end, though it is an init container', () => {
-  const status = aContainer({ name: 'proxy', restartCount: 3, state: { terminated: { exitCode: 0, reason: 'Completed' } } });
+  const status = aContainer({
+    name: 'proxy',
+    restartCount: 3,
+    state: { terminated: { exitCode: 0, reason: 'Completed' } },
+  });
   const pod = aPod(sandbox, { phase: 'Pending', initContainerStatuses: [status] });
   const initContainers = [{ name: 'proxy', image: 'proxy:1', restartPolicy: 'Always' }];
-  expect(podFailure({ ...pod, spec: { containers: [], initContainers } })).toMatchObject({ code: 'CrashLoop' });
+  expect(podFailure({ ...pod, spec: { containers: [], initContainers } })).toMatchObject({
+    code: 'CrashLoop',
+  });
 });

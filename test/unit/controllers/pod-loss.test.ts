@@ -27,7 +27,10 @@ const losses: [string, Status, string, string][] = [
   ],
   [
     'a pod that writes too much',
-    failed('Evicted', 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. '),
+    failed(
+      'Evicted',
+      'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ',
+    ),
     'PodEvicted',
     'ephemeral storage',
   ],
@@ -37,12 +40,30 @@ const losses: [string, Status, string, string][] = [
     'PodEvicted',
     'ephemeral storage',
   ],
-  ['a node under pressure of its disk', failed('Evicted', 'The node had condition: [DiskPressure]. '), 'PodEvicted', 'from its node'],
-  ['a critical pod that needs the room', failed('Preempting', 'Preempted in order to admit critical pod'), 'PodEvicted', 'higher priority'],
-  ['a node that is drained', disrupted('EvictionByEvictionAPI', 'Eviction API: evicting'), 'PodEvicted', 'being emptied'],
+  [
+    'a node under pressure of its disk',
+    failed('Evicted', 'The node had condition: [DiskPressure]. '),
+    'PodEvicted',
+    'from its node',
+  ],
+  [
+    'a critical pod that needs the room',
+    failed('Preempting', 'Preempted in order to admit critical pod'),
+    'PodEvicted',
+    'higher priority',
+  ],
+  [
+    'a node that is drained',
+    disrupted('EvictionByEvictionAPI', 'Eviction API: evicting'),
+    'PodEvicted',
+    'being emptied',
+  ],
   [
     'a pod of a higher priority',
-    disrupted('PreemptionByScheduler', 'default-scheduler: preempting to accommodate a higher priority pod'),
+    disrupted(
+      'PreemptionByScheduler',
+      'default-scheduler: preempting to accommodate a higher priority pod',
+    ),
     'PodEvicted',
     'higher priority',
   ],
@@ -52,7 +73,12 @@ const losses: [string, Status, string, string][] = [
     'NodeLost',
     'node',
   ],
-  ['a node that is gone', disrupted('DeletionByPodGC', 'PodGC: node no longer exists'), 'NodeLost', 'does not exist'],
+  [
+    'a node that is gone',
+    disrupted('DeletionByPodGC', 'PodGC: node no longer exists'),
+    'NodeLost',
+    'does not exist',
+  ],
   [
     'a node that shuts down',
     {
@@ -62,14 +88,27 @@ const losses: [string, Status, string, string][] = [
     'NodeLost',
     'shut down',
   ],
-  ['a node that shut down, in the words of older kubelets', failed('NodeShutdown'), 'NodeLost', 'shut down'],
+  [
+    'a node that shut down, in the words of older kubelets',
+    failed('NodeShutdown'),
+    'NodeLost',
+    'shut down',
+  ],
   [
     'a node that refuses the pod',
-    failed('OutOfcpu', "Node didn't have enough resource: cpu, requested: 2000, used: 3500, capacity: 4000"),
+    failed(
+      'OutOfcpu',
+      "Node didn't have enough resource: cpu, requested: 2000, used: 3500, capacity: 4000",
+    ),
     'PodLost',
     '(OutOfcpu)',
   ],
-  ['a node that does not fit any more', failed('NodeAffinity', 'Predicate NodeAffinity failed'), 'PodLost', '(NodeAffinity)'],
+  [
+    'a node that does not fit any more',
+    failed('NodeAffinity', 'Predicate NodeAffinity failed'),
+    'PodLost',
+    '(NodeAffinity)',
+  ],
   [
     'a device plugin that fails',
     failed('UnexpectedAdmissionError', 'Allocate failed due to no healthy devices present'),
@@ -106,9 +145,23 @@ it.each<[string, Status, boolean]>([
   ['a node that is gone', disrupted('DeletionByPodGC'), true],
   ['a pod of a higher priority', disrupted('PreemptionByScheduler'), true],
   ['a node that shuts down', failed('NodeShutdown'), true],
-  ['a node that is short of memory', failed('Evicted', 'The node was low on resource: memory.'), false],
-  ['too much scratch space', failed('Evicted', 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. '), false],
+  [
+    'a node that is short of memory',
+    failed('Evicted', 'The node was low on resource: memory.'),
+    false,
+  ],
+  [
+    'too much scratch space',
+    failed(
+      'Evicted',
+      'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ',
+    ),
+    false,
+  ],
   ['an end without a reason', { phase: 'Failed' }, false],
-])('%s: is it a disruption, which says nothing against what ran?', (_sentence, status, expected) => {
-  expect(podLoss(aPod(aSandbox(), status)).isDisruption).toBe(expected);
-});
+])(
+  '%s: is it a disruption, which says nothing against what ran?',
+  (_sentence, status, expected) => {
+    expect(podLoss(aPod(aSandbox(), status)).isDisruption).toBe(expected);
+  },
+);

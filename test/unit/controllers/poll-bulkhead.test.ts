@@ -4,7 +4,9 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const hangs = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(new AgentError('aborted', 'given up')), { once: true });
+    signal.addEventListener('abort', () => reject(new AgentError('aborted', 'given up')), {
+      once: true,
+    });
   });
 const answers = () => Promise.resolve('idle');
 const never = new AbortController().signal;
@@ -18,7 +20,10 @@ describe('PollBulkhead', () => {
   it('an answer comes through, with the time of its question', async () => {
     const { clock, bulkhead } = setUp();
     await clock.advance(7);
-    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, answers, never)).toEqual({ answer: 'idle', beganAt: 7 });
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, answers, never)).toEqual({
+      answer: 'idle',
+      beganAt: 7,
+    });
     expect(bulkhead.inUse).toBe(0);
   });
 
@@ -46,10 +51,14 @@ describe('PollBulkhead', () => {
       asked++;
       return answers();
     };
-    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, count, never)).toEqual({ laterMs: 1_000 });
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, count, never)).toEqual({
+      laterMs: 1_000,
+    });
     expect(asked).toBe(0);
     await clock.advance(1_000);
-    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, count, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, count, never)).toMatchObject({
+      answer: 'idle',
+    });
     expect(asked).toBe(1);
   });
 
@@ -59,7 +68,9 @@ describe('PollBulkhead', () => {
     await clock.advance(3_000);
     await first;
     bulkhead.retryNow('a');
-    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, answers, never)).toMatchObject({
+      answer: 'idle',
+    });
   });
 
   it('another container of the same sandbox begins with a clean slate', async () => {
@@ -67,11 +78,17 @@ describe('PollBulkhead', () => {
     const first = bulkhead.poll({ agent: 'a/1', owner: 'alice' }, hangs, never);
     await clock.advance(3_000);
     await first;
-    expect(await bulkhead.poll({ agent: 'a/2', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'a/2', owner: 'alice' }, answers, never)).toMatchObject({
+      answer: 'idle',
+    });
   });
 
   it.each<[string, (index: number) => string, number]>([
-    ['of as many owners keep the others waiting for seconds at first, and not at all after that', (index) => `owner-${index}`, 10_000],
+    [
+      'of as many owners keep the others waiting for seconds at first, and not at all after that',
+      (index) => `owner-${index}`,
+      10_000,
+    ],
     ['of one owner keep nobody else waiting', () => 'alice', 100],
   ])('a thousand agents that hang %s', async (_sentence, ownerOf, firstMs) => {
     const clock = new VirtualClock();
@@ -79,9 +96,15 @@ describe('PollBulkhead', () => {
     let most = 0;
     const hung = Array.from({ length: 1000 }, async (_, index) => {
       for (;;) {
-        const polled = await bulkhead.poll({ agent: `hung-${index}`, owner: ownerOf(index) }, hangs, never);
+        const polled = await bulkhead.poll(
+          { agent: `hung-${index}`, owner: ownerOf(index) },
+          hangs,
+          never,
+        );
         most = Math.max(most, bulkhead.inUse);
-        await new Promise<void>((resolve) => void clock.after('laterMs' in polled ? polled.laterMs : 0, resolve));
+        await new Promise<void>(
+          (resolve) => void clock.after('laterMs' in polled ? polled.laterMs : 0, resolve),
+        );
       }
     });
     expect(hung).toHaveLength(1000);
@@ -103,11 +126,17 @@ describe('PollBulkhead', () => {
   it('has no poll wait where it is told not to', async () => {
     const clock = new VirtualClock();
     const bulkhead = new PollBulkhead({ clock, random: () => 0, quick: 4, slow: 4, waits: false });
-    const held = Array.from({ length: 4 }, (_, index) => bulkhead.poll({ agent: `a${index}`, owner: `owner-${index}` }, hangs, never));
-    expect(await bulkhead.poll({ agent: 'b', owner: 'bob' }, answers, never)).toEqual({ laterMs: 1_000 });
+    const held = Array.from({ length: 4 }, (_, index) =>
+      bulkhead.poll({ agent: `a${index}`, owner: `owner-${index}` }, hangs, never),
+    );
+    expect(await bulkhead.poll({ agent: 'b', owner: 'bob' }, answers, never)).toEqual({
+      laterMs: 1_000,
+    });
     await clock.advance(3_000);
     await Promise.all(held);
-    expect(await bulkhead.poll({ agent: 'b', owner: 'bob' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'b', owner: 'bob' }, answers, never)).toMatchObject({
+      answer: 'idle',
+    });
   });
 
   it('one that answers with nonsense is asked less often, in a quick place', async () => {
@@ -121,9 +150,13 @@ describe('PollBulkhead', () => {
 
   it('what is no fault of the agent is thrown, and its place is free', async () => {
     const { bulkhead } = setUp();
-    await expect(bulkhead.poll({ agent: 'a', owner: 'alice' }, () => Promise.reject(new TypeError('a bug')), never)).rejects.toThrow(
-      'a bug',
-    );
+    await expect(
+      bulkhead.poll(
+        { agent: 'a', owner: 'alice' },
+        () => Promise.reject(new TypeError('a bug')),
+        never,
+      ),
+    ).rejects.toThrow('a bug');
     expect(bulkhead.inUse).toBe(0);
   });
 
@@ -138,6 +171,8 @@ describe('PollBulkhead', () => {
     stop.abort(new Error('ending'));
     expect((await settled).every(({ status }) => status === 'rejected')).toBe(true);
     expect(bulkhead.inUse).toBe(0);
-    expect(await bulkhead.poll({ agent: 'a0', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'a0', owner: 'alice' }, answers, never)).toMatchObject({
+      answer: 'idle',
+    });
   });
 });

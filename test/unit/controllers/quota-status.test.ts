@@ -1,7 +1,11 @@
 import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
 import { QuotaStatusReconciler } from '../../../src/controllers/admission/quota-status.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
-import { conversationQuotas, type ConversationQuota, type ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import {
+  conversationQuotas,
+  type ConversationQuota,
+  type ConversationQuotaSpec,
+} from '../../../src/resources/conversation-quota.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import { aQuota, aSlot, noonMs } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
@@ -9,17 +13,24 @@ import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 type Wishes = Readonly<Record<string, Partial<ConversationQuotaSpec>>>;
 
 /** What the status of the quota named `first` says of these sandboxes. */
-async function statusOf(wishes: Wishes, slots: readonly Slot[]): Promise<ConversationQuota['status']> {
+async function statusOf(
+  wishes: Wishes,
+  slots: readonly Slot[],
+): Promise<ConversationQuota['status']> {
   const client = new FakeKubeClient();
   const quotas = await Promise.all(
     Object.entries(wishes).map(([name, spec]) =>
-      client.create(conversationQuotas, { ...aQuota(name, spec), metadata: { name, namespace: 'default' } }),
+      client.create(conversationQuotas, {
+        ...aQuota(name, spec),
+        metadata: { name, namespace: 'default' },
+      }),
     ),
   );
   const queue = new AdmissionQueue();
   queue.setRules(quotaRules(quotas));
   for (const slot of slots) queue.put(slot);
-  const get = (_namespace: string, name: string) => quotas.find(({ metadata }) => metadata.name === name);
+  const get = (_namespace: string, name: string) =>
+    quotas.find(({ metadata }) => metadata.name === name);
   const reconciler = new QuotaStatusReconciler({
     client,
     stores: { quotas: { get, list: () => quotas, byIndex: () => [], size: quotas.length } },
@@ -31,11 +42,17 @@ async function statusOf(wishes: Wishes, slots: readonly Slot[]): Promise<Convers
   return (await client.get(conversationQuotas, 'default', 'first')).status;
 }
 
-const aRun = (uid: string, owner: string, activeSince = 0) => aSlot(uid, 'running', { owner, activeSince });
+const aRun = (uid: string, owner: string, activeSince = 0) =>
+  aSlot(uid, 'running', { owner, activeSince });
 
 describe('the status of a quota', () => {
   it('counts what is active, what waits and what it has paused, and names what is paused next', async () => {
-    const slots = [aRun('a', 'alice', 2), aRun('b', 'alice', 1), aSlot('c', 'resumable'), aRun('z', 'bob')];
+    const slots = [
+      aRun('a', 'alice', 2),
+      aRun('b', 'alice', 1),
+      aSlot('c', 'resumable'),
+      aRun('z', 'bob'),
+    ];
     expect(await statusOf({ first: { owner: 'alice', limit: 2 } }, slots)).toEqual({
       ...{ observedGeneration: 1, active: 2, waiting: 0, paused: 1, nextToPause: 'b' },
     });
@@ -43,7 +60,9 @@ describe('the status of a quota', () => {
 
   it('names nothing while there is room, or while nothing may be paused', async () => {
     for (const spec of [{ limit: 2 }, { limit: 1, onExceeded: 'Queue' as const }])
-      expect(await statusOf({ first: { owner: 'alice', ...spec } }, [aRun('a', 'alice')])).not.toHaveProperty('nextToPause');
+      expect(
+        await statusOf({ first: { owner: 'alice', ...spec } }, [aRun('a', 'alice')]),
+      ).not.toHaveProperty('nextToPause');
   });
 
   it('says of a quota for everybody which owners are full, and what a start of each would pause', async () => {
@@ -63,24 +82,38 @@ describe('the status of a quota', () => {
   });
 
   it('names twenty of them at most, those with the most that waits', async () => {
-    const owners = Array.from({ length: 50 }, (_, index) => `owner-${String(index).padStart(2, '0')}`);
+    const owners = Array.from(
+      { length: 50 },
+      (_, index) => `owner-${String(index).padStart(2, '0')}`,
+    );
     const slots = owners.flatMap((owner, index) => [
       aRun(owner, owner),
-      ...Array.from({ length: (index * 7) % 50 }, (__, count) => aSlot(`${owner}-${count}`, 'waiting', { owner })),
+      ...Array.from({ length: (index * 7) % 50 }, (__, count) =>
+        aSlot(`${owner}-${count}`, 'waiting', { owner }),
+      ),
     ]);
     const status = await statusOf({ first: { limit: 1 } }, slots);
-    expect(status?.fullOwners?.map(({ waiting }) => waiting)).toEqual(Array.from({ length: 20 }, (_, index) => 49 - index));
+    expect(status?.fullOwners?.map(({ waiting }) => waiting)).toEqual(
+      Array.from({ length: 20 }, (_, index) => 49 - index),
+    );
   });
 
   it('leaves out owners who have a quota of their own', async () => {
     const slots = [aRun('a', 'alice'), aRun('b', 'bob')];
-    expect(await statusOf({ first: { limit: 1 }, bobs: { owner: 'bob', limit: 1 } }, slots)).toMatchObject({
+    expect(
+      await statusOf({ first: { limit: 1 }, bobs: { owner: 'bob', limit: 1 } }, slots),
+    ).toMatchObject({
       ...{ active: 1, nextToPause: 'a', fullOwners: [{ owner: 'alice' }] },
     });
   });
 
   it('of a quota for an owner who has nothing is all zeros', async () => {
-    expect(await statusOf({ first: { owner: 'alice' } }, [])).toEqual({ observedGeneration: 1, active: 0, waiting: 0, paused: 0 });
+    expect(await statusOf({ first: { owner: 'alice' } }, [])).toEqual({
+      observedGeneration: 1,
+      active: 0,
+      waiting: 0,
+      paused: 0,
+    });
   });
 
   it('names both where two are for the same, and the strictest', async () => {
@@ -95,8 +128,14 @@ describe('the status of a quota', () => {
   });
 
   it('fits, however many are for the same', async () => {
-    const names = Array.from({ length: 300 }, (_, index) => `${'long'.repeat(60)}-${String(index).padStart(3, '0')}`);
-    const status = await statusOf(Object.fromEntries(['first', ...names].map((name) => [name, {}])), []);
+    const names = Array.from(
+      { length: 300 },
+      (_, index) => `${'long'.repeat(60)}-${String(index).padStart(3, '0')}`,
+    );
+    const status = await statusOf(
+      Object.fromEntries(['first', ...names].map((name) => [name, {}])),
+      [],
+    );
     expect(status?.conditions?.[0]?.message).toContain('and 291 more are for the same');
     expect(conversationQuotas.accepts?.({ ...aQuota('first', {}), status })).toBe(true);
   });

@@ -28,16 +28,24 @@ it.each([
   expect(page).toMatch(new RegExp(`^\\| ${kind} +\\| \`${type}\` +\\| [a-z]`, 'm'));
 });
 
-it.each([...Object.values(ReadyReason), ...Object.values(FinishedReason), activeReason, notPausedReason])(
-  'docs/reasons.md explains the reason %s of a condition in a table',
-  (reason) => {
-    expect(page).toMatch(new RegExp(`^\\| (?:[A-Za-z]+, )*${reason}(?:, [A-Za-z]+)* +\\| [a-z]`, 'm'));
-  },
-);
+it.each([
+  ...Object.values(ReadyReason),
+  ...Object.values(FinishedReason),
+  activeReason,
+  notPausedReason,
+])('docs/reasons.md explains the reason %s of a condition in a table', (reason) => {
+  expect(page).toMatch(
+    new RegExp(`^\\| (?:[A-Za-z]+, )*${reason}(?:, [A-Za-z]+)* +\\| [a-z]`, 'm'),
+  );
+});
 
 const limitStatuses = new Set<number>([413, 422, 429]);
 
-it.each(Object.entries(problems).flatMap(([code, { status }]) => (limitStatuses.has(status) ? [{ code, status }] : [])))(
+it.each(
+  Object.entries(problems).flatMap(([code, { status }]) =>
+    limitStatuses.has(status) ? [{ code, status }] : [],
+  ),
+)(
   'docs/reasons.md explains the code $code of a limit, with its status $status',
   ({ code, status }) => {
     expect(page).toMatch(new RegExp(`^\\| ${code} +\\| ${status} `, 'm'));

@@ -3,13 +3,22 @@ import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { aClaim, aSandbox, admitted, condition, noon } from '../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
-/** Reconciles as the controller does for so long, while a node refuses each pod at once. Returns the times in seconds of all creations. */
+/**
+ * Reconciles as the controller does for so long, while a node refuses each pod at once. Returns the
+ * times in seconds of all creations.
+ */
 async function creations(reason: string, seconds: number): Promise<readonly number[]> {
   const scene = new SandboxScene();
   const sandbox = aSandbox({
     status: {
       conditions: [admitted, condition('Ready', 'False', 'PodEvicted')],
-      ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentEpoch: 3 },
+      ...{
+        observedGeneration: 1,
+        replicas: 1,
+        masterKeyId: sceneKeys.currentKeyId,
+        agentKind: 'openhands',
+        agentEpoch: 3,
+      },
       ...{ startingSinceTime: noon, activeSinceTime: noon, lastContainerID: 'process://1' },
     },
   });
@@ -24,7 +33,11 @@ async function creations(reason: string, seconds: number): Promise<readonly numb
       seen.add(pod.metadata.uid);
       times.push(second);
       const creationTimestamp = new Date(scene.clock.now()).toISOString();
-      scene.client.put(pods, { ...pod, metadata: { ...pod.metadata, creationTimestamp }, status: { phase: 'Failed', reason } });
+      scene.client.put(pods, {
+        ...pod,
+        metadata: { ...pod.metadata, creationTimestamp },
+        status: { phase: 'Failed', reason },
+      });
     }
     expect((await scene.reconcile()).phase).toBe('STARTING');
     await scene.clock.advance(1_000);

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import type { Countdown } from '../../../src/controllers/retention/countdown.ts';
-import { decideRetention, leadMs, type RetentionStep } from '../../../src/controllers/retention/decide.ts';
+import {
+  decideRetention,
+  leadMs,
+  type RetentionStep,
+} from '../../../src/controllers/retention/decide.ts';
 import { DueWatch } from '../../../src/controllers/retention/due-watch.ts';
 import type { Condition } from '../../../src/resources/conditions.ts';
 import { condition, later, noonMs } from '../../support/builders.ts';
@@ -18,7 +22,10 @@ const countdown = (keptMs: number, sinceMs = noonMs): Countdown => ({
 });
 const stored = (step: RetentionStep, atMs: number): Condition => {
   if (step.kind !== 'announce') throw new Error(step.kind);
-  return { ...condition('Expiring', 'True', step.announcement.reason, later(atMs)), message: step.announcement.message };
+  return {
+    ...condition('Expiring', 'True', step.announcement.reason, later(atMs)),
+    message: step.announcement.message,
+  };
 };
 const decide = (atMs: number, what: Countdown | undefined, announced?: Condition) =>
   decideRetention({ countdown: what, announced, nowMs: noonMs + atMs });
@@ -45,7 +52,10 @@ describe('the announcement of a deletion', () => {
       },
     });
     const announced = stored(step, dayMs - hourMs);
-    expect(decide(dayMs - hourMs, countdown(dayMs), announced)).toEqual({ kind: 'wait', forMs: hourMs });
+    expect(decide(dayMs - hourMs, countdown(dayMs), announced)).toEqual({
+      kind: 'wait',
+      forMs: hourMs,
+    });
     expect(decide(dayMs, countdown(dayMs), announced)).toEqual({ kind: 'due', rule: 'Finished' });
   });
 
@@ -53,21 +63,30 @@ describe('the announcement of a deletion', () => {
     const step = decide(9 * dayMs, countdown(dayMs));
     const announced = stored(step, 9 * dayMs);
     expect(announced.message).toContain(later(9 * dayMs + hourMs));
-    expect(decide(9 * dayMs + 1, countdown(dayMs), announced)).toEqual({ kind: 'wait', forMs: hourMs - 1 });
+    expect(decide(9 * dayMs + 1, countdown(dayMs), announced)).toEqual({
+      kind: 'wait',
+      forMs: hourMs - 1,
+    });
     expect(decide(9 * dayMs + hourMs, countdown(dayMs), announced)).toMatchObject({ kind: 'due' });
   });
 
   it('is withdrawn when the object was used again, or is kept for longer', () => {
     const announced = stored(decide(dayMs, countdown(dayMs)), dayMs);
     expect(decide(dayMs + 1, undefined, announced)).toEqual({ kind: 'withdraw' });
-    expect(decide(dayMs + 1, countdown(dayMs, noonMs + dayMs), announced)).toEqual({ kind: 'withdraw' });
+    expect(decide(dayMs + 1, countdown(dayMs, noonMs + dayMs), announced)).toEqual({
+      kind: 'withdraw',
+    });
     expect(decide(dayMs + 1, undefined)).toEqual({ kind: 'rest' });
   });
 
   it('is made again when the deletion comes at another time, or for another reason', () => {
     const announced = stored(decide(dayMs - hourMs, countdown(dayMs)), dayMs - hourMs);
-    expect(decide(dayMs, countdown(dayMs, noonMs + minuteMs), announced)).toMatchObject({ kind: 'announce' });
-    expect(decide(dayMs, { ...countdown(dayMs), rule: 'Records' }, announced)).toMatchObject({ kind: 'announce' });
+    expect(decide(dayMs, countdown(dayMs, noonMs + minuteMs), announced)).toMatchObject({
+      kind: 'announce',
+    });
+    expect(decide(dayMs, { ...countdown(dayMs), rule: 'Records' }, announced)).toMatchObject({
+      kind: 'announce',
+    });
   });
 
   it('is made again when a clock that was ahead has made it', () => {
@@ -115,16 +134,25 @@ describe('what has been seen as due', () => {
 it('nothing is due before its time, nor before its announcement has stood for the time that it has', () => {
   const times = fc.integer({ min: -2 * dayMs, max: 2 * dayMs });
   fc.assert(
-    fc.property(times, fc.nat({ max: 2 * dayMs }), times, fc.option(times, { nil: undefined }), (since, keptMs, now, announcedAt) => {
-      const what = countdown(keptMs, noonMs + since);
-      // Announced when the process found it, or by a process whose clock said something else.
-      const first = announcedAt === undefined ? undefined : decide(announcedAt, what);
-      const announced = first?.kind === 'announce' && announcedAt !== undefined ? stored(first, announcedAt) : undefined;
-      const step = decide(now, what, announced);
-      if (step.kind !== 'due') return;
-      expect(announced).toBeDefined();
-      expect(now).toBeGreaterThanOrEqual(since + keptMs);
-      expect(now - (announcedAt ?? Infinity)).toBeGreaterThanOrEqual(leadMs(keptMs));
-    }),
+    fc.property(
+      times,
+      fc.nat({ max: 2 * dayMs }),
+      times,
+      fc.option(times, { nil: undefined }),
+      (since, keptMs, now, announcedAt) => {
+        const what = countdown(keptMs, noonMs + since);
+        // Announced when the process found it, or by a process whose clock said something else.
+        const first = announcedAt === undefined ? undefined : decide(announcedAt, what);
+        const announced =
+          first?.kind === 'announce' && announcedAt !== undefined
+            ? stored(first, announcedAt)
+            : undefined;
+        const step = decide(now, what, announced);
+        if (step.kind !== 'due') return;
+        expect(announced).toBeDefined();
+        expect(now).toBeGreaterThanOrEqual(since + keptMs);
+        expect(now - (announcedAt ?? Infinity)).toBeGreaterThanOrEqual(leadMs(keptMs));
+      },
+    ),
   );
 });

@@ -1,6 +1,10 @@
 import fc from 'fast-check';
 import { findCondition } from '../../../src/resources/conditions.ts';
-import { finishedReasonOf, type Conversation, type LaterMessage } from '../../../src/resources/conversation.ts';
+import {
+  finishedReasonOf,
+  type Conversation,
+  type LaterMessage,
+} from '../../../src/resources/conversation.ts';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
@@ -15,7 +19,10 @@ const message = (number: number): LaterMessage => ({
   content: [{ type: 'text', text: 'x' }],
   run: true,
 });
-const over = { start: { status: 'READY' as const, transitions: [] }, executionStatus: 'finished' as const };
+const over = {
+  start: { status: 'READY' as const, transitions: [] },
+  executionStatus: 'finished' as const,
+};
 
 describe('the retention of a conversation', () => {
   let objects: RetainedObjects;
@@ -24,7 +31,8 @@ describe('the retention of a conversation', () => {
   });
   afterEach(() => objects.stop());
   const kinds = () => objects.deletions.map(({ object }) => object.kind);
-  const expiring = async () => findCondition((await objects.conversation())?.status?.conditions, 'Expiring');
+  const expiring = async () =>
+    findCondition((await objects.conversation())?.status?.conditions, 'Expiring');
 
   it('announces the deletion by an Event and a condition, once, then deletes, and counts', async () => {
     objects.begin({ ttlSecondsAfterFinished: 7200 });
@@ -41,7 +49,9 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual(['Conversation']);
     expect(objects.events).toHaveLength(1);
     const { values } = await objects.metrics.retentionDeletions.get();
-    expect(values.map(({ labels, value }) => [labels, value])).toEqual([[{ kind: 'Conversation', rule: 'Finished' }, 1]]);
+    expect(values.map(({ labels, value }) => [labels, value])).toEqual([
+      [{ kind: 'Conversation', rule: 'Finished' }, 1],
+    ]);
   });
 
   it('does nothing to one that works, nor where nobody asks for it', async () => {
@@ -207,7 +217,9 @@ describe('the retention of a conversation', () => {
     objects.begin({}, { finished: '1000h' });
     await objects.becomes(over);
     await objects.pass(minuteMs);
-    await objects.client.mergePatch(sandboxTemplates, 'default', 'default', { spec: { retention: { finished: '1m' } } });
+    await objects.client.mergePatch(sandboxTemplates, 'default', 'default', {
+      spec: { retention: { finished: '1m' } },
+    });
     await objects.pass(5 * minuteMs);
     expect(kinds()).toEqual(['Conversation']);
   });
@@ -241,7 +253,12 @@ describe('the retention of a conversation', () => {
 
 /** What may happen to a conversation, from one moment to the next. */
 const action = fc.oneof(
-  { weight: 4, arbitrary: fc.integer({ min: 1, max: 240 }).map((minutes) => ({ kind: 'pass', minutes }) as const) },
+  {
+    weight: 4,
+    arbitrary: fc
+      .integer({ min: 1, max: 240 })
+      .map((minutes) => ({ kind: 'pass', minutes }) as const),
+  },
   { weight: 2, arbitrary: fc.constant({ kind: 'finish' } as const) },
   { weight: 2, arbitrary: fc.constant({ kind: 'message' } as const) },
   { weight: 1, arbitrary: fc.constant({ kind: 'deliver' } as const) },
@@ -249,70 +266,91 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ kind: 'resume' } as const) },
   { weight: 1, arbitrary: fc.constant({ kind: 'restart' } as const) },
   { weight: 1, arbitrary: fc.constant({ kind: 'blind' } as const) },
-  { weight: 1, arbitrary: fc.integer({ min: -1_000, max: 1_000 }).map((hours) => ({ kind: 'jump', hours }) as const) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .integer({ min: -1_000, max: 1_000 })
+      .map((hours) => ({ kind: 'jump', hours }) as const),
+  },
 );
 
-const isConversation = (object: Conversation | Sandbox): object is Conversation => object.kind === 'Conversation';
+const isConversation = (object: Conversation | Sandbox): object is Conversation =>
+  object.kind === 'Conversation';
 
 it('never deletes a conversation that is active, or was within its time, whatever happens', async () => {
   const ttl = fc.constantFrom(0, 60, 3600, 6 * 3600);
   await fc.assert(
-    fc.asyncProperty(ttl, fc.array(action, { maxLength: 12 }), async (ttlSecondsAfterFinished, actions) => {
-      const objects = new RetainedObjects();
-      objects.begin({ ttlSecondsAfterFinished });
-      let activeMs = objects.trueNowMs;
-      let messages = 0;
-      for (const next of actions) {
-        const present = await objects.conversation();
-        if (present === undefined) break;
-        switch (next.kind) {
-          case 'pass':
-            await objects.pass(next.minutes * minuteMs, 5 * minuteMs);
-            break;
-          case 'finish':
-            if (finishedReasonOf(present) === undefined) activeMs = objects.trueNowMs;
-            await objects.becomes({ ...over, messages: { lastDelivered: messages, lastDeliveredTime: new Date(activeMs).toISOString() } });
-            break;
-          case 'message':
-            messages += 1;
-            await objects.edit({ messages: [message(messages)] });
-            activeMs = objects.trueNowMs;
-            break;
-          case 'deliver':
-            await objects.becomes({ executionStatus: 'running', messages: { lastDelivered: messages } });
-            activeMs = objects.trueNowMs;
-            break;
-          case 'pause':
-            await objects.pause();
-            break;
-          case 'resume':
-            if ((await objects.sandbox()) === undefined) break;
-            await objects.requestResume();
-            activeMs = objects.trueNowMs;
-            await objects.pass(1_000);
-            await objects.run();
-            break;
-          case 'restart':
-            await objects.restart();
-            break;
-          case 'blind':
-            await objects.clock.advance(3 * hourMs);
-            break;
-          case 'jump':
-            objects.clock.jumpWallClock(next.hours * hourMs);
-            await objects.pass(minuteMs);
-            objects.clock.jumpWallClock(-next.hours * hourMs);
-            break;
+    fc.asyncProperty(
+      ttl,
+      fc.array(action, { maxLength: 12 }),
+      async (ttlSecondsAfterFinished, actions) => {
+        const objects = new RetainedObjects();
+        objects.begin({ ttlSecondsAfterFinished });
+        let activeMs = objects.trueNowMs;
+        let messages = 0;
+        for (const next of actions) {
+          const present = await objects.conversation();
+          if (present === undefined) break;
+          switch (next.kind) {
+            case 'pass':
+              await objects.pass(next.minutes * minuteMs, 5 * minuteMs);
+              break;
+            case 'finish':
+              if (finishedReasonOf(present) === undefined) activeMs = objects.trueNowMs;
+              await objects.becomes({
+                ...over,
+                messages: {
+                  lastDelivered: messages,
+                  lastDeliveredTime: new Date(activeMs).toISOString(),
+                },
+              });
+              break;
+            case 'message':
+              messages += 1;
+              await objects.edit({ messages: [message(messages)] });
+              activeMs = objects.trueNowMs;
+              break;
+            case 'deliver':
+              await objects.becomes({
+                executionStatus: 'running',
+                messages: { lastDelivered: messages },
+              });
+              activeMs = objects.trueNowMs;
+              break;
+            case 'pause':
+              await objects.pause();
+              break;
+            case 'resume':
+              if ((await objects.sandbox()) === undefined) break;
+              await objects.requestResume();
+              activeMs = objects.trueNowMs;
+              await objects.pass(1_000);
+              await objects.run();
+              break;
+            case 'restart':
+              await objects.restart();
+              break;
+            case 'blind':
+              await objects.clock.advance(3 * hourMs);
+              break;
+            case 'jump':
+              objects.clock.jumpWallClock(next.hours * hourMs);
+              await objects.pass(minuteMs);
+              objects.clock.jumpWallClock(-next.hours * hourMs);
+              break;
+          }
         }
-      }
-      await objects.stop();
-      for (const { object, atMs } of objects.deletions) {
-        expect(isConversation(object) && finishedReasonOf(object)).toBeDefined();
-        expect(atMs - activeMs).toBeGreaterThanOrEqual(ttlSecondsAfterFinished * 1000);
-        const announced = objects.events.filter((event) => event.atMs >= activeMs && event.atMs <= atMs - minuteMs);
-        expect(announced.length).toBeGreaterThan(0);
-      }
-    }),
+        await objects.stop();
+        for (const { object, atMs } of objects.deletions) {
+          expect(isConversation(object) && finishedReasonOf(object)).toBeDefined();
+          expect(atMs - activeMs).toBeGreaterThanOrEqual(ttlSecondsAfterFinished * 1000);
+          const announced = objects.events.filter(
+            (event) => event.atMs >= activeMs && event.atMs <= atMs - minuteMs,
+          );
+          expect(announced.length).toBeGreaterThan(0);
+        }
+      },
+    ),
     { numRuns: 150 },
   );
 }, 120_000);

@@ -8,7 +8,8 @@ import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
 const quotaFull = new ApiError(403, {
   reason: 'Forbidden',
-  message: 'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: pods=1, used: pods=5, limited: pods=5',
+  message:
+    'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: pods=1, used: pods=5, limited: pods=5',
 });
 const invalid = new ApiError(422, {
   reason: 'Invalid',
@@ -44,7 +45,8 @@ class Bench {
   }
 
   refuse(plural: string, error: Error | undefined): void {
-    this.client.fault = (call) => (call.verb === 'create' && call.plural === plural ? error : undefined);
+    this.client.fault = (call) =>
+      call.verb === 'create' && call.plural === plural ? error : undefined;
   }
 
   get status() {
@@ -52,28 +54,36 @@ class Bench {
   }
 
   get created() {
-    return Promise.all([this.client.list(persistentVolumeClaims), this.client.list(pods)]).then((lists) =>
-      lists.map(({ items }) => items.length),
+    return Promise.all([this.client.list(persistentVolumeClaims), this.client.list(pods)]).then(
+      (lists) => lists.map(({ items }) => items.length),
     );
   }
 }
 
 let bench: Bench;
-const begin = (sandbox: Sandbox = aSandbox({ status: { conditions: [admitted] } })) => (bench = new Bench(sandbox));
+const begin = (sandbox: Sandbox = aSandbox({ status: { conditions: [admitted] } })) =>
+  (bench = new Bench(sandbox));
 afterEach(() => bench.agent.close());
 
 it("tells a refusal at once, in words for its owner, with the server's own in the Event and the log alone", async () => {
   begin().refuse('pods', quotaFull);
   await bench.reconcile();
   const message = "The namespace's resource quota team-a has no room for the pod: pods.";
-  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaExceeded', message });
+  expect(await bench.status).toMatchObject({
+    phase: 'STARTING',
+    reason: 'ResourceQuotaExceeded',
+    message,
+  });
   expect(bench.events).toEqual([
-    { type: 'Warning', reason: 'ResourceQuotaExceeded', message: `${message} The API server says: ${quotaFull.message}` },
+    {
+      type: 'Warning',
+      reason: 'ResourceQuotaExceeded',
+      message: `${message} The API server says: ${quotaFull.message}`,
+    },
   ]);
-  expect(bench.log.lines.map(({ message: line, fields }) => [line, fields['code']])).toContainEqual([
-    'creation was refused',
-    'ResourceQuotaExceeded',
-  ]);
+  expect(bench.log.lines.map(({ message: line, fields }) => [line, fields['code']])).toContainEqual(
+    ['creation was refused', 'ResourceQuotaExceeded'],
+  );
 });
 
 it('asks again, tells it no second time, and goes on by itself when the cause is gone', async () => {
@@ -89,23 +99,41 @@ it('asks again, tells it no second time, and goes on by itself when the cause is
 });
 
 it('gives up at the start deadline, with the same code', async () => {
-  begin().refuse('persistentvolumeclaims', new ApiError(403, { message: 'persistentvolumeclaims "sbx-1" is forbidden: no' }));
+  begin().refuse(
+    'persistentvolumeclaims',
+    new ApiError(403, { message: 'persistentvolumeclaims "sbx-1" is forbidden: no' }),
+  );
   await bench.reconcile();
   await bench.clock.advance(120_000);
   await bench.reconcile();
-  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'CreationForbidden', message: 'The cluster refuses the volume.' });
+  expect(await bench.status).toMatchObject({
+    phase: 'ERROR',
+    reason: 'CreationForbidden',
+    message: 'The cluster refuses the volume.',
+  });
 });
 
 it('gives up at once where the template makes no pod, and frees its slot', async () => {
   begin().refuse('pods', invalid);
   expect(await bench.reconcile()).toBe(0);
-  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'TemplateInvalid', replicas: 1 });
+  expect(await bench.status).toMatchObject({
+    phase: 'ERROR',
+    reason: 'TemplateInvalid',
+    replicas: 1,
+  });
   await bench.reconcile();
-  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'TemplateInvalid', replicas: 0 });
+  expect(await bench.status).toMatchObject({
+    phase: 'ERROR',
+    reason: 'TemplateInvalid',
+    replicas: 0,
+  });
 });
 
 it('does not give up files for a template that was broken meanwhile', async () => {
-  begin(aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1' } })).refuse('pods', invalid);
+  begin(aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1' } })).refuse(
+    'pods',
+    invalid,
+  );
   await bench.reconcile();
   expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'TemplateInvalid' });
 });
@@ -122,7 +150,10 @@ it('comes to no deadline because a clock jumps ahead, or is that of another lead
 });
 
 it('comes to its deadline where the server only fails', async () => {
-  begin().refuse('persistentvolumeclaims', new ApiError(500, { reason: 'InternalError', message: 'etcdserver: request timed out' }));
+  begin().refuse(
+    'persistentvolumeclaims',
+    new ApiError(500, { reason: 'InternalError', message: 'etcdserver: request timed out' }),
+  );
   await expect(bench.reconcile()).rejects.toThrow('etcdserver');
   bench.refuse('persistentvolumeclaims', undefined);
   await bench.clock.advance(120_000);
@@ -158,7 +189,10 @@ it('says that it goes on with a retained volume', async () => {
 it('says that a claim which no cache of ours shows has taken the name', async () => {
   begin().refuse(
     'persistentvolumeclaims',
-    new ApiError(409, { reason: 'AlreadyExists', message: 'persistentvolumeclaims "sbx-1" already exists' }),
+    new ApiError(409, {
+      reason: 'AlreadyExists',
+      message: 'persistentvolumeclaims "sbx-1" already exists',
+    }),
   );
   await bench.reconcile();
   expect(await bench.status).toMatchObject({ reason: 'WaitingForVolume' });
@@ -176,14 +210,20 @@ describe('the kind of its agent', () => {
     expect(await bench.status).toMatchObject({ agentKind: 'openhands' });
     bench.refuse('pods', undefined);
     // What the compiler does not know yet: a kind that comes later.
-    bench.scene.template = aTemplate({ agent: { kind: 'later' as 'openhands', workingDir: '/workspace' } });
+    bench.scene.template = aTemplate({
+      agent: { kind: 'later' as 'openhands', workingDir: '/workspace' },
+    });
     await bench.reconcile();
     expect(await bench.created).toEqual([1, 1]);
     expect(await bench.status).toMatchObject({ agentKind: 'openhands', agentPort: 8000 });
   });
 
   it('is stored before the pod is made also where the slot was reserved without it', async () => {
-    begin(aSandbox({ status: { conditions: [admitted], replicas: 1, masterKeyId: sceneKeys.currentKeyId } }));
+    begin(
+      aSandbox({
+        status: { conditions: [admitted], replicas: 1, masterKeyId: sceneKeys.currentKeyId },
+      }),
+    );
     let atCreation: unknown;
     bench.client.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'pods') atCreation = bench.status;
@@ -199,7 +239,10 @@ describe('how session keys are derived', () => {
     begin();
     bench.refuse('pods', quotaFull);
     await bench.reconcile();
-    expect(await bench.status).toMatchObject({ masterKeyId: expect.any(String) as string, sessionKeysPerApiKey: true });
+    expect(await bench.status).toMatchObject({
+      masterKeyId: expect.any(String) as string,
+      sessionKeysPerApiKey: true,
+    });
     bench.refuse('pods', undefined);
     await bench.reconcile();
     expect(await bench.created).toEqual([1, 1]);
@@ -207,7 +250,11 @@ describe('how session keys are derived', () => {
   });
 
   it('does not change for a sandbox of an earlier version, whose clients keep their key', async () => {
-    begin(aSandbox({ status: { conditions: [admitted], replicas: 0, masterKeyId: sceneKeys.currentKeyId } }));
+    begin(
+      aSandbox({
+        status: { conditions: [admitted], replicas: 0, masterKeyId: sceneKeys.currentKeyId },
+      }),
+    );
     await bench.reconcile();
     expect(await bench.created).toEqual([1, 1]);
     expect(await bench.status).not.toHaveProperty('sessionKeysPerApiKey');

@@ -7,7 +7,9 @@ type PodSpec = NonNullable<SandboxTemplateSpec['podTemplate']['spec']>;
 const podOf = (spec: Partial<PodSpec> = {}) =>
   buildPod(
     aSandbox(),
-    aTemplate({ podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }], ...spec } } }),
+    aTemplate({
+      podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }], ...spec } },
+    }),
     'bootstrap-key',
   ).spec;
 
@@ -16,7 +18,10 @@ const restricted = { allowPrivilegeEscalation: false, capabilities: { drop: ['AL
 describe('the pod of a sandbox', () => {
   it('is what the Pod Security Standard restricted asks for, when the template says nothing', () => {
     const spec = podOf();
-    expect(spec?.securityContext).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+    expect(spec?.securityContext).toEqual({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
     expect(spec?.containers[0]?.securityContext).toEqual(restricted);
     expect(spec?.automountServiceAccountToken).toBe(false);
   });
@@ -24,10 +29,19 @@ describe('the pod of a sandbox', () => {
   it('stays so when the template adds to the security contexts', () => {
     const spec = podOf({
       securityContext: { fsGroup: 10_001 },
-      containers: [{ name: 'agent', image: 'agent:1', securityContext: { readOnlyRootFilesystem: true } }],
+      containers: [
+        { name: 'agent', image: 'agent:1', securityContext: { readOnlyRootFilesystem: true } },
+      ],
     });
-    expect(spec?.securityContext).toEqual({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' }, fsGroup: 10_001 });
-    expect(spec?.containers[0]?.securityContext).toEqual({ ...restricted, readOnlyRootFilesystem: true });
+    expect(spec?.securityContext).toEqual({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+      fsGroup: 10_001,
+    });
+    expect(spec?.containers[0]?.securityContext).toEqual({
+      ...restricted,
+      readOnlyRootFilesystem: true,
+    });
   });
 
   it('holds every other container to the same', () => {
@@ -38,11 +52,11 @@ describe('the pod of a sandbox', () => {
         { name: 'database', image: 'database:1' },
       ],
     });
-    expect([...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ securityContext }) => securityContext)).toEqual([
-      restricted,
-      restricted,
-      restricted,
-    ]);
+    expect(
+      [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(
+        ({ securityContext }) => securityContext,
+      ),
+    ).toEqual([restricted, restricted, restricted]);
   });
 
   it('gives way to a template that says otherwise', () => {
@@ -73,7 +87,10 @@ describe('the pod of a sandbox', () => {
     };
     const template = aTemplate({
       podTemplate: {
-        metadata: { labels: { team: 'a', ...reserved }, annotations: { note: 'b', 'conversation-operator.dev/owner': 'mallory' } },
+        metadata: {
+          labels: { team: 'a', ...reserved },
+          annotations: { note: 'b', 'conversation-operator.dev/owner': 'mallory' },
+        },
         spec: { containers: [{ name: 'agent', image: 'agent:1' }] },
       },
     });

@@ -1,12 +1,27 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { persistentVolumeClaims, pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
-import { aClaim, aContainer, aPod, aSandbox, admitted, condition, later, noon } from '../../support/builders.ts';
+import {
+  aClaim,
+  aContainer,
+  aPod,
+  aSandbox,
+  admitted,
+  condition,
+  later,
+  noon,
+} from '../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
 const lived: NonNullable<Sandbox['status']> = {
   conditions: [admitted, condition('Ready', 'False', 'WaitingForAgent')],
-  ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentEpoch: 1 },
+  ...{
+    observedGeneration: 1,
+    replicas: 1,
+    masterKeyId: sceneKeys.currentKeyId,
+    agentKind: 'openhands',
+    agentEpoch: 1,
+  },
   ...{ lastContainerID: 'process://1', startingSinceTime: noon },
 };
 const crashes = (pod: Pod): Pod => ({
@@ -24,7 +39,10 @@ const crashes = (pod: Pod): Pod => ({
 });
 const asks = (sandbox: Sandbox, at: string): Sandbox => ({
   ...sandbox,
-  metadata: { ...sandbox.metadata, annotations: { 'conversation-operator.dev/resume-requested-at': at } },
+  metadata: {
+    ...sandbox.metadata,
+    annotations: { 'conversation-operator.dev/resume-requested-at': at },
+  },
 });
 const agent = new OpenHandsClient();
 afterAll(() => agent.close());
@@ -47,11 +65,23 @@ async function settle() {
   throw new Error('the sandbox does not settle');
 }
 /** What admission does once a sandbox has given its slot back, and is to get another. */
-const release = () => scene.sandbox((sandbox) => ({ ...sandbox, status: withAdmitted(sandbox, 'False', 'WaitingForAdmission') }));
-const admit = () => scene.sandbox((sandbox) => ({ ...sandbox, status: withAdmitted(sandbox, 'True', 'Admitted') }));
-const withAdmitted = ({ status }: Sandbox, value: 'True' | 'False', reason: string): NonNullable<Sandbox['status']> => ({
+const release = () =>
+  scene.sandbox((sandbox) => ({
+    ...sandbox,
+    status: withAdmitted(sandbox, 'False', 'WaitingForAdmission'),
+  }));
+const admit = () =>
+  scene.sandbox((sandbox) => ({ ...sandbox, status: withAdmitted(sandbox, 'True', 'Admitted') }));
+const withAdmitted = (
+  { status }: Sandbox,
+  value: 'True' | 'False',
+  reason: string,
+): NonNullable<Sandbox['status']> => ({
   ...status,
-  conditions: [condition('Admitted', value, reason), ...(status?.conditions ?? []).filter(({ type }) => type !== 'Admitted')],
+  conditions: [
+    condition('Admitted', value, reason),
+    ...(status?.conditions ?? []).filter(({ type }) => type !== 'Admitted'),
+  ],
 });
 async function failOnce() {
   expect(await settle()).toMatchObject({ phase: 'ERROR', reason: 'CrashLoop' });
@@ -64,14 +94,22 @@ async function failOnce() {
 it('comes back from a crash loop when a person asks for it, once admission has let it in again', async () => {
   await failOnce();
   expect(await settle()).toMatchObject({ phase: 'ERROR', requeueAfterMs: undefined });
-  expect(viewOfSandbox(await scene.sandbox((sandbox) => asks(sandbox, later(1_000))))).toMatchObject({
+  expect(
+    viewOfSandbox(await scene.sandbox((sandbox) => asks(sandbox, later(1_000)))),
+  ).toMatchObject({
     phase: 'STARTING',
     reason: 'CrashLoop',
   });
-  expect(await settle()).toMatchObject({ phase: 'STARTING', reason: 'CrashLoop', requeueAfterMs: 5_000 });
+  expect(await settle()).toMatchObject({
+    phase: 'STARTING',
+    reason: 'CrashLoop',
+    requeueAfterMs: 5_000,
+  });
   await scene.clock.advance(5_000);
   expect(await settle()).toMatchObject({ phase: 'STARTING', reason: 'WaitingForAdmission' });
-  expect((await scene.sandbox()).status?.conditions?.map(({ type }) => type)).not.toContain('Failed');
+  expect((await scene.sandbox()).status?.conditions?.map(({ type }) => type)).not.toContain(
+    'Failed',
+  );
   expect(await scene.pod()).toBeUndefined();
   await admit();
   expect(await settle()).toMatchObject({ phase: 'STARTING', reason: 'WaitingForPod' });
@@ -130,7 +168,10 @@ describe('what an agent that crashes has printed', () => {
 
   it('is in the error of a first start, in one line, without its keys', async () => {
     const key = sceneKeys.bootstrapKey('uid-of-sbx-1', sceneKeys.currentKeyId);
-    printing(`\u001b[31mTraceback (most recent call last):\u001b[0m\n  KeyError: 'PORT'\nOH_SECRET_KEY=${key}\n`, neverRan);
+    printing(
+      `\u001b[31mTraceback (most recent call last):\u001b[0m\n  KeyError: 'PORT'\nOH_SECRET_KEY=${key}\n`,
+      neverRan,
+    );
     await settle();
     expect((await scene.sandbox()).status?.message).toBe(
       "The container agent ended 3 times, the last time with exit code 1. It printed: Traceback (most recent call last): / KeyError: 'PORT' / OH_SECRET_KEY=<redacted>",
@@ -146,6 +187,8 @@ describe('what an agent that crashes has printed', () => {
   it('is not shown once the agent has been given keys of others', async () => {
     printing('sent x-api-key: 0123456789');
     await settle();
-    expect((await scene.sandbox()).status?.message).toBe('The container agent ended 3 times, the last time with exit code 1.');
+    expect((await scene.sandbox()).status?.message).toBe(
+      'The container agent ended 3 times, the last time with exit code 1.',
+    );
   });
 });

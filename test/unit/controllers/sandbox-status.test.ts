@@ -1,19 +1,40 @@
-import { runningProgress, sandboxStatus, type SandboxProgress } from '../../../src/controllers/sandbox/status.ts';
+import {
+  runningProgress,
+  sandboxStatus,
+  type SandboxProgress,
+} from '../../../src/controllers/sandbox/status.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon } from '../../support/builders.ts';
 
 const inContainer = (containerID: string): SandboxProgress => ({ ...runningProgress, containerID });
-const paused: SandboxProgress = { ready: false, reason: 'User', message: 'Paused by its owner.', wanted: false };
-const waiting: SandboxProgress = { ready: false, reason: 'WaitingForPod', message: 'Waiting for its pod.', wanted: true };
+const paused: SandboxProgress = {
+  ready: false,
+  reason: 'User',
+  message: 'Paused by its owner.',
+  wanted: false,
+};
+const waiting: SandboxProgress = {
+  ready: false,
+  reason: 'WaitingForPod',
+  message: 'Waiting for its pod.',
+  wanted: true,
+};
 const ran: SandboxState = { observedGeneration: 1, lastContainerID: 'a', agentEpoch: 1 };
 
 const statusOf = (
   status: SandboxState,
   progress: SandboxProgress,
-  { replicas = 1, generation = 1 }: { readonly replicas?: 0 | 1; readonly generation?: number } = {},
+  {
+    replicas = 1,
+    generation = 1,
+  }: { readonly replicas?: 0 | 1; readonly generation?: number } = {},
 ) => {
   const sandbox = aSandbox({ replicas, status });
-  return sandboxStatus({ ...sandbox, metadata: { ...sandbox.metadata, generation } }, progress, noon);
+  return sandboxStatus(
+    { ...sandbox, metadata: { ...sandbox.metadata, generation } },
+    progress,
+    noon,
+  );
 };
 
 describe("the runs of a sandbox's agent", () => {
@@ -23,7 +44,12 @@ describe("the runs of a sandbox's agent", () => {
     ['stay the same in the same container', ran, inContainer('a'), 1],
     ['stay the same while its pod is gone', ran, waiting, 1],
     ['become one more in another container', ran, inContainer('b'), 2],
-    ['become one more when a pause ends before its container did', { ...ran, pauseTime: later(-1000) }, inContainer('a'), 2],
+    [
+      'become one more when a pause ends before its container did',
+      { ...ran, pauseTime: later(-1000) },
+      inContainer('a'),
+      2,
+    ],
   ])('%s', (_sentence, before, progress, expected) => {
     expect(statusOf(before, progress).agentEpoch).toBe(expected);
   });
@@ -39,12 +65,22 @@ describe('the last pause by its owner', () => {
 
   it('is known from the generation where nobody looked until it was over', () => {
     expect(statusOf(ran, waiting, { generation: 3 }).lastUserPauseEpoch).toBe(1);
-    expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({ lastUserPauseEpoch: 1, agentEpoch: 2 });
+    expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({
+      lastUserPauseEpoch: 1,
+      agentEpoch: 2,
+    });
   });
 
   it('is a stop like any other before the sandbox is RUNNING again', () => {
-    const stopping: SandboxProgress = { ...inContainer('a'), ready: false, reason: 'WaitingForAgent', wanted: false };
-    expect(statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 })).toMatchObject({
+    const stopping: SandboxProgress = {
+      ...inContainer('a'),
+      ready: false,
+      reason: 'WaitingForAgent',
+      wanted: false,
+    };
+    expect(
+      statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 }),
+    ).toMatchObject({
       ...{
         lastUserPauseEpoch: 1,
         lastInterruption: { reason: 'User', agentEpoch: 1 },
@@ -54,7 +90,8 @@ describe('the last pause by its owner', () => {
       },
     });
     expect(
-      statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 }).interruptedConversationIDs,
+      statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 })
+        .interruptedConversationIDs,
     ).toBeUndefined();
   });
 
@@ -82,7 +119,9 @@ describe('a stop before the agent has ever answered', () => {
 it('remembers in which of its runs the agent was last lost with its pod', () => {
   const lost = { ...waiting, reason: 'PodEvicted', isDisrupted: true };
   expect(statusOf(ran, lost).lastDisruptionEpoch).toBe(1);
-  expect(statusOf({ ...ran, agentEpoch: 3, lastDisruptionEpoch: 1 }, waiting).lastDisruptionEpoch).toBe(1);
+  expect(
+    statusOf({ ...ran, agentEpoch: 3, lastDisruptionEpoch: 1 }, waiting).lastDisruptionEpoch,
+  ).toBe(1);
   expect(statusOf(ran, waiting)).not.toHaveProperty('lastDisruptionEpoch');
 });
 
@@ -97,20 +136,28 @@ describe('the runs that a stop has cut', () => {
 
   it('stay known over another stop before the agent has run again', () => {
     const { pauseTime: _pausedAt, ...resumed } = statusOf(
-      { ...ran, interruptedConversationIDs: ['c1'], pauseTime: noon, lastInterruption: { reason: 'User', agentEpoch: 1 } },
+      {
+        ...ran,
+        interruptedConversationIDs: ['c1'],
+        pauseTime: noon,
+        lastInterruption: { reason: 'User', agentEpoch: 1 },
+      },
       paused,
       {
         replicas: 0,
       },
     );
     expect(statusOf(resumed, paused, { replicas: 0 }).interruptedConversationIDs).toEqual(['c1']);
-    expect(statusOf({ ...resumed, agentEpoch: 2 }, paused, { replicas: 0 }).interruptedConversationIDs).toBeUndefined();
+    expect(
+      statusOf({ ...resumed, agentEpoch: 2 }, paused, { replicas: 0 }).interruptedConversationIDs,
+    ).toBeUndefined();
   });
 
   it('are those that are given', () => {
-    expect(statusOf({ ...ran, pauseTime: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 }).interruptedConversationIDs).toEqual([
-      'c2',
-    ]);
+    expect(
+      statusOf({ ...ran, pauseTime: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 })
+        .interruptedConversationIDs,
+    ).toEqual(['c2']);
   });
 });
 
@@ -120,17 +167,31 @@ describe('the time since when a sandbox is active', () => {
   it.each<[string, SandboxProgress, number, string | undefined]>([
     ['stays while its pod is replaced', waiting, 1, later(-60_000)],
     ['stays in another container', inContainer('b'), 1, later(-60_000)],
-    ['ends with a pause that no controller has seen, also where its pod had been lost before', waiting, 3, undefined],
+    [
+      'ends with a pause that no controller has seen, also where its pod had been lost before',
+      waiting,
+      3,
+      undefined,
+    ],
     ['begins anew after such a pause', inContainer('b'), 3, noon],
   ])('%s', (_sentence, progress, generation, expected) => {
     expect(statusOf(active, progress, { generation }).activeSinceTime).toBe(expected);
   });
 
   it('is paused since its owner took back a resume that waited for room', () => {
-    const waiting: SandboxState = { ...ran, phase: 'STARTING', pauseTime: later(-60_000), replicas: 0 };
+    const waiting: SandboxState = {
+      ...ran,
+      phase: 'STARTING',
+      pauseTime: later(-60_000),
+      replicas: 0,
+    };
     expect(statusOf(waiting, paused, { replicas: 0 }).pauseTime).toBe(noon);
     // What is still being stopped has its bound from when that began.
-    expect(statusOf({ ...waiting, replicas: 1 }, paused, { replicas: 0 }).pauseTime).toBe(later(-60_000));
-    expect(statusOf({ ...waiting, phase: 'PAUSED' }, paused, { replicas: 0 }).pauseTime).toBe(later(-60_000));
+    expect(statusOf({ ...waiting, replicas: 1 }, paused, { replicas: 0 }).pauseTime).toBe(
+      later(-60_000),
+    );
+    expect(statusOf({ ...waiting, phase: 'PAUSED' }, paused, { replicas: 0 }).pauseTime).toBe(
+      later(-60_000),
+    );
   });
 });

@@ -6,10 +6,30 @@ import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../../packages/kube/src/core.ts';
-import { sandboxes, viewOfSandbox, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import {
+  persistentVolumeClaims,
+  pods,
+  type PersistentVolumeClaim,
+  type Pod,
+} from '../../../packages/kube/src/core.ts';
+import {
+  sandboxes,
+  viewOfSandbox,
+  type Sandbox,
+  type SandboxState,
+} from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
-import { aClaim, aRunningPod, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+import {
+  aClaim,
+  aRunningPod,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  later,
+  noon,
+  noonMs,
+} from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { SandboxScene } from '../../support/sandbox-scene.ts';
@@ -40,7 +60,9 @@ class AskingAgent extends BusyAgent {
   readonly rejected: string[] = [];
   override runningConversations = () => Promise.resolve([]);
   override waitingConversations = () => Promise.resolve(this.rejected.length === 0 ? ['c3'] : []);
-  override async rejectPending(...[, id, reason]: Parameters<BusyAgent['rejectPending']>): Promise<void> {
+  override async rejectPending(
+    ...[, id, reason]: Parameters<BusyAgent['rejectPending']>
+  ): Promise<void> {
     await Promise.resolve();
     expect(reason).toContain('paused');
     this.rejected.push(id);
@@ -50,8 +72,19 @@ class AskingAgent extends BusyAgent {
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
 const running: SandboxState = {
   conditions: [admitted, condition('Ready', 'True', 'Running')],
-  ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentEpoch: 1, agentPort: 8000 },
-  ...{ containerID: 'process://1', lastContainerID: 'process://1', podIP: '127.70.0.1', activeSinceTime: later(-60_000) },
+  ...{
+    observedGeneration: 1,
+    replicas: 1,
+    masterKeyId: keys.currentKeyId,
+    agentEpoch: 1,
+    agentPort: 8000,
+  },
+  ...{
+    containerID: 'process://1',
+    lastContainerID: 'process://1',
+    podIP: '127.70.0.1',
+    activeSinceTime: later(-60_000),
+  },
 };
 const resumed = (status: SandboxState): Sandbox => {
   const sandbox = aSandbox({ status });
@@ -60,7 +93,12 @@ const resumed = (status: SandboxState): Sandbox => {
 const byOwner: SandboxState = {
   ...running,
   conditions: [admitted, condition('Ready', 'False', 'User')],
-  ...{ observedGeneration: 2, pauseTime: noon, lastInterruption: { reason: 'User', agentEpoch: 1 }, lastUserPauseEpoch: 1 },
+  ...{
+    observedGeneration: 2,
+    pauseTime: noon,
+    lastInterruption: { reason: 'User', agentEpoch: 1 },
+    lastUserPauseEpoch: 1,
+  },
 };
 
 /** Reconciles until nothing more is to be done at once; says every phase on the way. */
@@ -72,7 +110,9 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: Unresponsive
   client.put(persistentVolumeClaims, aClaim(sandbox));
   const templates = new IndexedStore<SandboxTemplate>();
   templates.set(aTemplate());
-  const cached = async <T extends Sandbox | Pod | PersistentVolumeClaim>(resource: Parameters<typeof client.list<T>>[0]) => {
+  const cached = async <T extends Sandbox | Pod | PersistentVolumeClaim>(
+    resource: Parameters<typeof client.list<T>>[0],
+  ) => {
     const store = new IndexedStore<T>();
     for (const object of (await client.list(resource)).items) store.set(object);
     return store;
@@ -92,7 +132,10 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: Unresponsive
       podCreations: new PodCreations(clock),
       events: { record: () => undefined },
     });
-    const result = await reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
+    const result = await reconciler.reconcile(
+      { namespace: 'default', name: 'sbx-1' },
+      new AbortController().signal,
+    );
     if (result?.requeueAfterMs === undefined) break;
     await clock.advance(result.requeueAfterMs);
   }
@@ -111,16 +154,25 @@ describe('an agent that others have asked in vain', () => {
     agent.probe = () => Promise.resolve('unreachable');
     const { status } = await settle(aSandbox({ status: running }), agent, silentOne());
     expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentEpoch: 1 });
-    expect(status?.conditions?.find(({ type }) => type === 'AgentReady')).toMatchObject({ status: 'False', reason: 'AgentSilent' });
+    expect(status?.conditions?.find(({ type }) => type === 'AgentReady')).toMatchObject({
+      status: 'False',
+      reason: 'AgentSilent',
+    });
     agent.probe = () => Promise.resolve('ready');
-    expect((await settle(aSandbox({ status: status ?? {} }), agent)).status).toMatchObject({ phase: 'RUNNING', agentEpoch: 1 });
+    expect((await settle(aSandbox({ status: status ?? {} }), agent)).status).toMatchObject({
+      phase: 'RUNNING',
+      agentEpoch: 1,
+    });
     await agent.close();
   });
 
   it('is ready when it answers here', async () => {
     const agent = new BusyAgent({});
     const silence = silentOne();
-    expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({ phase: 'RUNNING', agentEpoch: 1 });
+    expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({
+      phase: 'RUNNING',
+      agentEpoch: 1,
+    });
     expect(silence.isUnresponsive(aSandbox().metadata.uid)).toBe(false);
     await agent.close();
   });
@@ -130,10 +182,16 @@ it('does not wait for a silent agent when its sandbox is paused', async () => {
   const agent = new BusyAgent({});
   const hangs = (_endpoint: unknown, { signal }: AgentCallOptions = {}) =>
     new Promise<never>((_resolve, reject) => {
-      signal?.addEventListener('abort', () => reject(new AgentError('aborted', 'given up')), { once: true });
+      signal?.addEventListener('abort', () => reject(new AgentError('aborted', 'given up')), {
+        once: true,
+      });
     });
   Object.assign(agent, { probe: hangs, runningConversations: hangs, waitingConversations: hangs });
-  const silent = { ...running, conditions: [admitted, condition('Ready', 'False', 'AgentSilent')], podUID: 'uid-of-the-pod' };
+  const silent = {
+    ...running,
+    conditions: [admitted, condition('Ready', 'False', 'AgentSilent')],
+    podUID: 'uid-of-the-pod',
+  };
   const { containerID: _unconnected, ...status } = silent;
   const scene = new SandboxScene({ agent });
   scene.client.put(sandboxes, aSandbox({ status }));
@@ -151,7 +209,10 @@ it('does not wait for a silent agent when its sandbox is paused', async () => {
 describe('a pause while an action waits for a confirmation', () => {
   it('rejects the action before the pod goes, and remembers whose it was', async () => {
     const agent = new AskingAgent({});
-    const { status } = await settle({ ...aSandbox({ status: running }), spec: { ...aSandbox().spec, replicas: 0 } }, agent);
+    const { status } = await settle(
+      { ...aSandbox({ status: running }), spec: { ...aSandbox().spec, replicas: 0 } },
+      agent,
+    );
     await agent.close();
     expect(agent.rejected).toEqual(['c3']);
     expect(status).toMatchObject({ phase: 'PAUSED', interruptedConversationIDs: ['c3'] });
@@ -182,7 +243,12 @@ describe('a pause by its owner that is taken back', () => {
     const agent = new BusyAgent({});
     agent.probe = () => Promise.resolve('unreachable');
     const { status } = await settle(resumed(running), agent);
-    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentEpoch: 1, lastUserPauseEpoch: 1 });
+    expect(status).toMatchObject({
+      phase: 'STARTING',
+      reason: 'AgentSilent',
+      agentEpoch: 1,
+      lastUserPauseEpoch: 1,
+    });
     expect(status?.pauseTime).toBeDefined();
     agent.probe = () => Promise.resolve('ready');
     const after = await settle(resumed(status ?? {}), agent);
@@ -193,7 +259,10 @@ describe('a pause by its owner that is taken back', () => {
 
   it('cuts nothing that runs after a pause by the quota was taken back', async () => {
     const agent = new BusyAgent({});
-    const { lastUserPauseEpoch: _none, ...byQuota } = { ...byOwner, lastInterruption: { reason: 'Quota', agentEpoch: 1 } };
+    const { lastUserPauseEpoch: _none, ...byQuota } = {
+      ...byOwner,
+      lastInterruption: { reason: 'Quota', agentEpoch: 1 },
+    };
     const { status } = await settle(aSandbox({ status: byQuota }), agent);
     await agent.close();
     expect(agent.asked).toEqual([]);

@@ -5,7 +5,16 @@ import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { persistentVolumeClaims, pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplateSpec } from '../../../src/resources/sandbox-template.ts';
-import { aClaim, aContainer, aPod, aSandbox, aTemplate, admitted, condition, noon } from '../../support/builders.ts';
+import {
+  aClaim,
+  aContainer,
+  aPod,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  noon,
+} from '../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
 /** An agent that listens at one port, with one run that ends when it is interrupted. */
@@ -35,17 +44,31 @@ class ListeningAgent extends OpenHandsClient {
   };
 
   #reach({ baseUrl }: AgentEndpoint): void {
-    if (!baseUrl.endsWith(`:${this.#port}`)) throw new AgentError('unreachable', `nothing listens at ${baseUrl}`);
+    if (!baseUrl.endsWith(`:${this.#port}`))
+      throw new AgentError('unreachable', `nothing listens at ${baseUrl}`);
   }
 }
 
-const ofPort = (port: number, more: Partial<SandboxTemplateSpec> = {}) => aTemplate({ agent: { port, workingDir: '/workspace' }, ...more });
+const ofPort = (port: number, more: Partial<SandboxTemplateSpec> = {}) =>
+  aTemplate({ agent: { port, workingDir: '/workspace' }, ...more });
 const waiting = aSandbox({ status: { conditions: [admitted] } });
 const running = aSandbox({
   status: {
     conditions: [admitted, condition('Ready', 'True', 'Running')],
-    ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentEpoch: 1 },
-    ...{ podName: 'sbx-1', podUID: 'uid-of-the-pod', podIP: '127.70.0.1', agentPort: 8000, activeSinceTime: noon },
+    ...{
+      observedGeneration: 1,
+      replicas: 1,
+      masterKeyId: sceneKeys.currentKeyId,
+      agentKind: 'openhands',
+      agentEpoch: 1,
+    },
+    ...{
+      podName: 'sbx-1',
+      podUID: 'uid-of-the-pod',
+      podIP: '127.70.0.1',
+      agentPort: 8000,
+      activeSinceTime: noon,
+    },
     ...{ containerID: 'process://1', lastContainerID: 'process://1' },
   },
 });
@@ -56,7 +79,12 @@ const podOf = (sandbox: Sandbox, template = ofPort(8000)): Pod => ({
     phase: 'Running',
     podIP: '127.70.0.1',
     containerStatuses: (template.spec.podTemplate.spec?.containers ?? []).map(({ name }) =>
-      aContainer({ name, containerID: name === 'agent' ? 'process://1' : `process://${name}`, state: { running: {} }, ready: true }),
+      aContainer({
+        name,
+        containerID: name === 'agent' ? 'process://1' : `process://${name}`,
+        state: { running: {} },
+        ready: true,
+      }),
     ),
   }),
   spec: buildPod(sandbox, template, 'bootstrap-key').spec ?? { containers: [] },
@@ -110,6 +138,8 @@ describe('a sandbox that runs while its template is edited', () => {
     scene.template = ofPort(9000);
     await scene.reconcile();
     expect((await scene.sandbox()).status?.agentPort).toBe(9000);
-    expect((await scene.pod())?.spec?.containers[0]?.ports).toEqual([{ name: 'agent', containerPort: 9000 }]);
+    expect((await scene.pod())?.spec?.containers[0]?.ports).toEqual([
+      { name: 'agent', containerPort: 9000 },
+    ]);
   });
 });

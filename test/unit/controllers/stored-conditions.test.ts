@@ -10,7 +10,10 @@ import { ConversationScene } from '../../support/conversation-scene.ts';
 const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
-/** A conversation as another version of the operator has left it: its run is over, and its owner has paused the sandbox. */
+/**
+ * A conversation as another version of the operator has left it: its run is over, and its owner has
+ * paused the sandbox.
+ */
 async function sceneOf(more: (status: ConversationStatus) => ConversationStatus) {
   const scene = new ConversationScene({ agent });
   const { metadata } = scene.client.put(sandboxes, aSandbox({ replicas: 0 }));
@@ -27,7 +30,8 @@ async function sceneOf(more: (status: ConversationStatus) => ConversationStatus)
   return { scene, stored, wrote: async () => (await stored()).metadata.resourceVersion !== before };
 }
 
-const typesOf = ({ status }: Conversation): readonly string[] => (status?.conditions ?? []).map(({ type }) => type);
+const typesOf = ({ status }: Conversation): readonly string[] =>
+  (status?.conditions ?? []).map(({ type }) => type);
 const conversation = aConversation();
 
 describe('a conversation in which nothing has changed', () => {
@@ -61,9 +65,20 @@ it('a conversation of an earlier version gets all conditions with its next write
   }));
   const { status } = await stored();
   expect(status?.sandboxStatus).toBe('PAUSED');
-  expect(findCondition(status?.conditions, 'Finished')).toMatchObject({ status: 'True', lastTransitionTime: later(-60_000) });
-  expect(findCondition(status?.conditions, 'Ready')).toMatchObject({ status: 'False', reason: 'SandboxPaused', observedGeneration: 1 });
-  expect(findCondition(status?.conditions, 'Paused')).toMatchObject({ status: 'True', reason: 'User', lastTransitionTime: noon });
+  expect(findCondition(status?.conditions, 'Finished')).toMatchObject({
+    status: 'True',
+    lastTransitionTime: later(-60_000),
+  });
+  expect(findCondition(status?.conditions, 'Ready')).toMatchObject({
+    status: 'False',
+    reason: 'SandboxPaused',
+    observedGeneration: 1,
+  });
+  expect(findCondition(status?.conditions, 'Paused')).toMatchObject({
+    status: 'True',
+    reason: 'User',
+    lastTransitionTime: noon,
+  });
 });
 
 describe('the condition Paused of a sandbox', () => {
@@ -73,20 +88,33 @@ describe('the condition Paused of a sandbox', () => {
     return findCondition(withView(sandbox, { conditions }, later(1000)).conditions, 'Paused');
   };
 
-  it.each(['Quota', 'QuotaExceeded', 'Idle', 'MaxActiveTime'])('is True with the reason %s of its admission', (reason) => {
-    expect(pausedOf({}, [condition('Admitted', 'False', reason)])).toMatchObject({ status: 'True', reason, observedGeneration: 1 });
-  });
+  it.each(['Quota', 'QuotaExceeded', 'Idle', 'MaxActiveTime'])(
+    'is True with the reason %s of its admission',
+    (reason) => {
+      expect(pausedOf({}, [condition('Admitted', 'False', reason)])).toMatchObject({
+        status: 'True',
+        reason,
+        observedGeneration: 1,
+      });
+    },
+  );
 
   it('is True with the reason User when its owner has paused it, whatever its admission says', () => {
     for (const status of ['True', 'False'] as const)
-      expect(pausedOf({ replicas: 0 }, [condition('Admitted', status, 'Idle')])).toMatchObject({ status: 'True', reason: 'User' });
+      expect(pausedOf({ replicas: 0 }, [condition('Admitted', status, 'Idle')])).toMatchObject({
+        status: 'True',
+        reason: 'User',
+      });
   });
 
   it.each([
     ['is admitted', [admitted]],
     ['waits for a slot', [condition('Admitted', 'False', 'WaitingForQuota')]],
     ['runs', [admitted, condition('Ready', 'True', 'Running')]],
-    ['has failed', [condition('Admitted', 'False', 'Quota'), condition('Failed', 'True', 'CrashLoop')]],
+    [
+      'has failed',
+      [condition('Admitted', 'False', 'Quota'), condition('Failed', 'True', 'CrashLoop')],
+    ],
   ])('is False when it %s', (_name, conditions) => {
     expect(pausedOf({}, conditions)).toMatchObject({ status: 'False', reason: 'NotPaused' });
   });
@@ -95,7 +123,15 @@ describe('the condition Paused of a sandbox', () => {
     const statuses = ['True', 'False'] as const;
     for (const replicas of [0, 1] as const)
       for (const ofAdmission of statuses)
-        for (const reason of ['User', 'Quota', 'QuotaExceeded', 'Idle', 'MaxActiveTime', 'WaitingForQuota', 'WaitingForAdmission'])
+        for (const reason of [
+          'User',
+          'Quota',
+          'QuotaExceeded',
+          'Idle',
+          'MaxActiveTime',
+          'WaitingForQuota',
+          'WaitingForAdmission',
+        ])
           for (const ready of statuses)
             for (const failed of [...statuses, undefined]) {
               const conditions = [
@@ -103,7 +139,9 @@ describe('the condition Paused of a sandbox', () => {
                 ...(failed === undefined ? [] : [condition('Failed', failed)]),
               ];
               const { phase } = viewOfSandbox(aSandbox({ replicas, status: { conditions } }));
-              expect(pausedOf({ replicas }, conditions)?.status === 'True').toBe(phase === 'PAUSED');
+              expect(pausedOf({ replicas }, conditions)?.status === 'True').toBe(
+                phase === 'PAUSED',
+              );
             }
   });
 
@@ -114,7 +152,13 @@ describe('the condition Paused of a sandbox', () => {
 
   it('keeps its time from one reason to another', () => {
     const before = condition('Paused', 'True', 'Quota');
-    expect(pausedOf({ replicas: 0, status: { phase: 'PAUSED' } }, [before])).toMatchObject({ reason: 'User', lastTransitionTime: noon });
-    expect(pausedOf({ status: { phase: 'PAUSED' } }, [before])).toMatchObject({ status: 'False', lastTransitionTime: later(1000) });
+    expect(pausedOf({ replicas: 0, status: { phase: 'PAUSED' } }, [before])).toMatchObject({
+      reason: 'User',
+      lastTransitionTime: noon,
+    });
+    expect(pausedOf({ status: { phase: 'PAUSED' } }, [before])).toMatchObject({
+      status: 'False',
+      lastTransitionTime: later(1000),
+    });
   });
 });

@@ -1,7 +1,10 @@
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { ConversationSpec } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
-import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import type {
+  ConversationQuota,
+  ConversationQuotaSpec,
+} from '../../../src/resources/conversation-quota.ts';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
@@ -17,7 +20,9 @@ afterEach(() => scene.stop());
 
 const idOf = (index: number) => index.toString(16).padStart(32, '0');
 const ready: ConversationStatus = { start: { status: 'READY', transitions: [] } };
-const refusedBefore: ConversationStatus = { start: { status: 'ERROR', transitions: [], errorCode: 'ConversationLimitExceeded' } };
+const refusedBefore: ConversationStatus = {
+  start: { status: 'ERROR', transitions: [], errorCode: 'ConversationLimitExceeded' },
+};
 
 function conversation(
   index: number,
@@ -32,12 +37,19 @@ const shown = (...all: readonly CachedConversation[]): readonly CachedConversati
   for (const one of all) scene.showConversation(one);
   return all;
 };
-const codes = (all: readonly CachedConversation[]) => all.map((one) => scene.admission.limits.refusalOf(one)?.code ?? 'accepted');
+const codes = (all: readonly CachedConversation[]) =>
+  all.map((one) => scene.admission.limits.refusalOf(one)?.code ?? 'accepted');
 const quota = (spec: Partial<ConversationQuotaSpec>): Promise<ConversationQuota> =>
   scene.addQuota(aQuota('default', { limit: 100, ...spec }));
 const ownSandbox = (of: CachedConversation) => {
   const sandbox = aSandbox({ name: ownSandboxName(of.metadata.name) });
-  return { ...sandbox, metadata: { ...sandbox.metadata, ownerReferences: [ownerReferenceTo(of, { controller: true })] } };
+  return {
+    ...sandbox,
+    metadata: {
+      ...sandbox.metadata,
+      ownerReferences: [ownerReferenceTo(of, { controller: true })],
+    },
+  };
 };
 
 describe('starts that came past the gateway', () => {
@@ -50,14 +62,23 @@ describe('starts that came past the gateway', () => {
     const [, , third] = shown(conversation(1, { status: ready }), conversation(2), conversation(3));
     expect(third && scene.admission.limits.refusalOf(third)).toEqual({
       code: 'ConversationLimitExceeded',
-      message: 'The quota default allows 2 stored conversations per owner, and 2 are there. Delete some, then start again.',
+      message:
+        'The quota default allows 2 stored conversations per owner, and 2 are there. Delete some, then start again.',
     });
   });
 
   it('are refused in the order of their creation, then by name', async () => {
     await quota({ maxConversations: 1 });
-    const all = shown(conversation(3, { second: 0 }), conversation(2, { second: 0 }), conversation(1, { second: 1 }));
-    expect(codes(all)).toEqual(['ConversationLimitExceeded', 'accepted', 'ConversationLimitExceeded']);
+    const all = shown(
+      conversation(3, { second: 0 }),
+      conversation(2, { second: 0 }),
+      conversation(1, { second: 1 }),
+    );
+    expect(codes(all)).toEqual([
+      'ConversationLimitExceeded',
+      'accepted',
+      'ConversationLimitExceeded',
+    ]);
   });
 
   it('are refused beyond the bytes', async () => {
@@ -69,7 +90,11 @@ describe('starts that came past the gateway', () => {
   it('are refused beyond the sandboxes, and only where they need one', async () => {
     await quota({ maxSandboxes: 2 });
     await scene.addSandbox('own');
-    const all = shown(conversation(1), conversation(2), conversation(3, { spec: { sandboxName: 'own' } }));
+    const all = shown(
+      conversation(1),
+      conversation(2),
+      conversation(3, { spec: { sandboxName: 'own' } }),
+    );
     expect(codes(all)).toEqual(['accepted', 'SandboxLimitExceeded', 'accepted']);
   });
 
@@ -106,7 +131,10 @@ describe('starts that came past the gateway', () => {
 
   it('have room again once enough are deleted, those in ERROR too', async () => {
     await quota({ maxConversations: 1 });
-    const both = shown(conversation(1, { status: ready }), conversation(2, { status: refusedBefore }));
+    const both = shown(
+      conversation(1, { status: ready }),
+      conversation(2, { status: refusedBefore }),
+    );
     expect(codes(shown(conversation(3)))).toEqual(['ConversationLimitExceeded']);
     for (const one of [...both, conversation(3)]) {
       scene.stores.conversations.delete('default', one.metadata.name);
@@ -127,7 +155,8 @@ describe('starts that came past the gateway', () => {
     for (let index = 1; index <= 10_000; index++)
       scene.admission.limits.observe(conversation(index, { second: 0, spec: { owner: 'bob' } }));
     const cpuMs = await cpuMsOf(() => {
-      for (let index = 20_001; index <= 20_200; index++) codes(shown(conversation(index, { second: 1 })));
+      for (let index = 20_001; index <= 20_200; index++)
+        codes(shown(conversation(index, { second: 1 })));
     });
     // The ten thousand are examined once.
     expect(cpuMs).toBeLessThan(2_000);
@@ -139,12 +168,15 @@ describe('sandboxes that came past the gateway', () => {
     await quota({ maxSandboxes: 2 });
     await Promise.all(['c', 'b', 'a'].map((name) => scene.addSandbox(name)));
     await scene.clock.advance(0);
-    const views = await Promise.all(['a', 'b', 'c'].map(async (name) => viewOfSandbox(await scene.stored(name))));
+    const views = await Promise.all(
+      ['a', 'b', 'c'].map(async (name) => viewOfSandbox(await scene.stored(name))),
+    );
     expect(views.map(({ phase }) => phase)).toEqual(['STARTING', 'STARTING', 'ERROR']);
     expect(views[2]).toEqual({
       phase: 'ERROR',
       reason: 'SandboxLimitExceeded',
-      message: 'The quota default allows 2 stored sandboxes per owner, and 2 are there. Delete some, then start again.',
+      message:
+        'The quota default allows 2 stored sandboxes per owner, and 2 are there. Delete some, then start again.',
     });
   });
 
@@ -159,7 +191,9 @@ describe('sandboxes that came past the gateway', () => {
     });
     await scene.addSandbox('c');
     await scene.clock.advance(0);
-    const phases = await Promise.all(['a', 'b', 'c'].map(async (name) => viewOfSandbox(await scene.stored(name)).phase));
+    const phases = await Promise.all(
+      ['a', 'b', 'c'].map(async (name) => viewOfSandbox(await scene.stored(name)).phase),
+    );
     expect(phases).toEqual(['STARTING', 'STARTING', 'ERROR']);
     await scene.clock.advance(60_000);
     expect(viewOfSandbox(await scene.stored('c')).phase).toBe('ERROR');
@@ -171,7 +205,10 @@ describe('sandboxes that came past the gateway', () => {
     await scene.clock.advance(0);
     await scene.addSandbox('mine');
     await scene.clock.advance(0);
-    expect(viewOfSandbox(await scene.stored('mine'))).toMatchObject({ phase: 'ERROR', reason: 'SandboxLimitExceeded' });
+    expect(viewOfSandbox(await scene.stored('mine'))).toMatchObject({
+      phase: 'ERROR',
+      reason: 'SandboxLimitExceeded',
+    });
   });
 
   it('that a start was accepted for are not refused', async () => {
@@ -188,7 +225,9 @@ describe('the counts in the status of a quota', () => {
   it('are of what it limits, for those whom it is for', async () => {
     const all = { maxConversations: 10, maxStoredBytes: 1_000_000, maxSandboxes: 10 };
     const everyone = await quota(all);
-    const bobs = await scene.addQuota(aQuota('bobs', { owner: 'bob', limit: 5, maxConversations: 3 }));
+    const bobs = await scene.addQuota(
+      aQuota('bobs', { owner: 'bob', limit: 5, maxConversations: 3 }),
+    );
     const whole = await scene.addQuota(aQuota('whole', { scope: 'Namespace', limit: 50, ...all }));
     const mine = conversation(1, { status: ready });
     const theirs = conversation(2, { status: ready, spec: { owner: 'bob' } });
@@ -199,7 +238,11 @@ describe('the counts in the status of a quota', () => {
     await scene.addSandbox('a');
     await scene.addSandbox('b', { owner: 'bob' });
     const { limits } = scene.admission;
-    expect(limits.countsFor(everyone)).toEqual({ conversations: 2, storedBytes: everything, sandboxes: 2 });
+    expect(limits.countsFor(everyone)).toEqual({
+      conversations: 2,
+      storedBytes: everything,
+      sandboxes: 2,
+    });
     expect(limits.countsFor(bobs)).toEqual({ conversations: 1 });
     expect(limits.countsFor(whole)).toEqual({
       ...{ conversations: 3, sandboxes: 2 },

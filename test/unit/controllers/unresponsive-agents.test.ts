@@ -12,7 +12,16 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import type { PersistentVolumeClaim, Pod } from '../../../packages/kube/src/core.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
-import { aClaim, aRunningPod, aSandbox, aTemplate, admitted, condition, noon, noonMs } from '../../support/builders.ts';
+import {
+  aClaim,
+  aRunningPod,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  noon,
+  noonMs,
+} from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { sceneKeys } from '../../support/sandbox-scene.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -22,8 +31,9 @@ const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
 /**
- * The sandbox controller with so many sandboxes whose agents accept no answer in time: a node that drops packets, a NetworkPolicy, a
- * stopped node. What the API server stores of them is left out: the answer is about workers.
+ * The sandbox controller with so many sandboxes whose agents accept no answer in time: a node that
+ * drops packets, a NetworkPolicy, a stopped node. What the API server stores of them is left out:
+ * the answer is about workers.
  */
 function besideSilent(count: number, ownerOf: (index: number) => string) {
   const clock = new VirtualClock(noonMs);
@@ -40,8 +50,19 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
       ...{ name, owner },
       status: {
         conditions: [admitted, condition('Ready', 'False', 'AgentSilent')],
-        ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, podIP: '127.70.0.1', agentPort: 8000 },
-        ...{ containerID: 'process://1', lastContainerID: 'process://1', agentEpoch: 1, activeSinceTime: noon },
+        ...{
+          observedGeneration: 1,
+          replicas: 1,
+          masterKeyId: sceneKeys.currentKeyId,
+          podIP: '127.70.0.1',
+          agentPort: 8000,
+        },
+        ...{
+          containerID: 'process://1',
+          lastContainerID: 'process://1',
+          agentEpoch: 1,
+          activeSinceTime: noon,
+        },
       },
     });
     stores.sandboxes.set(sandbox);
@@ -67,16 +88,28 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
     },
   });
   const client = new FakeKubeClient();
-  Object.assign(client, { updateStatus: (_resource: unknown, object: unknown) => Promise.resolve(object) });
+  Object.assign(client, {
+    updateStatus: (_resource: unknown, object: unknown) => Promise.resolve(object),
+  });
   const reconciler = new SandboxReconciler({
-    ...{ client, stores, agent, clock, unresponsiveAgents: silence, keys: sceneKeys, logger: silentLogger, random: () => 0.5 },
+    ...{
+      client,
+      stores,
+      agent,
+      clock,
+      unresponsiveAgents: silence,
+      keys: sceneKeys,
+      logger: silentLogger,
+      random: () => 0.5,
+    },
     ...{ podCreations: new PodCreations(clock), events: { record: () => undefined } },
   });
   const done: number[] = [];
   const controller = new Controller({
     ...{ name: 'sandbox', clock, random: () => 0.5, logger: silentLogger },
     ...{ workers: workers.sandbox, maxPerShare: maxPerOwner('sandbox') },
-    shareOf: ({ name }) => (name === 'healthy' ? 'default/healthy' : ownerShare(stores.sandboxes.get(namespace, name))),
+    shareOf: ({ name }) =>
+      name === 'healthy' ? 'default/healthy' : ownerShare(stores.sandboxes.get(namespace, name)),
     reconcile: (request, signal) => {
       if (request.name !== 'healthy') return reconciler.reconcile(request, signal);
       done.push(clock.monotonic());
@@ -87,17 +120,21 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
   return {
     clock,
     most: () => most,
-    /** How long a change of a healthy sandbox waits for a worker, every second for so many times. */
+    /**
+     * How long a change of a healthy sandbox waits for a worker, every second for so many times.
+     */
     waits: async (times: number): Promise<readonly number[]> => {
       const waits = [];
       // As long as an agent may be busy before it counts as silent.
       await clock.advance(60_000);
-      for (let index = 0; index < count; index++) controller.enqueue({ namespace, name: `silent-${index}` });
+      for (let index = 0; index < count; index++)
+        controller.enqueue({ namespace, name: `silent-${index}` });
       for (let time = 0; time < times; time++) {
         const began = clock.monotonic();
         const before = done.length;
         controller.enqueue({ namespace, name: 'healthy' });
-        while (done.length === before && clock.monotonic() - began < 60_000) await clock.advance(100);
+        while (done.length === before && clock.monotonic() - began < 60_000)
+          await clock.advance(100);
         waits.push((done.at(-1) ?? Infinity) - began);
         await clock.advance(1_000);
       }

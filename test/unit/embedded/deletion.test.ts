@@ -24,7 +24,9 @@ const ownedBy = (...owners: readonly Body[]) => ({
 });
 const namesLeft = async (): Promise<string[]> => {
   await plane.clock.advance(10);
-  return (await plane.get(maps)).body.items.map(({ metadata }: Body) => metadata.name as string) as string[];
+  return (await plane.get(maps)).body.items.map(
+    ({ metadata }: Body) => metadata.name as string,
+  ) as string[];
 };
 
 describe('a deletion', () => {
@@ -40,15 +42,25 @@ describe('a deletion', () => {
   it('keeps to its preconditions', async () => {
     const { metadata } = await aMap('a');
     expect((await plane.remove(map('a'), { preconditions: { uid: 'other' } })).status).toBe(409);
-    expect((await plane.remove(map('a'), { preconditions: { resourceVersion: '1' } })).status).toBe(409);
-    expect((await plane.remove(map('a'), { preconditions: { uid: metadata.uid as string } })).status).toBe(200);
+    expect((await plane.remove(map('a'), { preconditions: { resourceVersion: '1' } })).status).toBe(
+      409,
+    );
+    expect(
+      (await plane.remove(map('a'), { preconditions: { uid: metadata.uid as string } })).status,
+    ).toBe(200);
   });
 
   it('waits for finalizers, and takes no new ones', async () => {
     await aMap('a', { finalizers: ['example.com/x'] });
     const { body } = await plane.remove(map('a'));
     expect(body.metadata.deletionTimestamp).toBe('2030-01-01T00:00:00Z');
-    expect((await plane.merge(map('a'), { metadata: { finalizers: ['example.com/x', 'example.com/y'] } })).status).toBe(422);
+    expect(
+      (
+        await plane.merge(map('a'), {
+          metadata: { finalizers: ['example.com/x', 'example.com/y'] },
+        })
+      ).status,
+    ).toBe(422);
     await plane.merge(map('a'), { metadata: { finalizers: null } });
     expect((await plane.get(map('a'))).status).toBe(404);
   });
@@ -76,14 +88,23 @@ describe('a pod', () => {
 
   it('on a node waits for it, and its time can only become shorter', async () => {
     await plane.post(coreInDefault('pods'), aPod('p'));
-    expect((await plane.post(`${pod}/binding`, { target: { kind: 'Node', name: 'n' } })).status).toBe(201);
-    expect((await plane.post(`${pod}/binding`, { target: { kind: 'Node', name: 'n' } })).status).toBe(409);
+    expect(
+      (await plane.post(`${pod}/binding`, { target: { kind: 'Node', name: 'n' } })).status,
+    ).toBe(201);
+    expect(
+      (await plane.post(`${pod}/binding`, { target: { kind: 'Node', name: 'n' } })).status,
+    ).toBe(409);
     expect((await plane.remove(pod)).body.metadata).toMatchObject({
       deletionGracePeriodSeconds: 30,
       deletionTimestamp: '2030-01-01T00:00:30Z',
     });
-    expect((await plane.remove(pod, { gracePeriodSeconds: 60 })).body.metadata.deletionGracePeriodSeconds).toBe(30);
-    expect((await plane.remove(pod, { gracePeriodSeconds: 5 })).body.metadata.deletionGracePeriodSeconds).toBe(5);
+    expect(
+      (await plane.remove(pod, { gracePeriodSeconds: 60 })).body.metadata
+        .deletionGracePeriodSeconds,
+    ).toBe(30);
+    expect(
+      (await plane.remove(pod, { gracePeriodSeconds: 5 })).body.metadata.deletionGracePeriodSeconds,
+    ).toBe(5);
     await plane.remove(pod, { gracePeriodSeconds: 0 });
     expect((await plane.get(pod)).status).toBe(404);
   });
@@ -111,20 +132,26 @@ describe('the garbage collector', () => {
     await aMap('child', ownedBy(one, two));
     await plane.remove(map('one'));
     expect(await namesLeft()).toEqual(['child', 'two']);
-    expect((await plane.get(map('child'))).body.metadata.ownerReferences).toMatchObject([{ name: 'two' }]);
+    expect((await plane.get(map('child'))).body.metadata.ownerReferences).toMatchObject([
+      { name: 'two' },
+    ]);
     await plane.remove(map('two'));
     expect(await namesLeft()).toEqual([]);
   });
 
   it('looks at the uid, not the name', async () => {
     const owner = await aMap('owner');
-    await aMap('child', { ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: 'another' }] });
+    await aMap('child', {
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: 'another' }],
+    });
     expect(owner.metadata.uid).not.toBe('another');
     expect(await namesLeft()).toEqual(['owner']);
   });
 
   it('keeps what is owned by a kind it does not know', async () => {
-    await aMap('child', { ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'x', uid: 'y' }] });
+    await aMap('child', {
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'x', uid: 'y' }],
+    });
     expect(await namesLeft()).toEqual(['child']);
   });
 
@@ -133,7 +160,9 @@ describe('the garbage collector', () => {
     await aMap('child', { ...ownedBy(owner), finalizers: ['example.com/x'] });
     await plane.remove(map('owner'), { propagationPolicy: 'Foreground' });
     expect(await namesLeft()).toEqual(['child', 'owner']);
-    expect((await plane.get(map('owner'))).body.metadata.finalizers).toEqual(['foregroundDeletion']);
+    expect((await plane.get(map('owner'))).body.metadata.finalizers).toEqual([
+      'foregroundDeletion',
+    ]);
     await plane.merge(map('child'), { metadata: { finalizers: null } });
     expect(await namesLeft()).toEqual([]);
   });
@@ -154,13 +183,18 @@ describe('a namespace', () => {
   });
 
   it('takes its contents with it', async () => {
-    await plane.post(`${namespace}/configmaps`, { metadata: { name: 'a', finalizers: ['example.com/x'] } });
+    await plane.post(`${namespace}/configmaps`, {
+      metadata: { name: 'a', finalizers: ['example.com/x'] },
+    });
     await plane.post(`${namespace}/configmaps`, { metadata: { name: 'b' } });
     expect((await plane.remove(namespace)).body.status.phase).toBe('Terminating');
     await plane.clock.advance(10);
     expect((await plane.get(`${namespace}/configmaps`)).body.items).toHaveLength(1);
     const refused = await plane.post(`${namespace}/configmaps`, { metadata: { name: 'c' } });
-    expect([refused.status, refused.body.details.causes[0].reason]).toEqual([403, 'NamespaceTerminating']);
+    expect([refused.status, refused.body.details.causes[0].reason]).toEqual([
+      403,
+      'NamespaceTerminating',
+    ]);
     await plane.merge(`${namespace}/configmaps/a`, { metadata: { finalizers: null } });
     await plane.clock.advance(10);
     expect((await plane.get(namespace)).status).toBe(404);

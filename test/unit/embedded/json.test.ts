@@ -1,5 +1,9 @@
 import type { JsonObject } from '../../../packages/local-cluster/src/json/json.ts';
-import { findAll, parseJsonPath, plainKeys } from '../../../packages/local-cluster/src/json/json-path.ts';
+import {
+  findAll,
+  parseJsonPath,
+  plainKeys,
+} from '../../../packages/local-cluster/src/json/json-path.ts';
 import { mergePatch } from '../../../packages/local-cluster/src/json/merge-patch.ts';
 import { strategicMergePatch } from '../../../packages/local-cluster/src/json/strategic-merge.ts';
 
@@ -113,18 +117,38 @@ describe('a strategic merge patch', () => {
       { spec: { containers: [{ name: 'a', $patch: 'delete' }] } },
       { spec: { containers: [{ name: 'b', image: '1' }] } },
     ],
-    ['replaces a list', pod, { spec: { containers: [{ $patch: 'replace' }, { name: 'c' }] } }, { spec: { containers: [{ name: 'c' }] } }],
+    [
+      'replaces a list',
+      pod,
+      { spec: { containers: [{ $patch: 'replace' }, { name: 'c' }] } },
+      { spec: { containers: [{ name: 'c' }] } },
+    ],
     ['replaces an object', { a: { b: 1 } }, { a: { $patch: 'replace', c: 2 } }, { a: { c: 2 } }],
     ['removes with null', { a: 1, b: 2 }, { a: null }, { b: 2 }],
-    ['adds to finalizers', { finalizers: ['a'] }, { finalizers: ['b', 'a'] }, { finalizers: ['a', 'b'] }],
-    ['takes from finalizers', { finalizers: ['a', 'b'] }, { '$deleteFromPrimitiveList/finalizers': ['a'] }, { finalizers: ['b'] }],
+    [
+      'adds to finalizers',
+      { finalizers: ['a'] },
+      { finalizers: ['b', 'a'] },
+      { finalizers: ['a', 'b'] },
+    ],
+    [
+      'takes from finalizers',
+      { finalizers: ['a', 'b'] },
+      { '$deleteFromPrimitiveList/finalizers': ['a'] },
+      { finalizers: ['b'] },
+    ],
     [
       'brings items into order',
       { env: [{ name: 'a' }, { name: 'b' }] },
       { '$setElementOrder/env': [{ name: 'b' }, { name: 'a' }], env: [{ name: 'a', value: '1' }] },
       { env: [{ name: 'b' }, { name: 'a', value: '1' }] },
     ],
-    ['keeps only what it retains', { s: { a: 1, b: 2 } }, { s: { $retainKeys: ['b'], b: 3 } }, { s: { b: 3 } }],
+    [
+      'keeps only what it retains',
+      { s: { a: 1, b: 2 } },
+      { s: { $retainKeys: ['b'], b: 3 } },
+      { s: { b: 3 } },
+    ],
     ['replaces lists without a key', { args: ['a'] }, { args: ['b'] }, { args: ['b'] }],
   ])('%s', (_, target, patch, expected) => {
     expect(strategicMergePatch(target, patch)).toEqual(expected);

@@ -1,6 +1,9 @@
 import type { ApiObject } from '../../../packages/local-cluster/src/api/api-object.ts';
 import type { Change } from '../../../packages/local-cluster/src/storage/change.ts';
-import { volatileJournal, type Journal } from '../../../packages/local-cluster/src/storage/journal.ts';
+import {
+  volatileJournal,
+  type Journal,
+} from '../../../packages/local-cluster/src/storage/journal.ts';
 import { ObjectStore } from '../../../packages/local-cluster/src/storage/object-store.ts';
 
 const anObject = (name: string, value = 1, namespace = 'n'): ApiObject => ({
@@ -10,7 +13,9 @@ const anObject = (name: string, value = 1, namespace = 'n'): ApiObject => ({
   value,
 });
 const names = (items: Iterable<{ object: ApiObject }> | undefined) =>
-  [...(items ?? [])].map(({ object }) => `${object.metadata.name}${String(object['value'] as number)}`);
+  [...(items ?? [])].map(
+    ({ object }) => `${object.metadata.name}${String(object['value'] as number)}`,
+  );
 
 const failing = (): Journal & { fails: boolean } => ({
   ...volatileJournal,
@@ -44,7 +49,9 @@ describe('the store', () => {
 
   it('forgets old versions', () => {
     const store = new ObjectStore({ journal: volatileJournal, logCapacity: 2 });
-    const versions = ['a', 'b', 'c', 'd'].map((name) => store.put('/things', anObject(name)).version);
+    const versions = ['a', 'b', 'c', 'd'].map(
+      (name) => store.put('/things', anObject(name)).version,
+    );
     expect(store.since('/things', versions[0] ?? 0)).toBeUndefined();
     expect(store.since('/things', versions[1] ?? 0)).toHaveLength(2);
     store.compactTo(versions[3] ?? 0);

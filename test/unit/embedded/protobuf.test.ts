@@ -6,11 +6,18 @@ const field = (number: number, content: string | Buffer): Buffer => {
 };
 const entry = (key: string, value: string) => Buffer.concat([field(1, key), field(2, value)]);
 const envelope = (apiVersion: string, kind: string, raw: Buffer) =>
-  Buffer.concat([Buffer.from('k8s\0'), field(1, Buffer.concat([field(1, apiVersion), field(2, kind)])), field(2, raw)]);
+  Buffer.concat([
+    Buffer.from('k8s\0'),
+    field(1, Buffer.concat([field(1, apiVersion), field(2, kind)])),
+    field(2, raw),
+  ]);
 
 describe('protobuf', () => {
   it('of a ConfigMap is read', () => {
-    const metadata = field(1, Buffer.concat([field(1, 'cm'), field(2, ''), field(11, entry('a', 'b'))]));
+    const metadata = field(
+      1,
+      Buffer.concat([field(1, 'cm'), field(2, ''), field(11, entry('a', 'b'))]),
+    );
     const body = Buffer.concat([metadata, field(2, entry('k', 'v')), field(2, entry('l', ''))]);
     expect(JSON.parse(jsonOfProtobuf(envelope('v1', 'ConfigMap', body)))).toEqual({
       apiVersion: 'v1',
@@ -22,7 +29,9 @@ describe('protobuf', () => {
 
   it('of a Secret has its bytes in base 64', () => {
     const body = field(2, entry('k', 'v'));
-    expect(JSON.parse(jsonOfProtobuf(envelope('v1', 'Secret', body)))).toMatchObject({ data: { k: 'dg==' } });
+    expect(JSON.parse(jsonOfProtobuf(envelope('v1', 'Secret', body)))).toMatchObject({
+      data: { k: 'dg==' },
+    });
   });
 
   it.each([

@@ -1,6 +1,14 @@
 /* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access,
    @typescript-eslint/no-unsafe-call -- answers are JSON of every shape; a wrong guess fails the test */
-import { aConversation, aPod, coreInDefault, group, inDefault, Plane, type Body } from '../../support/plane.ts';
+import {
+  aConversation,
+  aPod,
+  coreInDefault,
+  group,
+  inDefault,
+  Plane,
+  type Body,
+} from '../../support/plane.ts';
 
 let plane: Plane;
 afterEach(() => plane.close());
@@ -18,9 +26,13 @@ beforeEach(async () => {
 describe('a list', () => {
   beforeEach(async () => {
     for (const name of ['c', 'a', 'b', 'd'])
-      await plane.post(conversations, aConversation(name, { owner: name === 'a' ? 'bob' : 'alice' }, { labels: { l: name } }));
+      await plane.post(
+        conversations,
+        aConversation(name, { owner: name === 'a' ? 'bob' : 'alice' }, { labels: { l: name } }),
+      );
   });
-  const names = (body: Body): string[] => body.items.map(({ metadata }: Body) => metadata.name as string) as string[];
+  const names = (body: Body): string[] =>
+    body.items.map(({ metadata }: Body) => metadata.name as string) as string[];
 
   it('says its kind and version', async () => {
     const { body } = await plane.get(conversations);
@@ -42,7 +54,9 @@ describe('a list', () => {
   });
 
   it('refuses a field that the kind does not select by', async () => {
-    expect((await plane.get(`${conversations}?fieldSelector=spec.title=x`)).body.message).toBe('field label not supported: spec.title');
+    expect((await plane.get(`${conversations}?fieldSelector=spec.title=x`)).body.message).toBe(
+      'field label not supported: spec.title',
+    );
   });
 
   it('goes on in the version in which it began', async () => {
@@ -50,7 +64,9 @@ describe('a list', () => {
     expect([names(first), first.metadata.remainingItemCount]).toEqual([['a', 'b'], 2]);
     await plane.remove(named('c'));
     await plane.post(conversations, aConversation('e'));
-    const { body: rest } = await plane.get(`${conversations}?limit=2&continue=${first.metadata.continue as string}`);
+    const { body: rest } = await plane.get(
+      `${conversations}?limit=2&continue=${first.metadata.continue as string}`,
+    );
     expect([names(rest), rest.metadata.continue, rest.metadata.resourceVersion]).toEqual([
       ['c', 'd'],
       undefined,
@@ -61,7 +77,9 @@ describe('a list', () => {
   it('that is continued too late is 410, one with a made-up token 400', async () => {
     const { body } = await plane.get(`${conversations}?limit=2`);
     plane.plane.compactTo(plane.plane.revision + 1);
-    const late = await plane.get(`${conversations}?limit=2&continue=${body.metadata.continue as string}`);
+    const late = await plane.get(
+      `${conversations}?limit=2&continue=${body.metadata.continue as string}`,
+    );
     expect([late.status, late.body.reason]).toEqual([410, 'Expired']);
     expect((await plane.get(`${conversations}?continue=xyz`)).status).toBe(400);
   });
@@ -69,41 +87,77 @@ describe('a list', () => {
   it('of a version', async () => {
     const version = plane.plane.revision;
     await plane.remove(named('a'));
-    expect(names((await plane.get(`${conversations}?resourceVersion=${version}&resourceVersionMatch=Exact`)).body)).toHaveLength(4);
+    expect(
+      names(
+        (await plane.get(`${conversations}?resourceVersion=${version}&resourceVersionMatch=Exact`))
+          .body,
+      ),
+    ).toHaveLength(4);
     expect(names((await plane.get(`${conversations}?resourceVersion=0`)).body)).toHaveLength(3);
     const future = await plane.get(`${conversations}?resourceVersion=${version + 100}`);
-    expect([future.status, future.body.details.causes[0].reason]).toEqual([504, 'ResourceVersionTooLarge']);
+    expect([future.status, future.body.details.causes[0].reason]).toEqual([
+      504,
+      'ResourceVersionTooLarge',
+    ]);
   });
 });
 
 describe('a table', () => {
   it('has the columns of the definition', async () => {
     await plane.post(conversations, aConversation('a', { repository: { name: 'o/r' } }));
-    await plane.merge(inDefault('conversations', 'a', 'status'), { status: { executionStatus: 'running' } });
+    await plane.merge(inDefault('conversations', 'a', 'status'), {
+      status: { executionStatus: 'running' },
+    });
     await plane.clock.advance(300_000);
     const { body } = await plane.get(conversations, table);
     expect(body.kind).toBe('Table');
     const columns: Body[] = body.columnDefinitions;
-    const cell = (name: string): unknown => body.rows[0].cells[columns.findIndex((column) => column.name === name)];
-    expect(['Name', 'Execution', 'Repository', 'Owner', 'Sandbox', 'Age'].map(cell)).toEqual(['a', 'running', 'o/r', 'alice', null, '5m']);
+    const cell = (name: string): unknown =>
+      body.rows[0].cells[columns.findIndex((column) => column.name === name)];
+    expect(['Name', 'Execution', 'Repository', 'Owner', 'Sandbox', 'Age'].map(cell)).toEqual([
+      'a',
+      'running',
+      'o/r',
+      'alice',
+      null,
+      '5m',
+    ]);
     expect(columns.find(({ name }) => name === 'Sandbox-Name').priority).toBe(1);
-    expect(body.rows[0].object).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 'a' } });
+    expect(body.rows[0].object).toMatchObject({
+      kind: 'PartialObjectMetadata',
+      metadata: { name: 'a' },
+    });
   });
 
   it('carries as much of the object as is asked for', async () => {
     await plane.post(conversations, aConversation('a'));
-    expect((await plane.get(`${conversations}?includeObject=None`, table)).body.rows[0].object).toBeUndefined();
-    expect((await plane.get(`${conversations}?includeObject=Object`, table)).body.rows[0].object.spec.owner).toBe('alice');
+    expect(
+      (await plane.get(`${conversations}?includeObject=None`, table)).body.rows[0].object,
+    ).toBeUndefined();
+    expect(
+      (await plane.get(`${conversations}?includeObject=Object`, table)).body.rows[0].object.spec
+        .owner,
+    ).toBe('alice');
   });
 
   it('of pods tells what they do', async () => {
     await plane.post(coreInDefault('pods'), aPod('p'));
-    const row = async (): Promise<unknown[]> => (await plane.get(coreInDefault('pods'), table)).body.rows[0].cells.slice(0, 4) as unknown[];
+    const row = async (): Promise<unknown[]> =>
+      (await plane.get(coreInDefault('pods'), table)).body.rows[0].cells.slice(0, 4) as unknown[];
     expect(await row()).toEqual(['p', '0/1', 'Pending', '0']);
     const containerStatuses = [
-      { name: 'agent', ready: false, restartCount: 2, image: '', imageID: '', state: { waiting: { reason: 'CrashLoopBackOff' } } },
+      {
+        name: 'agent',
+        ready: false,
+        restartCount: 2,
+        image: '',
+        imageID: '',
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+      },
     ];
-    await plane.merge(coreInDefault('pods', 'p', 'status'), { status: { phase: 'Running', containerStatuses } });
+    await plane.merge(coreInDefault('pods', 'p', 'status'), {
+      status: { phase: 'Running', containerStatuses },
+    });
     expect(await row()).toEqual(['p', '0/1', 'CrashLoopBackOff', '2']);
   });
 });
@@ -118,7 +172,9 @@ describe('a watch', () => {
     await plane.post(coreInDefault('pods'), aPod('p'));
     const events = await watch.take();
     expect(seen(events)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a']);
-    expect(Number(events[2]?.object.metadata.resourceVersion)).toBeGreaterThan(Number(events[1]?.object.metadata.resourceVersion));
+    expect(Number(events[2]?.object.metadata.resourceVersion)).toBeGreaterThan(
+      Number(events[1]?.object.metadata.resourceVersion),
+    );
   });
 
   it('without a version begins with what there is', async () => {
@@ -129,12 +185,17 @@ describe('a watch', () => {
 
   it('can be told where the beginning ends', async () => {
     await plane.post(conversations, aConversation('a'));
-    const watch = await plane.watch(`${conversations}?sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan`);
+    const watch = await plane.watch(
+      `${conversations}?sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan`,
+    );
     expect((await watch.take()).at(-1)).toMatchObject({
       type: 'BOOKMARK',
       object: {
         kind: 'Conversation',
-        metadata: { annotations: { 'k8s.io/initial-events-end': 'true' }, resourceVersion: String(plane.plane.revision) },
+        metadata: {
+          annotations: { 'k8s.io/initial-events-end': 'true' },
+          resourceVersion: String(plane.plane.revision),
+        },
       },
     });
   });
@@ -148,7 +209,10 @@ describe('a watch', () => {
     await plane.remove(named('a'));
     const events = await watch.take();
     expect(seen(events)).toEqual(['ADDED a', 'MODIFIED a', 'DELETED a']);
-    expect(events[2]?.object.metadata).toMatchObject({ labels: { l: '1' }, resourceVersion: body.metadata.resourceVersion as string });
+    expect(events[2]?.object.metadata).toMatchObject({
+      labels: { l: '1' },
+      resourceVersion: body.metadata.resourceVersion as string,
+    });
   });
 
   it('of one field value sees it come and go', async () => {
@@ -172,7 +236,11 @@ describe('a watch', () => {
     expect(await watch.take()).toMatchObject([
       {
         type: 'ERROR',
-        object: { code: 410, reason: 'Expired', message: expect.stringMatching(/^too old resource version: 1 \(\d+\)$/) as string },
+        object: {
+          code: 410,
+          reason: 'Expired',
+          message: expect.stringMatching(/^too old resource version: 1 \(\d+\)$/) as string,
+        },
       },
     ]);
     expect(watch.stream.ended).toBe(true);
@@ -192,7 +260,10 @@ describe('a watch', () => {
     const { body } = await plane.post(coreInDefault('pods'), aPod('p'));
     await plane.clock.advance(60_000);
     expect(await watch.take()).toMatchObject([
-      { type: 'BOOKMARK', object: { metadata: { resourceVersion: body.metadata.resourceVersion as string } } },
+      {
+        type: 'BOOKMARK',
+        object: { metadata: { resourceVersion: body.metadata.resourceVersion as string } },
+      },
     ]);
   });
 
@@ -202,12 +273,20 @@ describe('a watch', () => {
     await plane.post(conversations, aConversation('b'));
     const [first, second] = await watch.take();
     expect(first?.object.columnDefinitions).toHaveLength(10);
-    expect(second?.object).toMatchObject({ columnDefinitions: null, rows: [{ cells: expect.arrayContaining(['b']) as unknown[] }] });
+    expect(second?.object).toMatchObject({
+      columnDefinitions: null,
+      rows: [{ cells: expect.arrayContaining(['b']) as unknown[] }],
+    });
   });
 
   it('that is not read is cut', async () => {
-    const { body: stream } = await plane.plane.handle({ method: 'GET', path: conversations, query: new URLSearchParams('watch=true') });
-    for (let index = 0; index <= 20; index += 1) await plane.post(conversations, aConversation(`a${index}`));
+    const { body: stream } = await plane.plane.handle({
+      method: 'GET',
+      path: conversations,
+      query: new URLSearchParams('watch=true'),
+    });
+    for (let index = 0; index <= 20; index += 1)
+      await plane.post(conversations, aConversation(`a${index}`));
     expect(stream).toMatchObject({ ended: true });
   });
 
@@ -221,14 +300,24 @@ describe('a watch', () => {
 describe('discovery', () => {
   it('is told in both forms', async () => {
     const { body: groups } = await plane.get('/apis');
-    expect(groups.groups.map(({ name }: Body) => name as string)).toContain('conversation-operator.dev');
+    expect(groups.groups.map(({ name }: Body) => name as string)).toContain(
+      'conversation-operator.dev',
+    );
     const { body: resources } = await plane.get(group);
-    expect(resources.resources.find(({ name }: Body) => name === 'sandboxes/scale')).toMatchObject({ kind: 'Scale', group: 'autoscaling' });
-    const { body, headers } = await plane.get('/apis', {
-      accept: 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json',
+    expect(resources.resources.find(({ name }: Body) => name === 'sandboxes/scale')).toMatchObject({
+      kind: 'Scale',
+      group: 'autoscaling',
     });
-    expect(headers['content-type']).toBe('application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList');
-    const ours = body.items.find(({ metadata }: Body) => metadata.name === 'conversation-operator.dev').versions[0].resources;
+    const { body, headers } = await plane.get('/apis', {
+      accept:
+        'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json',
+    });
+    expect(headers['content-type']).toBe(
+      'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
+    );
+    const ours = body.items.find(
+      ({ metadata }: Body) => metadata.name === 'conversation-operator.dev',
+    ).versions[0].resources;
     expect(ours.find(({ resource }: Body) => resource === 'conversations')).toMatchObject({
       scope: 'Namespaced',
       shortNames: ['conv'],
@@ -240,14 +329,19 @@ describe('discovery', () => {
     const { body: index } = await plane.get('/openapi/v3');
     for (const path of Object.keys(index.paths as object)) {
       const { body } = await plane.get(`/openapi/v3/${path}`);
-      const references = [...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '');
+      const references = [
+        ...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g),
+      ].map(([, name]) => name ?? '');
       expect(references.filter((name) => body.components.schemas[name] === undefined)).toEqual([]);
     }
   });
 
-  it.each(['/healthz', '/readyz', '/livez', '/version', '/api', '/api/v1'])('answers %s', async (path) => {
-    expect((await plane.get(path)).status).toBe(200);
-  });
+  it.each(['/healthz', '/readyz', '/livez', '/version', '/api', '/api/v1'])(
+    'answers %s',
+    async (path) => {
+      expect((await plane.get(path)).status).toBe(200);
+    },
+  );
 
   it.each([
     '/nothing',

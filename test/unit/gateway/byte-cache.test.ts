@@ -8,7 +8,12 @@ describe('a cache that is bounded in bytes', () => {
     const cache = aCache();
     cache.set('alice', 'a', 'one', 10);
     cache.set('alice', 'a', 'two', 20);
-    expect([cache.get('a'), cache.get('b'), cache.bytes, cache.size]).toEqual(['two', undefined, 20, 1]);
+    expect([cache.get('a'), cache.get('b'), cache.bytes, cache.size]).toEqual([
+      'two',
+      undefined,
+      20,
+      1,
+    ]);
   });
 
   it('drops what an owner has not used for longest, beyond the share of that owner', () => {
@@ -16,7 +21,11 @@ describe('a cache that is bounded in bytes', () => {
     for (const key of ['a', 'b', 'c']) cache.set('alice', key, key, 20);
     cache.get('a');
     cache.set('alice', 'd', 'd', 20);
-    expect(['a', 'b', 'c', 'd'].filter((key) => cache.get(key) !== undefined)).toEqual(['a', 'c', 'd']);
+    expect(['a', 'b', 'c', 'd'].filter((key) => cache.get(key) !== undefined)).toEqual([
+      'a',
+      'c',
+      'd',
+    ]);
   });
 
   it("leaves others' values alone while an owner fills its share", () => {
@@ -51,7 +60,11 @@ describe('a cache that is bounded in bytes', () => {
           set.set(name, { owner, bytes });
           const present = [...set].filter(([each]) => cache.get(each) !== undefined);
           const sum = (of?: string) =>
-            present.reduce((total, [, entry]) => total + (of === undefined || entry.owner === of ? entry.bytes : 0), 0);
+            present.reduce(
+              (total, [, entry]) =>
+                total + (of === undefined || entry.owner === of ? entry.bytes : 0),
+              0,
+            );
           expect([cache.size, cache.bytes]).toEqual([present.length, sum()]);
           expect(cache.bytes).toBeLessThanOrEqual(100);
           for (const each of ['a', 'b', 'c']) expect(sum(each)).toBeLessThanOrEqual(60);

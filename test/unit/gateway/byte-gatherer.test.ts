@@ -7,7 +7,8 @@ it('holds little more than the bytes of its chunks, and copies them a few times,
   let buffers = 0;
   let last: ArrayBufferLike | undefined;
   for (let index = 0; index < count; index++) {
-    // The next chunk overwrites this one: a gatherer that kept chunks would show the last of them only.
+    // The next chunk overwrites this one: a gatherer that kept chunks would show the last of them
+    // only.
     chunk[0] = index % 256;
     gathered.add(chunk);
     const { buffer } = gathered.bytes();
@@ -15,7 +16,9 @@ it('holds little more than the bytes of its chunks, and copies them a few times,
     last = buffer;
   }
   const bytes = gathered.bytes();
-  expect(bytes.equals(Buffer.from(Array.from({ length: count }, (_, index) => index % 256)))).toBe(true);
+  expect(bytes.equals(Buffer.from(Array.from({ length: count }, (_, index) => index % 256)))).toBe(
+    true,
+  );
   expect(bytes.buffer.byteLength).toBeLessThanOrEqual(2 * count);
   expect(buffers).toBeLessThanOrEqual(10);
 });

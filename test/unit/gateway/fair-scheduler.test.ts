@@ -99,7 +99,10 @@ describe('turns on the event loop', () => {
       throw new Error('broken');
     });
     const rejected = loop.scheduler.run('bob', () => Promise.reject(new Error('rejected')));
-    const seen = Promise.all([expect(broken).rejects.toThrow('broken'), expect(rejected).rejects.toThrow('rejected')]);
+    const seen = Promise.all([
+      expect(broken).rejects.toThrow('broken'),
+      expect(rejected).rejects.toThrow('rejected'),
+    ]);
     await loop.drain();
     await seen;
     await busy;
@@ -115,7 +118,9 @@ describe('turns on the event loop', () => {
       );
     await Promise.all([loop.work('bob', 1), loop.work('alice', 1)]);
     const began = loop.ms;
-    const all = [4_096_000, 256_000, 1_024_000, 1_024_000, 1_024_000].map((bytes) => storedAt('alice', bytes));
+    const all = [4_096_000, 256_000, 1_024_000, 1_024_000, 1_024_000].map((bytes) =>
+      storedAt('alice', bytes),
+    );
     const others = storedAt('bob', 1_024_000);
     expect(await others).toBe(began);
     // A refusal counts nothing: the next one that fits is let in.
@@ -149,11 +154,14 @@ describe('turns on the event loop', () => {
   });
 
   const owners = ['alice', 'bob', 'carol'];
-  const works = fc.array(fc.record({ owner: fc.constantFrom(...owners), costMs: fc.integer({ min: 1, max: 20 }) }), {
-    minLength: 30,
-    maxLength: 120,
-    size: 'max',
-  });
+  const works = fc.array(
+    fc.record({ owner: fc.constantFrom(...owners), costMs: fc.integer({ min: 1, max: 20 }) }),
+    {
+      minLength: 30,
+      maxLength: 120,
+      size: 'max',
+    },
+  );
 
   it('give all who wait the same time, but for one piece of work of each', async () => {
     await fc.assert(
@@ -161,7 +169,9 @@ describe('turns on the event loop', () => {
         const loop = new Loop();
         // Fills the first slice, so that everything else waits.
         const done = [loop.work('nobody', 10)];
-        const left = new Map(owners.map((owner) => [owner, all.filter((work) => work.owner === owner).length]));
+        const left = new Map(
+          owners.map((owner) => [owner, all.filter((work) => work.owner === owner).length]),
+        );
         const used = new Map(owners.map((owner) => [owner, 0]));
         for (const { owner, costMs } of all) {
           done.push(
@@ -171,7 +181,8 @@ describe('turns on the event loop', () => {
               used.set(owner, (used.get(owner) ?? 0) + costMs);
               const waiting = owners.filter((each) => (left.get(each) ?? 0) > 0);
               const times = waiting.map((each) => used.get(each) ?? 0);
-              if (times.length > 1) expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(2 * 20);
+              if (times.length > 1)
+                expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(2 * 20);
               return loop.ms;
             }),
           );

@@ -44,7 +44,10 @@ describe('the last use of a key', () => {
   const pass = async (minutes: number) => {
     await clock.advance(minutes * minuteMs);
     const { resourceVersion } = (await client.get(apiKeys, namespace, name)).metadata;
-    await eventually('the cache to follow', () => cache.store.get(namespace, name)?.metadata.resourceVersion === resourceVersion);
+    await eventually(
+      'the cache to follow',
+      () => cache.store.get(namespace, name)?.metadata.resourceVersion === resourceVersion,
+    );
   };
 
   beforeEach(async () => {
@@ -95,11 +98,16 @@ describe('the last use of a key', () => {
 
   it('is left out for an hour, with one line in the log, where it may not be written', async () => {
     const use = replica();
-    client.fault = ({ verb }) => (verb === 'patch' ? new ApiError(403, { code: 403, reason: 'Forbidden', message: 'no' }) : undefined);
+    client.fault = ({ verb }) =>
+      verb === 'patch'
+        ? new ApiError(403, { code: 403, reason: 'Forbidden', message: 'no' })
+        : undefined;
     for (let minutes = 0; minutes < 30; minutes++) {
       use.seen(name);
       await pass(1);
     }
-    expect(log.lines.map(({ level, message }) => [level, message])).toEqual([['warn', 'The use of API keys is not recorded']]);
+    expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
+      ['warn', 'The use of API keys is not recorded'],
+    ]);
   });
 });

@@ -1,5 +1,10 @@
 import fc from 'fast-check';
-import { equalHashes, generateKey, hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
+import {
+  equalHashes,
+  generateKey,
+  hashKey,
+  isWellFormedKey,
+} from '../../../src/gateway/auth/key.ts';
 
 describe('API keys', () => {
   it('look like co_, 32 random digits and a checksum of 6', () => {
@@ -15,7 +20,8 @@ describe('API keys', () => {
   it('use every digit about as often', () => {
     const counts = new Map<string, number>();
     for (let index = 0; index < 500; index++) {
-      for (const digit of generateKey().slice(3, 35)) counts.set(digit, (counts.get(digit) ?? 0) + 1);
+      for (const digit of generateKey().slice(3, 35))
+        counts.set(digit, (counts.get(digit) ?? 0) + 1);
     }
     expect(counts.size).toBe(62);
     // 258 are expected of each.
@@ -31,12 +37,16 @@ describe('API keys', () => {
 
   it('are not well-formed any more with one character changed', () => {
     fc.assert(
-      fc.property(fc.nat(37), fc.constantFrom('0', '1', '9', 'A', 'B', 'Z', 'a', 'y', 'z'), (position, digit) => {
-        const key = generateKey();
-        const index = 3 + position;
-        fc.pre(key[index] !== digit);
-        expect(isWellFormedKey(key.slice(0, index) + digit + key.slice(index + 1))).toBe(false);
-      }),
+      fc.property(
+        fc.nat(37),
+        fc.constantFrom('0', '1', '9', 'A', 'B', 'Z', 'a', 'y', 'z'),
+        (position, digit) => {
+          const key = generateKey();
+          const index = 3 + position;
+          fc.pre(key[index] !== digit);
+          expect(isWellFormedKey(key.slice(0, index) + digit + key.slice(index + 1))).toBe(false);
+        },
+      ),
     );
   });
 

@@ -14,7 +14,9 @@ function refusalOf(enter: () => unknown): string | undefined {
     enter();
     return undefined;
   } catch (error) {
-    return error instanceof ProblemError ? `${error.status} ${error.code} ${error.headers['retry-after'] ?? ''}` : String(error);
+    return error instanceof ProblemError
+      ? `${error.status} ${error.code} ${error.headers['retry-after'] ?? ''}`
+      : String(error);
   }
 }
 
@@ -30,7 +32,11 @@ function closes(enter: () => unknown): boolean {
 describe('the guard against overload', () => {
   it('counts what is under way, and refuses writes before reads', () => {
     const guard = new LoadShedder({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
-    const leave = [guard.enter(someone(), 'writes'), guard.enter(someone(), 'writes'), guard.enter(someone(), 'reads')];
+    const leave = [
+      guard.enter(someone(), 'writes'),
+      guard.enter(someone(), 'writes'),
+      guard.enter(someone(), 'reads'),
+    ];
     expect(refusalOf(() => guard.enter(someone(), 'writes'))).toBe('503 overloaded 2');
     leave.push(guard.enter(someone(), 'reads'));
     expect(refusalOf(() => guard.enter(someone(), 'reads'))).toBe('503 overloaded 1');
@@ -41,8 +47,16 @@ describe('the guard against overload', () => {
 
   it('says what it would refuse before anything is spent on it, and begins nothing by that', () => {
     const guard = new LoadShedder({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
-    const leave = [guard.enter(someone(), 'writes'), guard.enter(someone(), 'writes'), guard.enter(someone(), 'writes')];
-    expect(guard.refusal('writes')).toMatchObject({ status: 503, code: 'overloaded', headers: { 'retry-after': '2' } });
+    const leave = [
+      guard.enter(someone(), 'writes'),
+      guard.enter(someone(), 'writes'),
+      guard.enter(someone(), 'writes'),
+    ];
+    expect(guard.refusal('writes')).toMatchObject({
+      status: 503,
+      code: 'overloaded',
+      headers: { 'retry-after': '2' },
+    });
     expect(guard.refusal('reads')).toBeUndefined();
     expect(guard.underWay).toBe(3);
     for (const end of leave) end();
@@ -53,7 +67,8 @@ describe('the guard against overload', () => {
   it('lets few writes of an owner in at once while they are slow, and as many as ever once they are quick', async () => {
     const clock = new VirtualClock();
     const guard = new LoadShedder({ load: { maxUnderWay: 2000 }, clock, metrics });
-    const enter = (count: number) => Array.from({ length: count }, () => guard.enter('alice', 'writes'));
+    const enter = (count: number) =>
+      Array.from({ length: count }, () => guard.enter('alice', 'writes'));
     const take = async (leave: readonly (() => void)[], milliseconds: number) => {
       await clock.advance(milliseconds);
       for (const end of leave) end();
@@ -73,7 +88,11 @@ describe('the guard against overload', () => {
   });
 
   it('gives one owner a quarter of everything, and less of it for writes', () => {
-    const guard = new LoadShedder({ load: { maxUnderWay: 16 }, clock: new VirtualClock(), metrics });
+    const guard = new LoadShedder({
+      load: { maxUnderWay: 16 },
+      clock: new VirtualClock(),
+      metrics,
+    });
     const leave = Array.from({ length: 3 }, () => guard.enter('alice', 'writes'));
     expect(refusalOf(() => guard.enter('alice', 'writes'))).toBe('429 share-exceeded 1');
     leave.push(guard.enter('alice', 'reads'));
@@ -96,20 +115,24 @@ describe('the guard against overload', () => {
     [400, 'nothing', []],
     [600, 'writes', ['writes']],
     [2500, 'everything', ['writes', 'reads']],
-  ] as const)('refuses, with an event loop that is %i ms late, %s', async (lateMs, _what, refused) => {
-    const clock = new BusyClock();
-    clock.lateMs = lateMs;
-    const guard = new LoadShedder({ load: { maxDelayMs: 500 }, clock, metrics });
-    guard.start();
-    await clock.advance(4 * (lateMs + 50));
-    const isRefused = (kind: 'reads' | 'writes') => refusalOf(() => guard.enter(someone(), kind)()) !== undefined;
-    expect((['writes', 'reads'] as const).filter(isRefused)).toEqual(refused);
-    clock.lateMs = 0;
-    await clock.advance(lateMs + 500);
-    expect((['writes', 'reads'] as const).filter(isRefused)).toEqual([]);
-    guard.stop();
-    expect(clock.timers).toBe(0);
-  });
+  ] as const)(
+    'refuses, with an event loop that is %i ms late, %s',
+    async (lateMs, _what, refused) => {
+      const clock = new BusyClock();
+      clock.lateMs = lateMs;
+      const guard = new LoadShedder({ load: { maxDelayMs: 500 }, clock, metrics });
+      guard.start();
+      await clock.advance(4 * (lateMs + 50));
+      const isRefused = (kind: 'reads' | 'writes') =>
+        refusalOf(() => guard.enter(someone(), kind)()) !== undefined;
+      expect((['writes', 'reads'] as const).filter(isRefused)).toEqual(refused);
+      clock.lateMs = 0;
+      await clock.advance(lateMs + 500);
+      expect((['writes', 'reads'] as const).filter(isRefused)).toEqual([]);
+      guard.stop();
+      expect(clock.timers).toBe(0);
+    },
+  );
 
   it('refuses everything, and closes connections, while requests come so thick that no timer gets its turn', async () => {
     const clock = new BusyClock();

@@ -1,18 +1,24 @@
 import { NotificationQueue } from '../../../src/gateway/callback-server/notification-queue.ts';
 
-const queue = (limits = {}) => new NotificationQueue({ maxSandboxesPerOwner: 3, maxOwners: 3, ...limits });
+const queue = (limits = {}) =>
+  new NotificationQueue({ maxSandboxesPerOwner: 3, maxOwners: 3, ...limits });
 const notification = (sandbox: string, conversationId?: string) => ({
   namespace: 'agents',
   sandbox,
   ...(conversationId === undefined ? {} : { conversationId }),
 });
-const names = (notifications: readonly { readonly sandbox: string; readonly conversationId?: string | undefined }[]) =>
-  notifications.map(({ sandbox, conversationId = 'any' }) => `${sandbox}/${conversationId}`);
+const names = (
+  notifications: readonly {
+    readonly sandbox: string;
+    readonly conversationId?: string | undefined;
+  }[],
+) => notifications.map(({ sandbox, conversationId = 'any' }) => `${sandbox}/${conversationId}`);
 
 describe('notifications that wait for an operator', () => {
   it('are taken of the owners by turns, of each oldest first, each once', () => {
     const waiting = queue();
-    for (const sandbox of ['a1', 'a2', 'a1', 'a3']) waiting.add('alice', notification(sandbox, '1'));
+    for (const sandbox of ['a1', 'a2', 'a1', 'a3'])
+      waiting.add('alice', notification(sandbox, '1'));
     waiting.add('bob', notification('b1', '1'));
     expect(names(waiting.take(3))).toEqual(['a1/1', 'b1/1', 'a2/1']);
     expect(names(waiting.take(3))).toEqual(['a3/1']);

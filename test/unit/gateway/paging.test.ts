@@ -6,7 +6,11 @@ import { pageOf, sortedBy, type Position } from '../../../src/gateway/paging/key
 const positions = fc.uniqueArray(
   fc.record({
     key: fc.constantFrom('a', 'b', 'c'),
-    id: fc.string({ unit: fc.constantFrom('0', '1', '2', '9', 'a', 'f'), minLength: 1, maxLength: 3 }),
+    id: fc.string({
+      unit: fc.constantFrom('0', '1', '2', '9', 'a', 'f'),
+      minLength: 1,
+      maxLength: 3,
+    }),
   }),
   {
     selector: ({ id }) => id,
@@ -15,11 +19,18 @@ const positions = fc.uniqueArray(
 );
 
 const sorted = (items: readonly Position[], descending: boolean) => {
-  const ascending = items.toSorted((left, right) => (`${left.key}/${left.id}` < `${right.key}/${right.id}` ? -1 : 1));
+  const ascending = items.toSorted((left, right) =>
+    `${left.key}/${left.id}` < `${right.key}/${right.id}` ? -1 : 1,
+  );
   return descending ? ascending.reverse() : ascending;
 };
 
-const page = (items: readonly Position[], limit: number, descending: boolean, cursor: string | null) =>
+const page = (
+  items: readonly Position[],
+  limit: number,
+  descending: boolean,
+  cursor: string | null,
+) =>
   pageOf(
     sortedBy(items, (item) => item),
     { descending, limit, after: decodeCursor('test', cursor ?? undefined) },
@@ -28,17 +39,22 @@ const page = (items: readonly Position[], limit: number, descending: boolean, cu
 describe('pages', () => {
   it('give each item once and in order, whatever their size', () => {
     fc.assert(
-      fc.property(positions, fc.integer({ min: 1, max: 10 }), fc.boolean(), (items, limit, descending) => {
-        const seen: Position[] = [];
-        let cursor: string | null = null;
-        do {
-          const { items: some, next } = page(items, limit, descending, cursor);
-          seen.push(...some);
-          cursor = encodeCursor('test', next);
-          expect(some.length).toBe(cursor === null ? some.length : limit);
-        } while (cursor !== null);
-        expect(seen).toEqual(sorted(items, descending));
-      }),
+      fc.property(
+        positions,
+        fc.integer({ min: 1, max: 10 }),
+        fc.boolean(),
+        (items, limit, descending) => {
+          const seen: Position[] = [];
+          let cursor: string | null = null;
+          do {
+            const { items: some, next } = page(items, limit, descending, cursor);
+            seen.push(...some);
+            cursor = encodeCursor('test', next);
+            expect(some.length).toBe(cursor === null ? some.length : limit);
+          } while (cursor !== null);
+          expect(seen).toEqual(sorted(items, descending));
+        },
+      ),
     );
   });
 
@@ -105,13 +121,18 @@ describe('cursors', () => {
     ['nothing', ''],
     ['one of another search', encodeCursor('other', { key: 'a', id: 'b' }) ?? ''],
   ])('refuse %s with 422', (_case, cursor) => {
-    expect(() => decodeCursor('test', cursor)).toThrow(expect.objectContaining({ status: 422, code: 'invalid-request' }) as Error);
+    expect(() => decodeCursor('test', cursor)).toThrow(
+      expect.objectContaining({ status: 422, code: 'invalid-request' }) as Error,
+    );
   });
 
   it('come back as they went', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string(), (key, id) => {
-        expect(decodeCursor('test', encodeCursor('test', { key, id }) ?? undefined)).toEqual({ key, id });
+        expect(decodeCursor('test', encodeCursor('test', { key, id }) ?? undefined)).toEqual({
+          key,
+          id,
+        });
       }),
     );
   });

@@ -26,23 +26,36 @@ const metadata = (name: string) => ({
   creationTimestamp: '2026-03-01T12:00:00Z',
 });
 
-const aConversation = (status?: ConversationStatus, spec: Partial<ConversationSpec> = {}): Conversation => ({
+const aConversation = (
+  status?: ConversationStatus,
+  spec: Partial<ConversationSpec> = {},
+): Conversation => ({
   apiVersion,
   kind: 'Conversation',
   metadata: metadata(id),
   spec: {
     owner: 'alice',
     templateName: 'default',
-    initialMessage: { role: 'user', content: [{ type: 'text', text: 'Fix the login page, please.' }], run: true },
+    initialMessage: {
+      role: 'user',
+      content: [{ type: 'text', text: 'Fix the login page, please.' }],
+      run: true,
+    },
     ...spec,
   },
   ...(status === undefined ? {} : { status }),
 });
 
-const aSandbox = (status?: SandboxState, more: { replicas?: 0 | 1; owner?: string; deleting?: boolean } = {}): Sandbox => ({
+const aSandbox = (
+  status?: SandboxState,
+  more: { replicas?: 0 | 1; owner?: string; deleting?: boolean } = {},
+): Sandbox => ({
   apiVersion,
   kind: 'Sandbox',
-  metadata: { ...metadata('sbx-1'), ...(more.deleting === true ? { deletionTimestamp: at(9) } : {}) },
+  metadata: {
+    ...metadata('sbx-1'),
+    ...(more.deleting === true ? { deletionTimestamp: at(9) } : {}),
+  },
   spec: { owner: more.owner ?? 'alice', templateName: 'default', replicas: more.replicas ?? 1 },
   ...(status === undefined ? {} : { status }),
 });
@@ -55,26 +68,47 @@ const is = (type: string, status: 'True' | 'False', reason: string) => ({
   lastTransitionTime: at(0),
 });
 const admitted = is('Admitted', 'True', 'Admitted');
-const running: SandboxState = { conditions: [admitted, is('Ready', 'True', 'Running')], agentPort: 8123 };
+const running: SandboxState = {
+  conditions: [admitted, is('Ready', 'True', 'Running')],
+  agentPort: 8123,
+};
 
-const ready: ConversationStatus = { sandboxName: 'sbx-1', start: { status: 'READY', transitions: [{ status: 'READY', time: at(4) }] } };
+const ready: ConversationStatus = {
+  sandboxName: 'sbx-1',
+  start: { status: 'READY', transitions: [{ status: 'READY', time: at(4) }] },
+};
 
 const reader = { keyUid: 'uid-of-the-key', disclosed: () => undefined };
 const sessionKeysOf = (sessionKey: (uid: string) => string) =>
   new SessionKeys({
-    keys: { knows: () => true, sessionKey, clientKey: (uid, { apiKeyUid, generation }) => `key ${generation} of ${uid} for ${apiKeyUid}` },
+    keys: {
+      knows: () => true,
+      sessionKey,
+      clientKey: (uid, { apiKeyUid, generation }) => `key ${generation} of ${uid} for ${apiKeyUid}`,
+    },
     ring: { byReference: () => undefined },
     logger: silentLogger,
   });
 const record = (conversation: Conversation, sandbox?: Sandbox, exposure = nothingExposed) =>
-  presentConversation({ conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] }, exposure, reader);
+  presentConversation(
+    { conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] },
+    exposure,
+    reader,
+  );
 
-const taskOf = (conversation: Conversation) => startTaskRecord(cachedConversation(conversation), startTextsOf(conversation), undefined);
+const taskOf = (conversation: Conversation) =>
+  startTaskRecord(cachedConversation(conversation), startTextsOf(conversation), undefined);
 
 describe('the sandbox status of a conversation is', () => {
   it.each<[string, ConversationStatus | undefined, Sandbox | undefined, string, string | null]>([
     ['STARTING before any controller has seen it', undefined, undefined, 'STARTING', 'starting'],
-    ['STARTING while its start has not made one', { start: { status: 'WORKING', transitions: [] } }, undefined, 'STARTING', 'starting'],
+    [
+      'STARTING while its start has not made one',
+      { start: { status: 'WORKING', transitions: [] } },
+      undefined,
+      'STARTING',
+      'starting',
+    ],
     [
       'STARTING when the cache of sandboxes is behind',
       { sandboxName: 'sbx-1', start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } },
@@ -91,8 +125,20 @@ describe('the sandbox status of a conversation is', () => {
     ],
     ['RUNNING without a reason', ready, aSandbox(running), 'RUNNING', null],
     ['PAUSED by its user', ready, aSandbox(running, { replicas: 0 }), 'PAUSED', 'user'],
-    ['PAUSED by the quota', ready, aSandbox({ conditions: [is('Admitted', 'False', SandboxReason.quota)] }), 'PAUSED', 'quota'],
-    ['PAUSED for idleness', ready, aSandbox({ conditions: [is('Admitted', 'False', SandboxReason.idle)] }), 'PAUSED', 'idle'],
+    [
+      'PAUSED by the quota',
+      ready,
+      aSandbox({ conditions: [is('Admitted', 'False', SandboxReason.quota)] }),
+      'PAUSED',
+      'quota',
+    ],
+    [
+      'PAUSED for idleness',
+      ready,
+      aSandbox({ conditions: [is('Admitted', 'False', SandboxReason.idle)] }),
+      'PAUSED',
+      'idle',
+    ],
     [
       'PAUSED for its age',
       ready,
@@ -115,17 +161,37 @@ describe('the sandbox status of a conversation is', () => {
       'repository-not-found',
     ],
     ['MISSING when it is gone', ready, undefined, 'MISSING', 'deleted'],
-    ['MISSING while it is being deleted', ready, aSandbox(running, { deleting: true }), 'MISSING', 'deleting'],
-    ["MISSING when the one of that name is not its owner's", ready, aSandbox(running, { owner: 'bob' }), 'MISSING', 'deleted'],
+    [
+      'MISSING while it is being deleted',
+      ready,
+      aSandbox(running, { deleting: true }),
+      'MISSING',
+      'deleting',
+    ],
+    [
+      "MISSING when the one of that name is not its owner's",
+      ready,
+      aSandbox(running, { owner: 'bob' }),
+      'MISSING',
+      'deleted',
+    ],
   ])('%s', (_case, status, sandbox, phase, reason) => {
-    expect(record(aConversation(status), sandbox)).toMatchObject({ sandbox_status: phase, sandbox_status_reason: reason });
+    expect(record(aConversation(status), sandbox)).toMatchObject({
+      sandbox_status: phase,
+      sandbox_status_reason: reason,
+    });
   });
 });
 
 describe('the execution status of a conversation is', () => {
   const paused = aSandbox(running, { replicas: 0 });
   it.each<[string, Partial<ConversationStatus>, Sandbox | undefined, string | null]>([
-    ['what the agent says while RUNNING', { executionStatus: 'running' }, aSandbox(running), 'running'],
+    [
+      'what the agent says while RUNNING',
+      { executionStatus: 'running' },
+      aSandbox(running),
+      'running',
+    ],
     ['null while nobody has asked the agent', {}, aSandbox(running), null],
     [
       'paused when a pause interrupted a run',
@@ -144,14 +210,28 @@ describe('the execution status of a conversation is', () => {
 describe('why an agent stands', () => {
   const detail = 'LLMAuthenticationError: the key is not valid';
   it.each<[string, Partial<ConversationStatus>, Sandbox, string | null]>([
-    ['is said of an error', { executionStatus: 'error', executionDetail: detail }, aSandbox(running), detail],
+    [
+      'is said of an error',
+      { executionStatus: 'error', executionDetail: detail },
+      aSandbox(running),
+      detail,
+    ],
     [
       'is said of a run that a pause has cut',
-      { executionStatus: 'paused', executionDetail: 'Its run was cut.', interruption: { reason: 'Quota', time: at(5) } },
+      {
+        executionStatus: 'paused',
+        executionDetail: 'Its run was cut.',
+        interruption: { reason: 'Quota', time: at(5) },
+      },
       aSandbox(running, { replicas: 0 }),
       'Its run was cut.',
     ],
-    ['is null where there is nothing to say', { executionStatus: 'finished' }, aSandbox(running), null],
+    [
+      'is null where there is nothing to say',
+      { executionStatus: 'finished' },
+      aSandbox(running),
+      null,
+    ],
     [
       'is null where the status is not shown',
       { executionStatus: 'error', executionDetail: detail },
@@ -159,7 +239,9 @@ describe('why an agent stands', () => {
       null,
     ],
   ])('%s', (_case, status, sandbox, expected) => {
-    expect(record(aConversation({ ...ready, ...status }), sandbox).execution_status_detail).toBe(expected);
+    expect(record(aConversation({ ...ready, ...status }), sandbox).execution_status_detail).toBe(
+      expected,
+    );
   });
 });
 
@@ -203,11 +285,16 @@ describe('a conversation', () => {
       conversation_url: `https://agents.example/sandboxes/sbx-1/AGENT_SERVER/api/conversations/${id}`,
       session_api_key: 'key of uid-of-sbx-1',
     });
-    expect(record(aConversation(ready), aSandbox(running, { replicas: 0 }), exposure)).toMatchObject({
+    expect(
+      record(aConversation(ready), aSandbox(running, { replicas: 0 }), exposure),
+    ).toMatchObject({
       conversation_url: null,
       session_api_key: null,
     });
-    expect(record(aConversation(ready), aSandbox(running))).toMatchObject({ conversation_url: null, session_api_key: null });
+    expect(record(aConversation(ready), aSandbox(running))).toMatchObject({
+      conversation_url: null,
+      session_api_key: null,
+    });
   });
 
   it('is shown without access when its key can not be derived', () => {
@@ -217,7 +304,10 @@ describe('a conversation', () => {
         throw new Error('unknown master key');
       }),
     });
-    expect(record(aConversation(ready), aSandbox(running), broken)).toMatchObject({ sandbox_status: 'RUNNING', session_api_key: null });
+    expect(record(aConversation(ready), aSandbox(running), broken)).toMatchObject({
+      sandbox_status: 'RUNNING',
+      session_api_key: null,
+    });
   });
 
   it("has its own title before the agent's, and that before its message", () => {
@@ -231,20 +321,27 @@ describe('a conversation', () => {
   });
 
   it('tells its metrics as numbers', () => {
-    expect(record(aConversation({ metrics: { accumulatedCost: '0.125', promptTokens: 10 } })).metrics).toEqual({
+    expect(
+      record(aConversation({ metrics: { accumulatedCost: '0.125', promptTokens: 10 } })).metrics,
+    ).toEqual({
       accumulated_cost: 0.125,
       accumulated_token_usage: { prompt_tokens: 10, completion_tokens: 0 },
     });
   });
 
   it('was updated when anything last happened to it', () => {
-    expect(record(aConversation({ ...ready, lastActivityTime: at(7) })).updated_at).toBe('2026-03-01T12:00:07.123000Z');
+    expect(record(aConversation({ ...ready, lastActivityTime: at(7) })).updated_at).toBe(
+      '2026-03-01T12:00:07.123000Z',
+    );
   });
 });
 
 describe('a start task', () => {
-  const steps = (...statuses: ConversationStatus['start'] extends infer S ? (S extends { status: infer X } ? X : never)[] : never) =>
-    statuses.map((status, index) => ({ status, time: at(index) }));
+  const steps = (
+    ...statuses: ConversationStatus['start'] extends infer S
+      ? (S extends { status: infer X } ? X : never)[]
+      : never
+  ) => statuses.map((status, index) => ({ status, time: at(index) }));
 
   it.each<[string, ConversationStatus | undefined, object]>([
     [
@@ -254,7 +351,12 @@ describe('a start task', () => {
     ],
     [
       'names its sandbox from WAITING_FOR_SANDBOX on',
-      { start: { status: 'WAITING_FOR_SANDBOX', transitions: steps('WORKING', 'WAITING_FOR_SANDBOX') } },
+      {
+        start: {
+          status: 'WAITING_FOR_SANDBOX',
+          transitions: steps('WORKING', 'WAITING_FOR_SANDBOX'),
+        },
+      },
       { status: 'WAITING_FOR_SANDBOX', app_conversation_id: null, sandbox_id: `sbx-${id}` },
     ],
     [
@@ -271,47 +373,75 @@ describe('a start task', () => {
     ],
     [
       'says what went wrong, twice the same',
-      { start: { status: 'ERROR', transitions: steps('WORKING', 'ERROR'), error: 'No such repository.' } },
-      { status: 'ERROR', app_conversation_id: null, error: 'No such repository.', detail: 'No such repository.' },
+      {
+        start: {
+          status: 'ERROR',
+          transitions: steps('WORKING', 'ERROR'),
+          error: 'No such repository.',
+        },
+      },
+      {
+        status: 'ERROR',
+        app_conversation_id: null,
+        error: 'No such repository.',
+        detail: 'No such repository.',
+      },
     ],
     [
       'says what it waits for',
       {
         start: {
           status: 'WAITING_FOR_SANDBOX',
-          transitions: [{ status: 'WAITING_FOR_SANDBOX', time: at(1), detail: 'Waiting for room.' }],
+          transitions: [
+            { status: 'WAITING_FOR_SANDBOX', time: at(1), detail: 'Waiting for room.' },
+          ],
         },
       },
       { detail: 'Waiting for room.', error: null },
     ],
   ])('%s', (_case, status, expected) => {
     const task = taskOf(aConversation(status));
-    expect(task).toMatchObject({ id: startTaskIdOf(id), created_at: '2026-03-01T12:00:00.000000Z', ...expected });
+    expect(task).toMatchObject({
+      id: startTaskIdOf(id),
+      created_at: '2026-03-01T12:00:00.000000Z',
+      ...expected,
+    });
   });
 
   it('begins with WORKING and ends with the present status, whatever is stored', () => {
     const statuses = (status?: ConversationStatus) =>
-      transitionsOf(cachedConversation(aConversation(status))).map((transition) => transition.status);
+      transitionsOf(cachedConversation(aConversation(status))).map(
+        (transition) => transition.status,
+      );
     expect(statuses()).toEqual(['WORKING']);
     expect(statuses({ start: { status: 'READY', transitions: [] } })).toEqual(['WORKING', 'READY']);
-    expect(statuses({ start: { status: 'ERROR', transitions: steps('WORKING') } })).toEqual(['WORKING', 'ERROR']);
-    expect(statuses({ start: { status: 'READY', transitions: steps('WAITING_FOR_SANDBOX', 'READY') } })).toEqual([
+    expect(statuses({ start: { status: 'ERROR', transitions: steps('WORKING') } })).toEqual([
       'WORKING',
-      'WAITING_FOR_SANDBOX',
-      'READY',
+      'ERROR',
     ]);
+    expect(
+      statuses({ start: { status: 'READY', transitions: steps('WAITING_FOR_SANDBOX', 'READY') } }),
+    ).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'READY']);
   });
 
   it('echoes the request', () => {
     const conversation = aConversation(undefined, {
       repository: { name: 'acme/shop', branch: 'main', provider: 'github' },
-      initialMessage: { role: 'user', content: [{ type: 'image', imageUrls: ['data:,x'] }], run: false },
+      initialMessage: {
+        role: 'user',
+        content: [{ type: 'image', imageUrls: ['data:,x'] }],
+        run: false,
+      },
       sandboxName: 'sbx-7',
       agent: { model: 'm', type: 'plan' },
       prNumbers: [4],
     });
     expect(taskOf(conversation).request).toMatchObject({
-      initial_message: { role: 'user', content: [{ type: 'image', image_urls: ['data:,x'] }], run: false },
+      initial_message: {
+        role: 'user',
+        content: [{ type: 'image', image_urls: ['data:,x'] }],
+        run: false,
+      },
       selected_repository: 'acme/shop',
       selected_branch: 'main',
       git_provider: 'github',
@@ -338,10 +468,20 @@ describe('a sandbox', () => {
       status: 'RUNNING',
       status_detail: 'Running.',
       session_api_key: 'k',
-      exposed_urls: [{ name: 'AGENT_SERVER', url: 'https://agents.example/sandboxes/sbx-1/AGENT_SERVER', port: 8123 }],
+      exposed_urls: [
+        {
+          name: 'AGENT_SERVER',
+          url: 'https://agents.example/sandboxes/sbx-1/AGENT_SERVER',
+          port: 8123,
+        },
+      ],
       created_at: '2026-03-01T12:00:00.000000Z',
     });
-    expect(presentSandbox(aSandbox(), exposure, reader)).toMatchObject({ status: 'STARTING', session_api_key: null, exposed_urls: [] });
+    expect(presentSandbox(aSandbox(), exposure, reader)).toMatchObject({
+      status: 'STARTING',
+      session_api_key: null,
+      exposed_urls: [],
+    });
   });
 });
 

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { SlowReaderGuard, type Unread } from '../../../src/gateway/limits/slow-reader-guard.ts';
 
-const anAnswer = (writableLength: number) => Object.assign(new EventEmitter(), { writableLength, destroyed: false });
+const anAnswer = (writableLength: number) =>
+  Object.assign(new EventEmitter(), { writableLength, destroyed: false });
 type Answer = ReturnType<typeof anAnswer>;
 const add = (waiting: SlowReaderGuard, answer: Answer, owner: string) =>
   waiting.add(answer as unknown as Unread, owner, () => {

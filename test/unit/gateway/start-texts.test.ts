@@ -17,7 +17,10 @@ function aReader() {
   const reads: Read[] = [];
   const get = (_resource: unknown, _namespace: string, name: string) =>
     new Promise<Conversation>((resolve, reject) => {
-      reads.push({ name, answer: (object) => (object instanceof Error ? reject(object) : resolve(object)) });
+      reads.push({
+        name,
+        answer: (object) => (object instanceof Error ? reject(object) : resolve(object)),
+      });
     });
   const reader = new StartTextReader({ client: { get } as unknown as KubeClient, clock });
   const settle = () => clock.settle();
@@ -25,8 +28,12 @@ function aReader() {
 }
 
 const ofOwner = (owner: string, name: string, text = 'Say hello.'): Conversation =>
-  aConversation({ name, spec: { owner, initialMessage: { role: 'user', content: [{ type: 'text', text }], run: true } } });
-const textOf = (texts: Awaited<ReturnType<StartTextReader['of']>>) => texts?.message?.content[0]?.text;
+  aConversation({
+    name,
+    spec: { owner, initialMessage: { role: 'user', content: [{ type: 'text', text }], run: true } },
+  });
+const textOf = (texts: Awaited<ReturnType<StartTextReader['of']>>) =>
+  texts?.message?.content[0]?.text;
 
 describe('the texts of starts', () => {
   it('are read once for everybody who asks, and then known', async () => {
@@ -64,7 +71,10 @@ describe('the texts of starts', () => {
     ['is gone', new ApiError(404, { reason: 'NotFound' })],
     [
       'has made room for another of its name',
-      { ...ofOwner('alice', 'one'), metadata: { ...ofOwner('alice', 'one').metadata, uid: 'other' } },
+      {
+        ...ofOwner('alice', 'one'),
+        metadata: { ...ofOwner('alice', 'one').metadata, uid: 'other' },
+      },
     ],
   ])('are none where the conversation %s', async (_case, answer) => {
     const { reader, reads, settle } = aReader();
@@ -89,7 +99,9 @@ describe('the texts of starts', () => {
 
   it("of one owner leave room for others' reads", async () => {
     const { reader, reads, settle } = aReader();
-    const asked = Array.from({ length: 50 }, (_, index) => reader.of(cachedConversation(ofOwner('alice', `a${index}`))));
+    const asked = Array.from({ length: 50 }, (_, index) =>
+      reader.of(cachedConversation(ofOwner('alice', `a${index}`))),
+    );
     await settle();
     expect(reads.map(({ name }) => name)).toEqual(['a0', 'a1', 'a2', 'a3']);
     void reader.of(cachedConversation(ofOwner('bob', 'b')));
@@ -106,7 +118,8 @@ describe('the texts of starts', () => {
     const { reader, reads, settle } = aReader();
     const kept = ofOwner('bob', 'b');
     reader.keep(kept);
-    for (let index = 0; index < 30; index++) reader.keep(ofOwner('alice', `a${index}`, 'x'.repeat(250_000)));
+    for (let index = 0; index < 30; index++)
+      reader.keep(ofOwner('alice', `a${index}`, 'x'.repeat(250_000)));
     expect(textOf(await reader.of(cachedConversation(kept)))).toBe('Say hello.');
     void reader.of(cachedConversation(ofOwner('alice', 'a0')));
     await settle();

@@ -3,9 +3,15 @@ import type { Cache } from '../../../src/gateway/lookup/cache.ts';
 import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
 import type { Handler } from '../../../packages/kube/src/reflector.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../src/resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../../../src/resources/conversation.ts';
-import type { ConversationStatus, StartStatus } from '../../../src/resources/conversation-status.ts';
+import type {
+  ConversationStatus,
+  StartStatus,
+} from '../../../src/resources/conversation-status.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, condition, noon } from '../../support/builders.ts';
@@ -40,7 +46,10 @@ class TestCache<T extends KubeObject> implements Cache<T> {
 const namespace = 'default';
 const setUp = () => {
   const clock = new VirtualClock();
-  const caches = { conversations: new TestCache<CachedConversation>(), sandboxes: new TestCache<Sandbox>() };
+  const caches = {
+    conversations: new TestCache<CachedConversation>(),
+    sandboxes: new TestCache<Sandbox>(),
+  };
   const totals = new StoredTotals({ caches, namespace, clock });
   totals.open();
   return { clock, ...caches, totals };
@@ -53,17 +62,23 @@ describe('what owners have stored', () => {
     const { totals, conversations } = setUp();
     const conversation = cachedConversation(aConversation({ name: id(1), status: at('READY') }));
     const { storedBytes } = conversation;
-    totals.reserve('alice', { conversations: 1, storedBytes }).releaseWhenShown('conversations', id(1));
+    totals
+      .reserve('alice', { conversations: 1, storedBytes })
+      .releaseWhenShown('conversations', id(1));
     expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.set(conversation);
     expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.delete(conversation);
-    expect([totals.size, totals.all]).toEqual([0, { conversations: 0, storedBytes: 0, sandboxes: 0 }]);
+    expect([totals.size, totals.all]).toEqual([
+      0,
+      { conversations: 0, storedBytes: 0, sandboxes: 0 },
+    ]);
   });
 
   it('counts a sandbox that has failed, but none that the operator has refused for a limit: that gets no volume', () => {
     const { totals, sandboxes } = setUp();
-    const failed = (reason: string) => aSandbox({ name: reason, status: { conditions: [condition('Failed', 'True', reason)] } });
+    const failed = (reason: string) =>
+      aSandbox({ name: reason, status: { conditions: [condition('Failed', 'True', reason)] } });
     sandboxes.set(failed('CrashLoop'));
     sandboxes.set(failed('SandboxLimitExceeded'));
     expect(totals.of('alice').sandboxes).toBe(1);
@@ -90,8 +105,17 @@ describe('what owners have stored', () => {
       deleting: fc.boolean(),
       joins: fc.boolean(),
     }),
-    fc.record({ kind: fc.constant('sandbox' as const), index: indexes, owner, deleting: fc.boolean() }),
-    fc.record({ kind: fc.constant('gone' as const), of: fc.constantFrom('conversations' as const, 'sandboxes' as const), index: indexes }),
+    fc.record({
+      kind: fc.constant('sandbox' as const),
+      index: indexes,
+      owner,
+      deleting: fc.boolean(),
+    }),
+    fc.record({
+      kind: fc.constant('gone' as const),
+      of: fc.constantFrom('conversations' as const, 'sandboxes' as const),
+      index: indexes,
+    }),
     fc.record({ kind: fc.constant('reserve' as const), owner }),
     fc.record({ kind: fc.constant('release' as const) }),
   );
@@ -107,23 +131,39 @@ describe('what owners have stored', () => {
               aConversation({
                 name: id(each.index),
                 // An owner never changes.
-                spec: { owner: each.index % 2 === 0 ? 'alice' : 'bob', title: each.title, ...(each.joins ? { sandboxName: 'other' } : {}) },
+                spec: {
+                  owner: each.index % 2 === 0 ? 'alice' : 'bob',
+                  title: each.title,
+                  ...(each.joins ? { sandboxName: 'other' } : {}),
+                },
                 status: at(each.isStarting ? 'WAITING_FOR_SANDBOX' : 'READY'),
               }),
             );
-            const metadata = { ...conversation.metadata, ...(each.deleting ? { deletionTimestamp: noon } : {}) };
+            const metadata = {
+              ...conversation.metadata,
+              ...(each.deleting ? { deletionTimestamp: noon } : {}),
+            };
             conversations.set({ ...conversation, metadata });
           } else if (each.kind === 'sandbox') {
             sandboxes.set(
-              aSandbox({ name: `sbx-${id(each.index)}`, owner: each.index % 2 === 0 ? 'alice' : 'bob', deleting: each.deleting }),
+              aSandbox({
+                name: `sbx-${id(each.index)}`,
+                owner: each.index % 2 === 0 ? 'alice' : 'bob',
+                deleting: each.deleting,
+              }),
             );
           } else if (each.kind === 'gone') {
-            if (each.of === 'conversations') conversations.delete(cachedConversation(aConversation({ name: id(each.index) })));
+            if (each.of === 'conversations')
+              conversations.delete(cachedConversation(aConversation({ name: id(each.index) })));
             else sandboxes.delete(aSandbox({ name: `sbx-${id(each.index)}` }));
           } else if (each.kind === 'reserve') {
             reserved.push({
               owner: each.owner,
-              reservation: totals.reserve(each.owner, { conversations: 1, storedBytes: 7, sandboxes: 1 }),
+              reservation: totals.reserve(each.owner, {
+                conversations: 1,
+                storedBytes: 7,
+                sandboxes: 1,
+              }),
             });
           } else {
             reserved.shift()?.reservation.release();
@@ -131,13 +171,21 @@ describe('what owners have stored', () => {
           for (const name of ['alice', 'bob']) {
             const live = conversations.store
               .list()
-              .filter(({ metadata, spec }) => spec.owner === name && metadata.deletionTimestamp === undefined);
+              .filter(
+                ({ metadata, spec }) =>
+                  spec.owner === name && metadata.deletionTimestamp === undefined,
+              );
             const own = sandboxes.store
               .list()
-              .filter(({ metadata, spec }) => spec.owner === name && metadata.deletionTimestamp === undefined);
+              .filter(
+                ({ metadata, spec }) =>
+                  spec.owner === name && metadata.deletionTimestamp === undefined,
+              );
             const underWay = reserved.filter((one) => one.owner === name).length;
             expect(totals.of(name).conversations).toBe(live.length + underWay);
-            expect(totals.of(name).storedBytes).toBe(live.reduce((bytes, one) => bytes + one.storedBytes, underWay * 7));
+            expect(totals.of(name).storedBytes).toBe(
+              live.reduce((bytes, one) => bytes + one.storedBytes, underWay * 7),
+            );
             const expected = live.filter(
               (one) =>
                 one.spec.sandboxName === undefined &&
@@ -152,7 +200,10 @@ describe('what owners have stored', () => {
         for (const { reservation } of reserved) reservation.release();
         for (const one of conversations.store.list()) conversations.delete(one);
         for (const one of sandboxes.store.list()) sandboxes.delete(one);
-        expect([totals.size, totals.all]).toEqual([0, { conversations: 0, storedBytes: 0, sandboxes: 0 }]);
+        expect([totals.size, totals.all]).toEqual([
+          0,
+          { conversations: 0, storedBytes: 0, sandboxes: 0 },
+        ]);
       }),
     );
   });

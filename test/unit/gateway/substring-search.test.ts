@@ -13,7 +13,9 @@ describe('WordSearch', () => {
 
   it('finds it byte by byte', () => {
     const search = new SubstringSearch('needle');
-    expect(Array.from(Buffer.from(text), (byte) => Buffer.of(byte)).some((piece) => search.isIn(piece))).toBe(true);
+    expect(
+      Array.from(Buffer.from(text), (byte) => Buffer.of(byte)).some((piece) => search.isIn(piece)),
+    ).toBe(true);
   });
 
   it.each(['', 'needl', 'eedle', 'need' + 'lless', 'NEEDLE'])('does not find it in %j', (other) => {

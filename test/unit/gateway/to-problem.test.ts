@@ -13,14 +13,30 @@ const apiError = (status: number, reason: string, retryAfterSeconds?: number) =>
 
 describe('what is thrown becomes', () => {
   it.each<[string, unknown, ProblemCode]>([
-    ['unavailable when there was no answer', new TransportError('connect ECONNREFUSED 10.0.0.1:6443'), 'unavailable'],
-    ['unavailable when the API server is overloaded', apiError(429, 'TooManyRequests', 7), 'unavailable'],
+    [
+      'unavailable when there was no answer',
+      new TransportError('connect ECONNREFUSED 10.0.0.1:6443'),
+      'unavailable',
+    ],
+    [
+      'unavailable when the API server is overloaded',
+      apiError(429, 'TooManyRequests', 7),
+      'unavailable',
+    ],
     ['unavailable when the API server fails', apiError(500, 'InternalError'), 'unavailable'],
-    ['unavailable when our own token is not good any more', apiError(401, 'Unauthorized'), 'unavailable'],
+    [
+      'unavailable when our own token is not good any more',
+      apiError(401, 'Unauthorized'),
+      'unavailable',
+    ],
     ['not found when it went meanwhile', apiError(404, 'NotFound'), 'not-found'],
     ['a conflict when it changed meanwhile', apiError(409, 'Conflict'), 'conflict'],
     ['invalid when the API server refuses it', apiError(422, 'Invalid'), 'invalid-request'],
-    ['refused by the cluster when we are not allowed', apiError(403, 'Forbidden'), 'refused-by-cluster'],
+    [
+      'refused by the cluster when we are not allowed',
+      apiError(403, 'Forbidden'),
+      'refused-by-cluster',
+    ],
     ['internal for a fault of ours', new TypeError('x is not a function'), 'internal'],
     ['internal for what is no error', 'oops', 'internal'],
     ['internal for nothing', undefined, 'internal'],
@@ -28,7 +44,12 @@ describe('what is thrown becomes', () => {
   ])('%s', (_case, thrown, code) => {
     const problem = toProblem(thrown);
     const body = problemBody(problem, 'r-1');
-    expect(body).toMatchObject({ code, status: problems[code].status, title: problems[code].title, request_id: 'r-1' });
+    expect(body).toMatchObject({
+      code,
+      status: problems[code].status,
+      title: problems[code].title,
+      request_id: 'r-1',
+    });
     expect(JSON.stringify(body)).not.toMatch(/kubernetes|ECONN|function|oops/);
     expect(problemSchema.parse(body)).toEqual(body);
   });

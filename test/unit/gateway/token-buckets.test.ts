@@ -4,9 +4,13 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 describe('token buckets', () => {
   const buckets = (options: Partial<ConstructorParameters<typeof TokenBuckets>[0]> = {}) => {
     const clock = new VirtualClock();
-    return { clock, bucket: new TokenBuckets({ clock, perSecond: 2, burst: 4, capacity: 10, ...options }) };
+    return {
+      clock,
+      bucket: new TokenBuckets({ clock, perSecond: 2, burst: 4, capacity: 10, ...options }),
+    };
   };
-  const allowed = (bucket: TokenBuckets, name: string, times: number) => Array.from({ length: times }, () => bucket.take(name).allowed);
+  const allowed = (bucket: TokenBuckets, name: string, times: number) =>
+    Array.from({ length: times }, () => bucket.take(name).allowed);
 
   it('allow a burst, then refuse', () => {
     const { bucket } = buckets();

@@ -13,7 +13,11 @@ describe('what is typed to find a repository', () => {
     ['https://github.com/owner/name/', github, 'owner/name'],
     ['https://github.com/owner/name/tree/main/src', github, 'owner/name'],
     ['https://github.com/owner/name?tab=readme#top', github, 'owner/name'],
-    ['https://gitlab.com/group/sub/name/-/merge_requests/3', 'https://gitlab.com', 'group/sub/name'],
+    [
+      'https://gitlab.com/group/sub/name/-/merge_requests/3',
+      'https://gitlab.com',
+      'group/sub/name',
+    ],
     ['https://git.example/scm/owner/name', 'https://git.example/scm/', 'owner/name'],
     ['https://evil.example/owner/name', github, undefined],
     ['https://github.com.evil.example/owner/name', github, undefined],
@@ -31,6 +35,8 @@ it('finds nothing on a host that is not configured', async () => {
   const directory = staticDirectory({ github });
   const search = { owner: 'alice', query: 'owner/name', limit: 10 };
   expect(await directory.repositories({ ...search, provider: 'gitlab' })).toEqual([]);
-  expect(await directory.branches({ ...search, provider: 'gitlab', repository: 'owner/name' })).toEqual([]);
+  expect(
+    await directory.branches({ ...search, provider: 'gitlab', repository: 'owner/name' }),
+  ).toEqual([]);
   expect(await directory.repositories({ ...search, provider: 'constructor' })).toEqual([]);
 });

@@ -12,12 +12,18 @@ describe('agents that do not answer', () => {
           agent,
           () => {
             asked += 1;
-            return outcome === 'answer' ? Promise.resolve('answer') : Promise.reject(new Error(outcome));
+            return outcome === 'answer'
+              ? Promise.resolve('answer')
+              : Promise.reject(new Error(outcome));
           },
           (error) => error instanceof Error && error.message === 'silence',
         )
         .catch((error: unknown) => (error instanceof Error ? error.message : ''));
-      return typeof result === 'string' ? result : 'answer' in result ? result.answer : `rests ${result.restMs}`;
+      return typeof result === 'string'
+        ? result
+        : 'answer' in result
+          ? result.answer
+          : `rests ${result.restMs}`;
     };
     return { clock, call, silent, asked: () => asked };
   };

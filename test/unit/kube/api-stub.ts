@@ -16,7 +16,10 @@ export interface SeenRequest {
 
 export type Answering = (response: http.ServerResponse, request: SeenRequest) => void;
 
-/** A server on loopback that answers its n-th request with the n-th of the answers, and the last one from then on. */
+/**
+ * A server on loopback that answers its n-th request with the n-th of the answers, and the last one
+ * from then on.
+ */
 export interface ApiStub {
   readonly url: string;
   readonly port: number;
@@ -72,8 +75,23 @@ export const json =
     response.end(JSON.stringify(body));
   };
 
-export const status = (code: number, reason: string, headers: http.OutgoingHttpHeaders = {}): Answering =>
-  json({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `it is ${reason}` }, code, headers);
+export const status = (
+  code: number,
+  reason: string,
+  headers: http.OutgoingHttpHeaders = {},
+): Answering =>
+  json(
+    {
+      kind: 'Status',
+      apiVersion: 'v1',
+      status: 'Failure',
+      code,
+      reason,
+      message: `it is ${reason}`,
+    },
+    code,
+    headers,
+  );
 
 /** Closes the connection instead of answering. */
 export const reset: Answering = (response) => {
@@ -92,7 +110,10 @@ export const cut =
   };
 
 /** A stub, and a transport and a client to it. What is made here is closed by `close`. */
-export async function aTransport(answers: readonly Answering[], options: Partial<TransportOptions> = {}) {
+export async function aTransport(
+  answers: readonly Answering[],
+  options: Partial<TransportOptions> = {},
+) {
   const stub = await startApiStub(answers);
   const transport = new Transport({
     connection: { server: stub.url },

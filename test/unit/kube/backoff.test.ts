@@ -12,7 +12,9 @@ const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 describe('backoffDelayMs', () => {
   it('starts at the base and doubles up to the cap', () => {
-    const delays = [1, 2, 3, 4, 5, 6].map((count) => backoffDelayMs({ baseMs: 100, capMs: 1000 }, count, () => 0.9));
+    const delays = [1, 2, 3, 4, 5, 6].map((count) =>
+      backoffDelayMs({ baseMs: 100, capMs: 1000 }, count, () => 0.9),
+    );
     expect(delays).toEqual([100, 200, 400, 800, 1000, 1000]);
   });
 
@@ -30,7 +32,9 @@ describe('backoffDelayMs', () => {
     fc.assert(
       fc.property(options, failures, (given, count) => {
         const steady = { ...given, jitter: 0 };
-        expect(backoffDelayMs(steady, count + 1, () => 0)).toBeGreaterThanOrEqual(backoffDelayMs(steady, count, () => 0));
+        expect(backoffDelayMs(steady, count + 1, () => 0)).toBeGreaterThanOrEqual(
+          backoffDelayMs(steady, count, () => 0),
+        );
       }),
     );
   });

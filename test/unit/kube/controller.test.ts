@@ -1,20 +1,37 @@
-import { Controller, type ControllerOptions, type Request } from '../../../packages/kube/src/controller.ts';
+import {
+  Controller,
+  type ControllerOptions,
+  type Request,
+} from '../../../packages/kube/src/controller.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
-function aController(reconcile: ControllerOptions['reconcile'], options: Partial<ControllerOptions> = {}) {
+function aController(
+  reconcile: ControllerOptions['reconcile'],
+  options: Partial<ControllerOptions> = {},
+) {
   const clock = new VirtualClock();
   const { logger, lines } = recordingLogger();
   const metrics = createMetrics();
-  const controller = new Controller({ name: 'test', reconcile, clock, random: () => 0, logger, metrics, ...options });
+  const controller = new Controller({
+    name: 'test',
+    reconcile,
+    clock,
+    random: () => 0,
+    logger,
+    metrics,
+    ...options,
+  });
   return { clock, controller, lines, metrics };
 }
 
 const one: Request = { namespace: 'default', name: 'one' };
 const results = async ({ reconciles }: ReturnType<typeof createMetrics>) =>
-  Object.fromEntries((await reconciles.get()).values.map(({ labels, value }) => [labels.result, value])) as Record<string, number>;
+  Object.fromEntries(
+    (await reconciles.get()).values.map(({ labels, value }) => [labels.result, value]),
+  ) as Record<string, number>;
 
 describe('Controller', () => {
   it('calls reconcile with what was enqueued, once for several times, and before the start too', async () => {
@@ -42,7 +59,9 @@ describe('Controller', () => {
     controller.enqueue(one);
     await clock.advance(10_000);
     expect(at).toEqual([0, 5, 15, 35, 75]);
-    expect(lines.map(({ level, fields }) => [level, fields['failures']])).toEqual([1, 2, 3, 4].map((count) => ['error', count]));
+    expect(lines.map(({ level, fields }) => [level, fields['failures']])).toEqual(
+      [1, 2, 3, 4].map((count) => ['error', count]),
+    );
     expect(await results(metrics)).toEqual({ error: 4, success: 1 });
     await controller.stop();
   });
@@ -64,7 +83,9 @@ describe('Controller', () => {
   it('logs a conflict for those who debug only', async () => {
     let calls = 0;
     const { clock, controller, lines, metrics } = aController(() =>
-      ++calls === 1 ? Promise.reject(new ApiError(409, { reason: 'Conflict' })) : Promise.resolve(undefined),
+      ++calls === 1
+        ? Promise.reject(new ApiError(409, { reason: 'Conflict' }))
+        : Promise.resolve(undefined),
     );
     controller.start();
     controller.enqueue(one);
@@ -80,7 +101,9 @@ describe('Controller', () => {
     const { clock, controller, metrics } = aController(
       () => {
         at.push(clock.monotonic());
-        return at.length === 1 ? Promise.reject(new ApiError(409, { reason: 'Conflict' })) : Promise.resolve(undefined);
+        return at.length === 1
+          ? Promise.reject(new ApiError(409, { reason: 'Conflict' }))
+          : Promise.resolve(undefined);
       },
       { refresh: (request) => Promise.resolve(void refreshed.push(request)) },
     );
@@ -128,7 +151,9 @@ describe('Controller', () => {
     const at: number[] = [];
     const { clock, controller } = aController(() => {
       at.push(clock.monotonic());
-      return at.length === 1 ? Promise.reject(new ApiError(429, {}, { retryAfterMs: 3000 })) : Promise.resolve(undefined);
+      return at.length === 1
+        ? Promise.reject(new ApiError(429, {}, { retryAfterMs: 3000 }))
+        : Promise.resolve(undefined);
     });
     controller.start();
     controller.enqueue(one);
@@ -196,7 +221,9 @@ describe('Controller', () => {
   it('aborts what still runs after the grace', async () => {
     const { clock, controller, lines } = aController(
       (_request, signal) =>
-        new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })),
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+        ),
     );
     controller.start();
     controller.enqueue(one);
@@ -213,7 +240,9 @@ describe('Controller', () => {
     });
     controller.enqueue(one);
     await clock.advance(100);
-    expect((await metrics.queueDepth.get()).values).toMatchObject([{ labels: { controller: 'test' }, value: 1 }]);
+    expect((await metrics.queueDepth.get()).values).toMatchObject([
+      { labels: { controller: 'test' }, value: 1 },
+    ]);
     controller.start();
     await clock.advance(1000);
     const sum = async (histogram: typeof metrics.reconcileSeconds) =>

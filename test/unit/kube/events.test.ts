@@ -7,7 +7,10 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aThing } from './things.ts';
 
 /** Keeps Events as an API server does; `delayMs` is how long a call takes. */
-function aRecorder({ delayMs = 0, ...options }: { delayMs?: number } & Partial<EventRecorderOptions> = {}) {
+function aRecorder({
+  delayMs = 0,
+  ...options
+}: { delayMs?: number } & Partial<EventRecorderOptions> = {}) {
   const clock = new VirtualClock();
   const { logger, lines } = recordingLogger();
   const stored = new Map<string, KubeEvent>();
@@ -30,7 +33,13 @@ function aRecorder({ delayMs = 0, ...options }: { delayMs?: number } & Partial<E
       stored.set(event.metadata.name, event);
       return event;
     },
-    mergePatch: async (_resource: unknown, _namespace: string, name: string, patch: object, options?: { signal?: AbortSignal }) => {
+    mergePatch: async (
+      _resource: unknown,
+      _namespace: string,
+      name: string,
+      patch: object,
+      options?: { signal?: AbortSignal },
+    ) => {
       await called('patch', options?.signal);
       const event = stored.get(name);
       if (event === undefined) throw new ApiError(404, { reason: 'NotFound' });
@@ -39,7 +48,14 @@ function aRecorder({ delayMs = 0, ...options }: { delayMs?: number } & Partial<E
     },
   } as unknown as KubeClient;
   let drawn = 0;
-  const recorder = new EventRecorder({ client, component: 'test', clock, random: () => ++drawn / 1000, logger, ...options });
+  const recorder = new EventRecorder({
+    client,
+    component: 'test',
+    clock,
+    random: () => ++drawn / 1000,
+    logger,
+    ...options,
+  });
   return { clock, recorder, stored, calls, faults, lines };
 }
 
@@ -54,7 +70,10 @@ describe('EventRecorder', () => {
       {
         apiVersion: 'v1',
         kind: 'Event',
-        metadata: { namespace: 'default', name: expect.stringMatching(/^one\.[0-9a-f]{12}$/) as unknown },
+        metadata: {
+          namespace: 'default',
+          name: expect.stringMatching(/^one\.[0-9a-f]{12}$/) as unknown,
+        },
         involvedObject: {
           apiVersion: 'example.com/v1',
           kind: 'Thing',
@@ -97,13 +116,17 @@ describe('EventRecorder', () => {
     stored.clear();
     recorder.record(aThing(), paused);
     await clock.settle();
-    expect({ calls, count: [...stored.values()][0]?.count }).toEqual({ calls: ['create', 'patch', 'create'], count: 1 });
+    expect({ calls, count: [...stored.values()][0]?.count }).toEqual({
+      calls: ['create', 'patch', 'create'],
+      count: 1,
+    });
   });
 
   it('lets one object have 25 events at once and one more every five minutes, and others theirs', async () => {
     const { clock, recorder, calls } = aRecorder();
     const shout = async () => {
-      for (let count = 0; count < 40; count++) recorder.record(aThing(), { ...paused, message: `no. ${count}` });
+      for (let count = 0; count < 40; count++)
+        recorder.record(aThing(), { ...paused, message: `no. ${count}` });
       await clock.settle();
     };
     await shout();
@@ -118,7 +141,8 @@ describe('EventRecorder', () => {
 
   it('writes an event that has to be known also of an object that has had too many', async () => {
     const { clock, recorder, stored } = aRecorder();
-    for (let count = 0; count < 40; count++) recorder.record(aThing(), { ...paused, message: `no. ${count}` });
+    for (let count = 0; count < 40; count++)
+      recorder.record(aThing(), { ...paused, message: `no. ${count}` });
     recorder.record(aThing(), { ...paused, message: 'deleted soon', essential: true });
     await clock.settle();
     expect([...stored.values()].map(({ message }) => message)).toContain('deleted soon');
@@ -127,7 +151,8 @@ describe('EventRecorder', () => {
 
   it('writes of one object no more than 25 events at once that have to be known, and one more every five minutes', async () => {
     const { clock, recorder, stored } = aRecorder();
-    const record = (message: string) => recorder.record(aThing(), { ...paused, message, essential: true });
+    const record = (message: string) =>
+      recorder.record(aThing(), { ...paused, message, essential: true });
     for (let count = 0; count < 40; count++) record(`no. ${count}`);
     await clock.settle();
     expect(stored.size).toBe(25);
@@ -145,35 +170,48 @@ describe('EventRecorder', () => {
     recorder.record(aThing({ name: 'two' }), paused);
     await clock.settle();
     expect(stored.size).toBe(1);
-    expect(lines.map(({ level, message }) => [level, message])).toEqual([['debug', 'Event was not written']]);
+    expect(lines.map(({ level, message }) => [level, message])).toEqual([
+      ['debug', 'Event was not written'],
+    ]);
   });
 
   it('drops what is more than its buffer holds', async () => {
     const { clock, recorder, calls, lines } = aRecorder();
-    for (let count = 0; count < 1100; count++) recorder.record(aThing({ name: `thing-${count}` }), paused);
+    for (let count = 0; count < 1100; count++)
+      recorder.record(aThing({ name: `thing-${count}` }), paused);
     await clock.settle();
-    expect({ written: calls.length, dropped: lines.filter(({ message }) => message === 'Event is dropped').length }).toEqual({
+    expect({
+      written: calls.length,
+      dropped: lines.filter(({ message }) => message === 'Event is dropped').length,
+    }).toEqual({
       written: 1000,
       dropped: 100,
     });
   });
 
   it('drops what is more than one share of its buffer holds, and keeps room for the others', async () => {
-    const { clock, recorder, calls, stored } = aRecorder({ shareOf: ({ metadata }) => metadata.name.split('-')[0] ?? '' });
-    for (let count = 0; count < 900; count++) recorder.record(aThing({ name: `many-${count}` }), paused);
+    const { clock, recorder, calls, stored } = aRecorder({
+      shareOf: ({ metadata }) => metadata.name.split('-')[0] ?? '',
+    });
+    for (let count = 0; count < 900; count++)
+      recorder.record(aThing({ name: `many-${count}` }), paused);
     recorder.record(aThing({ name: 'one-1' }), paused);
     await clock.settle();
     expect(calls.length).toBe(251);
-    expect([...stored.values()].some(({ involvedObject }) => involvedObject.name === 'one-1')).toBe(true);
+    expect([...stored.values()].some(({ involvedObject }) => involvedObject.name === 'one-1')).toBe(
+      true,
+    );
     // What was written has given its room back.
-    for (let count = 0; count < 900; count++) recorder.record(aThing({ name: `more-${count}` }), paused);
+    for (let count = 0; count < 900; count++)
+      recorder.record(aThing({ name: `more-${count}` }), paused);
     await clock.settle();
     expect(calls.length).toBe(501);
   });
 
   it('writes what waits before it is closed, but not for longer than it may take', async () => {
     const { clock, recorder, stored } = aRecorder({ delayMs: 300 });
-    for (let count = 0; count < 10; count++) recorder.record(aThing({ name: `thing-${count}` }), paused);
+    for (let count = 0; count < 10; count++)
+      recorder.record(aThing({ name: `thing-${count}` }), paused);
     await clock.run(recorder.close(1000));
     recorder.record(aThing(), paused);
     await clock.advance(1000);

@@ -15,50 +15,57 @@ interface Item {
 
 it('is first come first served within a share, bounded by share, and gives nobody a second turn before another has one', () => {
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 200 }), fc.integer({ min: 1, max: 3 }), (steps, maxPerShare) => {
-      const queue = new FairQueue<Item>({ maxPerShare });
-      const waiting = new Map<string, Item[]>();
-      const taken = new Map<string, number>();
-      /** Of each share that could be handed out: whose turns it has seen since. */
-      const overtaken = new Map<string, Set<string>>();
-      const isReady = (name: string) => (waiting.get(name)?.length ?? 0) > 0 && (taken.get(name) ?? 0) < maxPerShare;
-      let number = 0;
-      for (const next of steps) {
-        if (next.do === 'push') {
-          const item = { share: next.share, number: number++ };
-          waiting.set(next.share, [...(waiting.get(next.share) ?? []), item]);
-          queue.push(next.share, item);
-        } else if (next.do === 'release') {
-          const held = taken.get(next.share) ?? 0;
-          if (held === 0) continue;
-          taken.set(next.share, held - 1);
-          queue.release(next.share);
-        } else {
-          const item = queue.shift();
-          const ready = [...waiting.keys()].filter(isReady);
-          expect(item === undefined).toBe(ready.length === 0);
-          if (item !== undefined) {
-            expect(waiting.get(item.share)?.shift()).toBe(item);
-            const held = (taken.get(item.share) ?? 0) + 1;
-            expect(held).toBeLessThanOrEqual(maxPerShare);
-            taken.set(item.share, held);
-            overtaken.delete(item.share);
-            for (const other of ready) {
-              if (other === item.share) continue;
-              const seen = overtaken.get(other) ?? new Set<string>();
-              expect(seen.has(item.share)).toBe(false);
-              overtaken.set(other, seen.add(item.share));
+    fc.property(
+      fc.array(step, { maxLength: 200 }),
+      fc.integer({ min: 1, max: 3 }),
+      (steps, maxPerShare) => {
+        const queue = new FairQueue<Item>({ maxPerShare });
+        const waiting = new Map<string, Item[]>();
+        const taken = new Map<string, number>();
+        /** Of each share that could be handed out: whose turns it has seen since. */
+        const overtaken = new Map<string, Set<string>>();
+        const isReady = (name: string) =>
+          (waiting.get(name)?.length ?? 0) > 0 && (taken.get(name) ?? 0) < maxPerShare;
+        let number = 0;
+        for (const next of steps) {
+          if (next.do === 'push') {
+            const item = { share: next.share, number: number++ };
+            waiting.set(next.share, [...(waiting.get(next.share) ?? []), item]);
+            queue.push(next.share, item);
+          } else if (next.do === 'release') {
+            const held = taken.get(next.share) ?? 0;
+            if (held === 0) continue;
+            taken.set(next.share, held - 1);
+            queue.release(next.share);
+          } else {
+            const item = queue.shift();
+            const ready = [...waiting.keys()].filter(isReady);
+            expect(item === undefined).toBe(ready.length === 0);
+            if (item !== undefined) {
+              expect(waiting.get(item.share)?.shift()).toBe(item);
+              const held = (taken.get(item.share) ?? 0) + 1;
+              expect(held).toBeLessThanOrEqual(maxPerShare);
+              taken.set(item.share, held);
+              overtaken.delete(item.share);
+              for (const other of ready) {
+                if (other === item.share) continue;
+                const seen = overtaken.get(other) ?? new Set<string>();
+                expect(seen.has(item.share)).toBe(false);
+                overtaken.set(other, seen.add(item.share));
+              }
             }
           }
+          for (const name of [...overtaken.keys()]) if (!isReady(name)) overtaken.delete(name);
+          const count = [...waiting.values()].reduce((sum, items) => sum + items.length, 0);
+          expect(queue.size).toBe(count);
+          const known = new Set(
+            [...waiting].filter(([, items]) => items.length > 0).map(([name]) => name),
+          );
+          for (const [name, held] of taken) if (held > 0) known.add(name);
+          expect(queue.shares).toBe(known.size);
         }
-        for (const name of [...overtaken.keys()]) if (!isReady(name)) overtaken.delete(name);
-        const count = [...waiting.values()].reduce((sum, items) => sum + items.length, 0);
-        expect(queue.size).toBe(count);
-        const known = new Set([...waiting].filter(([, items]) => items.length > 0).map(([name]) => name));
-        for (const [name, held] of taken) if (held > 0) known.add(name);
-        expect(queue.shares).toBe(known.size);
-      }
-    }),
+      },
+    ),
     { numRuns: 500 },
   );
 });

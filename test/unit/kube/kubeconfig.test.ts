@@ -17,7 +17,11 @@ async function file(name: string, text: string): Promise<string> {
   return path;
 }
 
-const kubeconfig = (user: string, cluster = '{ server: "https://cluster:6443" }', context = 'namespace: team, ') => `
+const kubeconfig = (
+  user: string,
+  cluster = '{ server: "https://cluster:6443" }',
+  context = 'namespace: team, ',
+) => `
 apiVersion: v1
 kind: Config
 current-context: here
@@ -43,46 +47,92 @@ describe('loadConnection', () => {
     const user = `{ client-certificate-data: ${base64('CERT')}, client-key-data: ${base64('KEY')} }`;
     const path = await file('config', kubeconfig(user, cluster, ''));
     expect(await loadConnection({ kubeconfig: path })).toEqual({
-      connection: { server: 'https://cluster:6443', ca: 'CA', cert: 'CERT', key: 'KEY', serverName: 'other', insecure: true },
+      connection: {
+        server: 'https://cluster:6443',
+        ca: 'CA',
+        cert: 'CERT',
+        key: 'KEY',
+        serverName: 'other',
+        insecure: true,
+      },
       namespace: 'default',
     });
   });
 
   it('asks a plugin for the token', async () => {
-    const credential = { apiVersion: 'client.authentication.k8s.io/v1', kind: 'ExecCredential', status: { token: 'fresh' } };
+    const credential = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      kind: 'ExecCredential',
+      status: { token: 'fresh' },
+    };
     const script = `process.stdout.write(${JSON.stringify(JSON.stringify(credential))})`;
-    const user = JSON.stringify({ exec: { apiVersion: credential.apiVersion, command: process.execPath, args: ['-e', script] } });
-    const { connection } = await loadConnection({ kubeconfig: await file('config', kubeconfig(user)) });
-    expect(typeof connection.token === 'function' ? await connection.token() : connection.token).toBe('fresh');
+    const user = JSON.stringify({
+      exec: { apiVersion: credential.apiVersion, command: process.execPath, args: ['-e', script] },
+    });
+    const { connection } = await loadConnection({
+      kubeconfig: await file('config', kubeconfig(user)),
+    });
+    expect(
+      typeof connection.token === 'function' ? await connection.token() : connection.token,
+    ).toBe('fresh');
   });
 
   it('merges the files of KUBECONFIG that are there', async () => {
     const first = await file('first', 'apiVersion: v1\nkind: Config\ncurrent-context: here\n');
     const second = await file('second', kubeconfig('{ token: secret }'));
     const environment = { KUBECONFIG: [first, join(folder, 'missing'), second].join(':') };
-    expect((await loadConnection({ ...nowhere(), environment })).connection.server).toBe('https://cluster:6443');
+    expect((await loadConnection({ ...nowhere(), environment })).connection.server).toBe(
+      'https://cluster:6443',
+    );
   });
 
   it('takes the service account of its pod, and reads its token anew each time', async () => {
-    await Promise.all([file('token', 'first\n'), file('ca.crt', 'CA\n'), file('namespace', 'system')]);
-    const environment = { HOME: folder, KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' };
-    const { connection, namespace } = await loadConnection({ environment, serviceAccountFolder: folder });
+    await Promise.all([
+      file('token', 'first\n'),
+      file('ca.crt', 'CA\n'),
+      file('namespace', 'system'),
+    ]);
+    const environment = {
+      HOME: folder,
+      KUBERNETES_SERVICE_HOST: 'fd00::1',
+      KUBERNETES_SERVICE_PORT: '443',
+    };
+    const { connection, namespace } = await loadConnection({
+      environment,
+      serviceAccountFolder: folder,
+    });
     expect({ server: connection.server, ca: connection.ca, namespace }).toEqual({
       server: 'https://[fd00::1]:443',
       ca: 'CA',
       namespace: 'system',
     });
     await file('token', 'second\n');
-    expect(typeof connection.token === 'function' ? await connection.token() : connection.token).toBe('second');
+    expect(
+      typeof connection.token === 'function' ? await connection.token() : connection.token,
+    ).toBe('second');
   });
 
   const failures: [string, () => Promise<Parameters<typeof loadConnection>[0]>, RegExp][] = [
-    ['there is no cluster', () => Promise.resolve(nowhere()), /^no cluster found: give a kubeconfig/],
-    ['the file is missing', () => Promise.resolve({ kubeconfig: join(folder, 'missing') }), /^can't read kubeconfig .*missing: .*ENOENT/],
-    ['the file is no YAML', async () => ({ kubeconfig: await file('config', '{') }), /^can't read kubeconfig/],
+    [
+      'there is no cluster',
+      () => Promise.resolve(nowhere()),
+      /^no cluster found: give a kubeconfig/,
+    ],
+    [
+      'the file is missing',
+      () => Promise.resolve({ kubeconfig: join(folder, 'missing') }),
+      /^can't read kubeconfig .*missing: .*ENOENT/,
+    ],
+    [
+      'the file is no YAML',
+      async () => ({ kubeconfig: await file('config', '{') }),
+      /^can't read kubeconfig/,
+    ],
     [
       'the context names no cluster',
-      async () => ({ kubeconfig: await file('config', 'apiVersion: v1\nkind: Config\ncurrent-context: lost\n') }),
+      async () => ({
+        kubeconfig: await file('config', 'apiVersion: v1\nkind: Config\ncurrent-context: lost\n'),
+      }),
       /the current context 'lost' names no cluster$/,
     ],
     [
@@ -92,12 +142,19 @@ describe('loadConnection', () => {
     ],
     [
       'a proxy is wanted',
-      async () => ({ kubeconfig: await file('config', kubeconfig('{}', '{ server: "https://a", proxy-url: "http://b" }')) }),
+      async () => ({
+        kubeconfig: await file(
+          'config',
+          kubeconfig('{}', '{ server: "https://a", proxy-url: "http://b" }'),
+        ),
+      }),
       /proxy-url is not supported$/,
     ],
     [
       'a password is wanted',
-      async () => ({ kubeconfig: await file('config', kubeconfig('{ username: a, password: b }')) }),
+      async () => ({
+        kubeconfig: await file('config', kubeconfig('{ username: a, password: b }')),
+      }),
       /use a token$/,
     ],
     [
@@ -105,7 +162,9 @@ describe('loadConnection', () => {
       async () => ({
         kubeconfig: await file(
           'config',
-          kubeconfig(`{ exec: { apiVersion: v1, command: "${process.execPath}", args: ["-e", "throw 1"] } }`),
+          kubeconfig(
+            `{ exec: { apiVersion: v1, command: "${process.execPath}", args: ["-e", "throw 1"] } }`,
+          ),
         ),
       }),
       /no credentials: /,
@@ -124,7 +183,10 @@ describe('loadConnection', () => {
       () => undefined,
       (thrown: unknown) => thrown,
     );
-    expect(error).toMatchObject({ name: 'KubeconfigError', message: expect.stringMatching(message) as unknown });
+    expect(error).toMatchObject({
+      name: 'KubeconfigError',
+      message: expect.stringMatching(message) as unknown,
+    });
     expect((error as Error).message).not.toContain('\n');
   });
 });

@@ -1,7 +1,11 @@
 import * as fc from 'fast-check';
 import { sleep } from '../../../packages/kube/src/clock.ts';
 import { fenced } from '../../../packages/kube/src/fenced-client.ts';
-import { LeaderElection, NotLeadingError, type LeaderElectionOptions } from '../../../packages/kube/src/leader-election.ts';
+import {
+  LeaderElection,
+  NotLeadingError,
+  type LeaderElectionOptions,
+} from '../../../packages/kube/src/leader-election.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { LeaseServer, ProcessClock, fairWeather, type Weather } from './lease-server.ts';
@@ -69,7 +73,10 @@ describe('LeaderElection', () => {
     });
     await clock.advance(60_000);
     expect(one.election.isLeading).toBe(true);
-    expect(server.lease?.spec).toMatchObject({ acquireTime: '2030-01-01T00:00:00.002000Z', leaseTransitions: 0 });
+    expect(server.lease?.spec).toMatchObject({
+      acquireTime: '2030-01-01T00:00:00.002000Z',
+      leaseTransitions: 0,
+    });
     await one.stop();
     expect(one.log).toEqual(['started 4', 'told to end 60100', 'stopped 60100']);
   });
@@ -101,10 +108,16 @@ describe('LeaderElection', () => {
     const two = join('two');
     const stopped = one.stop();
     await clock.advance(29_000);
-    expect({ one: one.election.isLeading, two: two.election.isLeading }).toEqual({ one: true, two: false });
+    expect({ one: one.election.isLeading, two: two.election.isLeading }).toEqual({
+      one: true,
+      two: false,
+    });
     await stopped;
     await clock.advance(5000);
-    expect({ one: one.election.isLeading, two: two.election.isLeading }).toEqual({ one: false, two: true });
+    expect({ one: one.election.isLeading, two: two.election.isLeading }).toEqual({
+      one: false,
+      two: true,
+    });
     await two.stop();
   });
 
@@ -132,7 +145,10 @@ describe('LeaderElection', () => {
     await clock.advance(100);
     let messages = 0;
     // The next renewal is answered after four seconds, and then nothing any more.
-    one.network.weather = { delayMs: () => (messages === 2 ? 4000 : 1), lost: () => ++messages > 2 };
+    one.network.weather = {
+      delayMs: () => (messages === 2 ? 4000 : 1),
+      lost: () => ++messages > 2,
+    };
     await clock.runUntil(() => !one.election.isLeading);
     // Sent at 2004.
     expect(clock.monotonic()).toBe(12_004);
@@ -148,7 +164,10 @@ describe('LeaderElection', () => {
     await clock.advance(60_000);
     clock.jumpWallClock(-7_200_000);
     await clock.advance(60_000);
-    expect({ one: one.election.isLeading, two: two.election.isLeading }).toEqual({ one: true, two: false });
+    expect({ one: one.election.isLeading, two: two.election.isLeading }).toEqual({
+      one: true,
+      two: false,
+    });
     await two.stop();
     await one.stop();
   });
@@ -184,7 +203,9 @@ describe('LeaderElection', () => {
   it('gives the lease away when its work fails', async () => {
     const { clock, join } = aWorld();
     let starts = 0;
-    const one = join('one', { onStartedLeading: () => (++starts === 1 ? Promise.reject(new Error('broken')) : undefined) });
+    const one = join('one', {
+      onStartedLeading: () => (++starts === 1 ? Promise.reject(new Error('broken')) : undefined),
+    });
     await clock.advance(10_000);
     expect({ starts, leading: one.election.isLeading }).toEqual({ starts: 2, leading: true });
     await one.stop();
@@ -206,8 +227,12 @@ describe('LeaderElection', () => {
 
   it('refuses durations that do not fit together', () => {
     const { join } = aWorld();
-    expect(() => join('one', { renewDeadlineMs: 15_000 })).toThrow('leaseDurationMs must be greater than renewDeadlineMs');
-    expect(() => join('one', { retryPeriodMs: 9000 })).toThrow('renewDeadlineMs must be greater than 1.2 times retryPeriodMs');
+    expect(() => join('one', { renewDeadlineMs: 15_000 })).toThrow(
+      'leaseDurationMs must be greater than renewDeadlineMs',
+    );
+    expect(() => join('one', { retryPeriodMs: 9000 })).toThrow(
+      'renewDeadlineMs must be greater than 1.2 times retryPeriodMs',
+    );
   });
 
   const event = fc.record({
@@ -229,7 +254,10 @@ describe('LeaderElection', () => {
           const candidate: Candidate = join(identity, {
             onStartedLeading: async (signal) => {
               terms++;
-              const client = fenced(server.clientOf(identity, candidate.clock, candidate.network), candidate.election);
+              const client = fenced(
+                server.clientOf(identity, candidate.clock, candidate.network),
+                candidate.election,
+              );
               while (!signal.aborted) {
                 await client.mergePatch(things, 'default', 'thing', {}).catch(() => undefined);
                 await sleep(candidate.clock, 300, signal).catch(() => undefined);
@@ -238,7 +266,8 @@ describe('LeaderElection', () => {
           });
           candidates[index] = candidate;
         };
-        const leaders = () => candidates.filter(({ election }) => election.isLeading).map(({ identity }) => identity);
+        const leaders = () =>
+          candidates.filter(({ election }) => election.isLeading).map(({ identity }) => identity);
         const violations: string[] = [];
         server.onWrite = (writer) => {
           writes++;
@@ -260,7 +289,10 @@ describe('LeaderElection', () => {
               candidate.network.weather = storm;
               break;
             case 'rain':
-              candidate.network.weather = { delayMs: () => draw() * 6000, lost: () => draw() < 0.2 };
+              candidate.network.weather = {
+                delayMs: () => draw() * 6000,
+                lost: () => draw() < 0.2,
+              };
               break;
             case 'fair':
               candidate.network.weather = fairWeather;
@@ -304,8 +336,13 @@ describe('fenced', () => {
     const one = join('one');
     await clock.advance(100);
     const two = join('two');
-    const client = fenced(server.clientOf('two', two.clock, { weather: fairWeather }), two.election);
-    await expect(client.mergePatch(things, 'default', 'thing', {})).rejects.toThrow(NotLeadingError);
+    const client = fenced(
+      server.clientOf('two', two.clock, { weather: fairWeather }),
+      two.election,
+    );
+    await expect(client.mergePatch(things, 'default', 'thing', {})).rejects.toThrow(
+      NotLeadingError,
+    );
     await expect(clock.run(client.get(things, 'system', 'operator'))).resolves.toBeDefined();
     await two.stop();
     await one.stop();
@@ -317,7 +354,9 @@ describe('fenced', () => {
     await clock.advance(100);
     const client = fenced(server.clientOf('one', one.clock, { weather: storm }), one.election);
     const began = clock.monotonic();
-    await expect(clock.run(client.mergePatch(things, 'default', 'thing', {}, { deadlineMs: 9000 }))).rejects.toThrow('no answer');
+    await expect(
+      clock.run(client.mergePatch(things, 'default', 'thing', {}, { deadlineMs: 9000 })),
+    ).rejects.toThrow('no answer');
     expect(clock.monotonic() - began).toBe(5000);
     await one.stop();
   });

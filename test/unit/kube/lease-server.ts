@@ -4,7 +4,10 @@ import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import type { Lease } from '../../../packages/kube/src/core.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 
-/** A process that may be stopped for a while, as SIGSTOP or a busy machine does: time goes on, but nothing runs. */
+/**
+ * A process that may be stopped for a while, as SIGSTOP or a busy machine does: time goes on, but
+ * nothing runs.
+ */
 export class ProcessClock implements Clock {
   readonly #clock: VirtualClock;
   #pausedUntil = 0;
@@ -37,7 +40,8 @@ export class ProcessClock implements Clock {
   }
 }
 
-const apiError = (status: number, reason: string) => new ApiError(status, { code: status, reason, message: reason });
+const apiError = (status: number, reason: string) =>
+  new ApiError(status, { code: status, reason, message: reason });
 
 export interface Weather {
   /** How long a message is under way; drawn twice for each call. */
@@ -55,7 +59,10 @@ export class LeaseServer {
   onWrite: (writer: string) => void = () => undefined;
   #version = 0;
 
-  /** The client of one process. A call ends at its deadline; a request that has not been executed by then never is. */
+  /**
+   * The client of one process. A call ends at its deadline; a request that has not been executed by
+   * then never is.
+   */
   clientOf(writer: string, clock: Clock, network: { weather: Weather }): KubeClient {
     const call = <R>(options: CallOptions, execute: () => R): Promise<R> =>
       new Promise((resolve, reject) => {
@@ -76,7 +83,8 @@ export class LeaseServer {
           });
         };
         if (network.weather.lost()) return;
-        // The request is on the wire: that the process sleeps doesn't hold it back, so this runs by the server's time.
+        // The request is on the wire: that the process sleeps doesn't hold it back, so this runs by
+        // the server's time.
         this.#clock.after(network.weather.delayMs(), () => {
           if (this.#clock.monotonic() >= deadline) return;
           let settle: () => void;
@@ -90,7 +98,8 @@ export class LeaseServer {
         });
       });
     const partial = {
-      get: (_resource: unknown, _namespace: string, _name: string, options: CallOptions = {}) => call(options, () => this.#stored()),
+      get: (_resource: unknown, _namespace: string, _name: string, options: CallOptions = {}) =>
+        call(options, () => this.#stored()),
       create: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
         call(options, () => {
           if (this.lease !== undefined) throw apiError(409, 'AlreadyExists');
@@ -98,11 +107,17 @@ export class LeaseServer {
         }),
       update: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
         call(options, () => {
-          if (this.#stored().metadata.resourceVersion !== object.metadata.resourceVersion) throw apiError(409, 'Conflict');
+          if (this.#stored().metadata.resourceVersion !== object.metadata.resourceVersion)
+            throw apiError(409, 'Conflict');
           return this.#store(object);
         }),
-      mergePatch: (_resource: unknown, _namespace: string, _name: string, _patch: unknown, options: CallOptions = {}) =>
-        call(options, () => this.onWrite(writer)),
+      mergePatch: (
+        _resource: unknown,
+        _namespace: string,
+        _name: string,
+        _patch: unknown,
+        options: CallOptions = {},
+      ) => call(options, () => this.onWrite(writer)),
     };
     return partial as unknown as KubeClient;
   }
@@ -120,7 +135,10 @@ export class LeaseServer {
 
   #store(object: Lease): Lease {
     this.#version++;
-    this.lease = { ...object, metadata: { ...object.metadata, uid: 'lease', resourceVersion: String(this.#version) } };
+    this.lease = {
+      ...object,
+      metadata: { ...object.metadata, uid: 'lease', resourceVersion: String(this.#version) },
+    };
     return this.lease;
   }
 }

@@ -12,19 +12,29 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-/** An API server with things of these sizes in mebibytes, which cuts its pages as it is asked to. */
+/**
+ * An API server with things of these sizes in mebibytes, which cuts its pages as it is asked to.
+ */
 async function serverOf(sizes: readonly number[], before: Answering[] = [], deadlineMs = 30_000) {
   const answer: Answering = (response, request) => {
     const { limit = String(sizes.length), continue: next = '0' } = request.query;
     const end = Math.min(Number(next) + Number(limit), sizes.length);
     const items = sizes
       .slice(Number(next), end)
-      .map((size, index) => aThing({ name: `thing-${Number(next) + index}`, colors: ['x'.repeat(size * mebibyte)] }));
-    json({ metadata: { resourceVersion: '7', ...(end < sizes.length ? { continue: String(end) } : {}) }, items })(response, request);
+      .map((size, index) =>
+        aThing({ name: `thing-${Number(next) + index}`, colors: ['x'.repeat(size * mebibyte)] }),
+      );
+    json({
+      metadata: { resourceVersion: '7', ...(end < sizes.length ? { continue: String(end) } : {}) },
+      items,
+    })(response, request);
   };
   const made = await aTransport([...before, answer], { deadlineMs });
   cleanUp.push(made.close);
-  const asked = () => made.stub.requests.map(({ query }) => `${query['limit'] ?? 'all'} from ${query['continue'] ?? 'the first'}`);
+  const asked = () =>
+    made.stub.requests.map(
+      ({ query }) => `${query['limit'] ?? 'all'} from ${query['continue'] ?? 'the first'}`,
+    );
   return { client: new HttpKubeClient({ transport: made.transport }), asked };
 }
 
@@ -36,7 +46,12 @@ describe('a list whose answer is too large', () => {
     const { client, asked } = await serverOf(sizes);
     const { items } = await client.listMapped(things, ({ metadata }) => metadata.name);
     expect(items).toEqual(namesOf(sizes));
-    expect(asked().slice(0, 4)).toEqual(['100 from the first', '25 from the first', '6 from the first', '7 from 6']);
+    expect(asked().slice(0, 4)).toEqual([
+      '100 from the first',
+      '25 from the first',
+      '6 from the first',
+      '7 from 6',
+    ]);
   });
 
   it('takes larger pages again behind the large objects', async () => {
@@ -86,7 +101,9 @@ describe('a list whose answer is too large', () => {
 
   it('leaves out what is mapped to nothing', async () => {
     const { client } = await serverOf([0, 0, 0]);
-    const { items } = await client.listMapped(things, ({ metadata: { name } }) => (name === 'thing-1' ? undefined : name));
+    const { items } = await client.listMapped(things, ({ metadata: { name } }) =>
+      name === 'thing-1' ? undefined : name,
+    );
     expect(items).toEqual(['thing-0', 'thing-2']);
   });
 });

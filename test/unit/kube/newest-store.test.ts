@@ -7,7 +7,8 @@ function aStore() {
   return { cache, newest: new NewestStore(cache) };
 }
 
-const at = (resourceVersion: string, name = 'one', uid = `uid-${name}`) => aThing({ name, uid, resourceVersion });
+const at = (resourceVersion: string, name = 'one', uid = `uid-${name}`) =>
+  aThing({ name, uid, resourceVersion });
 
 describe('the newest of a cache and what was seen since', () => {
   it('is what was written, until the cache has it', () => {

@@ -35,7 +35,8 @@ describe('a reflector with a transform', () => {
     const told: string[] = [];
     reflector.addHandler({
       added: ({ metadata, color }) => told.push(`added ${metadata.name} ${color}`),
-      updated: ({ metadata, color }, old) => told.push(`updated ${metadata.name} ${old.color} ${color}`),
+      updated: ({ metadata, color }, old) =>
+        told.push(`updated ${metadata.name} ${old.color} ${color}`),
       deleted: ({ metadata, color }) => told.push(`deleted ${metadata.name} ${color}`),
     });
     server.put('listed', { colors: ['red'] });
@@ -44,11 +45,19 @@ describe('a reflector with a transform', () => {
     server.put('watched', { colors: ['blue'] });
     server.put('listed', { colors: ['blue', 'red'] });
     await clock.settle();
-    expect(reflector.store.byIndex('color', 'blue').map(({ metadata }) => metadata.name)).toEqual(['watched', 'listed']);
+    expect(reflector.store.byIndex('color', 'blue').map(({ metadata }) => metadata.name)).toEqual([
+      'watched',
+      'listed',
+    ]);
     expect(reflector.store.get('default', 'listed')).not.toHaveProperty('spec');
     server.delete('listed');
     await clock.settle();
-    expect(told).toEqual(['added listed red', 'added watched blue', 'updated listed red blue', 'deleted listed blue']);
+    expect(told).toEqual([
+      'added listed red',
+      'added watched blue',
+      'updated listed red blue',
+      'deleted listed blue',
+    ]);
     await reflector.stop();
   });
 

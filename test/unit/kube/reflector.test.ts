@@ -48,7 +48,8 @@ class Witness implements Handler<Thing> {
     this.heard.push(`deleted ${name}`);
     expect(this.present.get(uid)).toBe(thing);
     this.present.delete(uid);
-    // A thing that is refused for a while and then taken again has the same uid: it was never gone from the server.
+    // A thing that is refused for a while and then taken again has the same uid: it was never gone
+    // from the server.
     if (thing.spec.valid && !this.refusedOnes.has(uid)) this.gone.add(uid);
   }
 
@@ -58,22 +59,60 @@ class Witness implements Handler<Thing> {
 const names = fc.constantFrom('one', 'two', 'three', 'four');
 const script = fc.array(
   fc.oneof(
-    { weight: 6, arbitrary: fc.record({ do: fc.constant('put' as const), name: names, valid: fc.constantFrom(true, true, true, false) }) },
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant('put' as const),
+        name: names,
+        valid: fc.constantFrom(true, true, true, false),
+      }),
+    },
     { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), name: names }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('replace' as const), name: names }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('bookmark', 'compact', 'end', 'reset', 'refuse', 'expire', 'deafen') }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('fail' as const), times: fc.integer({ min: 1, max: 4 }) }) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('slow' as const), ms: fc.integer({ min: 0, max: 3000 }) }) },
-    { weight: 4, arbitrary: fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 0, max: 5000 }) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constantFrom('bookmark', 'compact', 'end', 'reset', 'refuse', 'expire', 'deafen'),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('fail' as const),
+        times: fc.integer({ min: 1, max: 4 }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('slow' as const),
+        ms: fc.integer({ min: 0, max: 3000 }),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('advance' as const),
+        ms: fc.integer({ min: 0, max: 5000 }),
+      }),
+    },
   ),
   { maxLength: 50 },
 );
 type Step = typeof script extends fc.Arbitrary<(infer S)[]> ? S : never;
 
-async function perform(step: Step, server: ScriptedServer, clock: VirtualClock, witness: Witness): Promise<void> {
+async function perform(
+  step: Step,
+  server: ScriptedServer,
+  clock: VirtualClock,
+  witness: Witness,
+): Promise<void> {
   switch (step.do) {
     case 'put': {
-      const { metadata } = server.put(step.name, { valid: step.valid, colors: [step.name.length > 3 ? 'red' : 'blue'] });
+      const { metadata } = server.put(step.name, {
+        valid: step.valid,
+        colors: [step.name.length > 3 ? 'red' : 'blue'],
+      });
       if (!step.valid) witness.refusedOnes.add(metadata.uid);
       break;
     }
@@ -133,9 +172,14 @@ describe('Reflector', () => {
         const expected = server.things.filter(({ spec }) => spec.valid);
         expect(new Set(reflector.store.list())).toEqual(new Set(expected));
         expect(new Set(witness.present.values())).toEqual(new Set(expected));
-        expect(new Set(reflector.store.byIndex('color', 'red'))).toEqual(new Set(expected.filter(({ spec }) => spec.colors[0] === 'red')));
+        expect(new Set(reflector.store.byIndex('color', 'red'))).toEqual(
+          new Set(expected.filter(({ spec }) => spec.colors[0] === 'red')),
+        );
         await reflector.stop();
-        expect({ timers: clock.timers, openWatches: server.openWatches }).toEqual({ timers: 0, openWatches: 0 });
+        expect({ timers: clock.timers, openWatches: server.openWatches }).toEqual({
+          timers: 0,
+          openWatches: 0,
+        });
         // What fails within a handler is only logged.
         expect(lines.filter(({ message }) => message === 'Handler failed')).toEqual([]);
       }),
@@ -152,7 +196,10 @@ describe('Reflector', () => {
     expect(reflector.hasSynced).toBe(false);
     reflector.start();
     await clock.run(synced);
-    expect({ hasSynced: reflector.hasSynced, heard: witness.heard }).toEqual({ hasSynced: true, heard: ['added one'] });
+    expect({ hasSynced: reflector.hasSynced, heard: witness.heard }).toEqual({
+      hasSynced: true,
+      heard: ['added one'],
+    });
     await reflector.stop();
   });
 
@@ -238,7 +285,10 @@ describe('Reflector', () => {
     await clock.settle();
     server.expireWatches();
     await clock.advance(10_000);
-    expect({ lists: server.lists, heard: witness.heard }).toEqual({ lists: 2, heard: ['added one'] });
+    expect({ lists: server.lists, heard: witness.heard }).toEqual({
+      lists: 2,
+      heard: ['added one'],
+    });
     await reflector.stop();
   });
 
@@ -255,7 +305,9 @@ describe('Reflector', () => {
     await clock.advance(10_000);
     expect(witness.heard).toEqual(['added one', 'deleted one']);
     expect(reflector.store.size).toBe(0);
-    expect(lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['name'])).toEqual(['bad', 'one']);
+    expect(
+      lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['name']),
+    ).toEqual(['bad', 'one']);
     await reflector.stop();
   });
 
@@ -268,7 +320,11 @@ describe('Reflector', () => {
     await clock.advance(149_000);
     expect(reflector.store.size).toBe(0);
     await clock.advance(5000);
-    expect({ size: reflector.store.size, lists: server.lists, watches: server.watches }).toEqual({ size: 1, lists: 1, watches: 2 });
+    expect({ size: reflector.store.size, lists: server.lists, watches: server.watches }).toEqual({
+      size: 1,
+      lists: 1,
+      watches: 2,
+    });
     await reflector.stop();
   });
 
@@ -310,8 +366,12 @@ describe('Reflector', () => {
     const [atStart, later] = ['The first list failed and is repeated', 'Watch is restarted'];
     const told = lines.filter(({ message }) => message === atStart || message === later);
     expect(told.map(({ fields }) => fields['delayMs'])).toEqual([1200, 2400, 4800, 9600, 1200]);
-    // Nothing works before the first list: that is for everybody who looks, an interruption later is not.
-    expect(told.map(({ level, message }) => [level, message])).toEqual([...Array<string[]>(4).fill(['warn', atStart]), ['debug', later]]);
+    // Nothing works before the first list: that is for everybody who looks, an interruption later
+    // is not.
+    expect(told.map(({ level, message }) => [level, message])).toEqual([
+      ...Array<string[]>(4).fill(['warn', atStart]),
+      ['debug', later],
+    ]);
     await reflector.stop();
   });
 
@@ -337,7 +397,10 @@ describe('Reflector', () => {
     reflector.start();
     await clock.settle();
     await reflector.stop();
-    expect({ timers: clock.timers, openWatches: server.openWatches }).toEqual({ timers: 0, openWatches: 0 });
+    expect({ timers: clock.timers, openWatches: server.openWatches }).toEqual({
+      timers: 0,
+      openWatches: 0,
+    });
   });
 
   it('lets nobody wait for ever for a list that will not come', async () => {
@@ -345,6 +408,8 @@ describe('Reflector', () => {
     const synced = reflector.synced();
     await reflector.stop();
     await expect(synced).rejects.toThrow('the reflector of things was stopped');
-    await expect(aReflector().reflector.synced(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough');
+    await expect(
+      aReflector().reflector.synced(AbortSignal.abort(new Error('enough'))),
+    ).rejects.toThrow('enough');
   });
 });

@@ -1,4 +1,9 @@
-import type { KubeClient, ListResult, WatchEvent, WatchOptions } from '../../../packages/kube/src/client.ts';
+import type {
+  KubeClient,
+  ListResult,
+  WatchEvent,
+  WatchOptions,
+} from '../../../packages/kube/src/client.ts';
 import { sleep, type Clock } from '../../../packages/kube/src/clock.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { aThing, type Thing } from './things.ts';
@@ -11,9 +16,13 @@ interface Watcher {
   wake: () => void;
 }
 
-const expired = () => new ApiError(410, { code: 410, reason: 'Expired', message: 'too old resource version' });
+const expired = () =>
+  new ApiError(410, { code: 410, reason: 'Expired', message: 'too old resource version' });
 
-/** The list and watch half of an API server with things in it, and every way in which it may disappoint a reflector. */
+/**
+ * The list and watch half of an API server with things in it, and every way in which it may
+ * disappoint a reflector.
+ */
 export class ScriptedServer {
   readonly #clock: Clock;
   readonly #things = new Map<string, Thing>();
@@ -41,10 +50,18 @@ export class ScriptedServer {
   }
 
   /** Creates or changes. */
-  put(name: string, options: { readonly valid?: boolean; readonly colors?: readonly string[] } = {}): Thing {
+  put(
+    name: string,
+    options: { readonly valid?: boolean; readonly colors?: readonly string[] } = {},
+  ): Thing {
     const old = this.#things.get(name);
     const resourceVersion = String(this.#version + 1);
-    const thing = aThing({ ...options, name, uid: old?.metadata.uid ?? `${name}-${resourceVersion}`, resourceVersion });
+    const thing = aThing({
+      ...options,
+      name,
+      uid: old?.metadata.uid ?? `${name}-${resourceVersion}`,
+      resourceVersion,
+    });
     this.#things.set(name, thing);
     this.#record({ type: old === undefined ? 'ADDED' : 'MODIFIED', object: thing });
     return thing;
@@ -55,7 +72,10 @@ export class ScriptedServer {
     if (old === undefined) return;
     this.#things.delete(name);
     const resourceVersion = String(this.#version + 1);
-    this.#record({ type: 'DELETED', object: { ...old, metadata: { ...old.metadata, resourceVersion } } });
+    this.#record({
+      type: 'DELETED',
+      object: { ...old, metadata: { ...old.metadata, resourceVersion } },
+    });
   }
 
   /** Deletes and creates again, but tells only of the second. */
@@ -65,7 +85,8 @@ export class ScriptedServer {
   }
 
   bookmark(): void {
-    for (const watcher of this.#watchers) this.#send(watcher, { type: 'BOOKMARK', resourceVersion: String(this.#version) });
+    for (const watcher of this.#watchers)
+      this.#send(watcher, { type: 'BOOKMARK', resourceVersion: String(this.#version) });
   }
 
   /** Forgets the history: a watch from before gets 410. */
@@ -93,11 +114,18 @@ export class ScriptedServer {
   /** Only for what a reflector calls. */
   get client(): KubeClient {
     const partial: Pick<KubeClient, 'listMapped' | 'watch'> = {
-      listMapped: async <R>(_resource: unknown, map: (object: never, removedBytes: number) => R | undefined) => {
+      listMapped: async <R>(
+        _resource: unknown,
+        map: (object: never, removedBytes: number) => R | undefined,
+      ) => {
         const { items, resourceVersion } = (await this.#list()) as unknown as ListResult<never>;
-        return { items: items.map((item) => map(item, 0)).filter((item) => item !== undefined), resourceVersion };
+        return {
+          items: items.map((item) => map(item, 0)).filter((item) => item !== undefined),
+          resourceVersion,
+        };
       },
-      watch: <T>(_resource: unknown, options: WatchOptions) => this.#watch(options) as unknown as AsyncIterable<WatchEvent<T>>,
+      watch: <T>(_resource: unknown, options: WatchOptions) =>
+        this.#watch(options) as unknown as AsyncIterable<WatchEvent<T>>,
     };
     return partial as KubeClient;
   }
@@ -110,7 +138,11 @@ export class ScriptedServer {
     return list;
   }
 
-  async *#watch({ resourceVersion, timeoutSeconds, signal }: WatchOptions): AsyncGenerator<WatchEvent<Thing>> {
+  async *#watch({
+    resourceVersion,
+    timeoutSeconds,
+    signal,
+  }: WatchOptions): AsyncGenerator<WatchEvent<Thing>> {
     this.watches++;
     await this.#answering();
     const from = Number(resourceVersion);

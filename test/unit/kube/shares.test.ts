@@ -1,5 +1,10 @@
 import fc from 'fast-check';
-import { Shares, type Bound, type Holder, type Release } from '../../../packages/kube/src/shares.ts';
+import {
+  Shares,
+  type Bound,
+  type Holder,
+  type Release,
+} from '../../../packages/kube/src/shares.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 class Refused extends Error {
@@ -67,7 +72,12 @@ describe('a pool with shares', () => {
 
   it('lets nobody wait for a caller that has gone', async () => {
     const clock = new VirtualClock();
-    const shares = new Shares({ total: 1, perOwner: 1, refuse, waiting: { clock, maxMs: 1000, total: 10, perOwner: 10 } });
+    const shares = new Shares({
+      total: 1,
+      perOwner: 1,
+      refuse,
+      waiting: { clock, maxMs: 1000, total: 10, perOwner: 10 },
+    });
     const release = await shares.wait({ owner: 'alice' });
     const gone = new AbortController();
     const left = shares.wait({ owner: 'bob' }, { signal: gone.signal });
@@ -101,11 +111,20 @@ describe('a pool with shares', () => {
 
   it('keeps room for work that needs more than is free, until that gives up', async () => {
     const clock = new VirtualClock();
-    const shares = new Shares({ total: 10, perOwner: 8, refuse, waiting: { clock, maxMs: 1000, total: 10, perOwner: 10 } });
+    const shares = new Shares({
+      total: 10,
+      perOwner: 8,
+      refuse,
+      waiting: { clock, maxMs: 1000, total: 10, perOwner: 10 },
+    });
     const first = await shares.wait({ owner: 'alice' }, { units: 6 });
     const order: string[] = [];
-    const large = shares.wait({ owner: 'bob' }, { units: 8 }).then((release) => (order.push('bob'), release));
-    const small = shares.wait({ owner: 'carol' }, { units: 1 }).then((release) => (order.push('carol'), release));
+    const large = shares
+      .wait({ owner: 'bob' }, { units: 8 })
+      .then((release) => (order.push('bob'), release));
+    const small = shares
+      .wait({ owner: 'carol' }, { units: 1 })
+      .then((release) => (order.push('carol'), release));
     await clock.settle();
     expect(order).toEqual([]);
     first();
@@ -121,7 +140,10 @@ describe('a pool with shares', () => {
   });
 
   const owners = ['alice', 'bob', 'carol'];
-  const holder = fc.record({ owner: fc.constantFrom(...owners), sandbox: fc.option(fc.constantFrom('1', '2'), { nil: undefined }) });
+  const holder = fc.record({
+    owner: fc.constantFrom(...owners),
+    sandbox: fc.option(fc.constantFrom('1', '2'), { nil: undefined }),
+  });
   const step = fc.oneof(
     { weight: 5, arbitrary: fc.record({ kind: fc.constant('wait' as const), holder }) },
     { weight: 4, arbitrary: fc.record({ kind: fc.constant('release' as const), which: fc.nat() }) },
@@ -145,13 +167,24 @@ describe('a pool with shares', () => {
     readonly held: { readonly holder: Holder; readonly release: Release }[] = [];
     readonly waiting: Waiting[] = [];
     readonly shares: Shares;
-    /** Owners in the order in which they were let in after a wait, and who could have been let in instead. */
+    /**
+     * Owners in the order in which they were let in after a wait, and who could have been let in
+     * instead.
+     */
     readonly turns: { readonly owner: string; readonly passed: readonly Waiting[] }[] = [];
-    readonly limits: { readonly total: number; readonly perOwner: number; readonly perSandbox: number };
+    readonly limits: {
+      readonly total: number;
+      readonly perOwner: number;
+      readonly perSandbox: number;
+    };
 
     constructor(limits: World['limits']) {
       this.limits = limits;
-      this.shares = new Shares({ ...limits, refuse, waiting: { clock: this.clock, maxMs: 1000, total: 20, perOwner: 8 } });
+      this.shares = new Shares({
+        ...limits,
+        refuse,
+        waiting: { clock: this.clock, maxMs: 1000, total: 20, perOwner: 8 },
+      });
     }
 
     countOf(matches: (held: Holder) => boolean): number {
@@ -167,7 +200,10 @@ describe('a pool with shares', () => {
       );
     }
 
-    /** Who could enter all the time in which another owner was let in twice, and its own was not let in at all. */
+    /**
+     * Who could enter all the time in which another owner was let in twice, and its own was not let
+     * in at all.
+     */
     get unfair(): readonly Waiting[] {
       return this.turns.flatMap(({ owner }, index) => {
         const again = this.turns.findIndex((turn, at) => at > index && turn.owner === owner);
@@ -175,7 +211,9 @@ describe('a pool with shares', () => {
         const between = this.turns.slice(index, again + 1);
         return (
           between[0]?.passed.filter((waiter) =>
-            between.every((turn) => turn.owner !== waiter.holder.owner && turn.passed.includes(waiter)),
+            between.every(
+              (turn) => turn.owner !== waiter.holder.owner && turn.passed.includes(waiter),
+            ),
           ) ?? []
         );
       });
@@ -209,30 +247,41 @@ describe('a pool with shares', () => {
 
   it('never holds more than the total or a share, leaves no place free for who may have it, is fair, and leaks nothing', async () => {
     await fc.assert(
-      fc.asyncProperty(bounds, fc.array(step, { maxLength: 60, size: 'max' }), async (limits, steps) => {
-        const world = new World(limits);
-        const { shares, held, waiting, clock } = world;
-        for (const each of steps) {
-          if (each.kind === 'wait') await world.wait(each.holder);
-          else if (each.kind === 'time') await clock.advance(each.ms);
-          else if (each.kind === 'leave') waiting[each.which % waiting.length]?.gone.abort(new Error('gone'));
-          else if (held.length > 0) held.splice(each.which % held.length, 1)[0]?.release();
-          await clock.settle();
-          expect(shares.inUse).toBe(held.length);
-          expect(shares.waiting).toBe(waiting.length);
-          expect(held.length).toBeLessThanOrEqual(limits.total);
-          for (const owner of owners) expect(world.countOf((one) => one.owner === owner)).toBeLessThanOrEqual(limits.perOwner);
-          for (const sandbox of ['1', '2']) expect(world.countOf((one) => one.sandbox === sandbox)).toBeLessThanOrEqual(limits.perSandbox);
-          expect(waiting.filter((one) => world.mayEnter(one.holder))).toEqual([]);
-        }
-        expect(world.unfair).toEqual([]);
-        await clock.advance(1000);
-        while (held.length > 0) {
-          held.pop()?.release();
-          await clock.settle();
-        }
-        expect([shares.inUse, shares.waiting, shares.size, clock.timers]).toEqual([0, 0, 0, 0]);
-      }),
+      fc.asyncProperty(
+        bounds,
+        fc.array(step, { maxLength: 60, size: 'max' }),
+        async (limits, steps) => {
+          const world = new World(limits);
+          const { shares, held, waiting, clock } = world;
+          for (const each of steps) {
+            if (each.kind === 'wait') await world.wait(each.holder);
+            else if (each.kind === 'time') await clock.advance(each.ms);
+            else if (each.kind === 'leave')
+              waiting[each.which % waiting.length]?.gone.abort(new Error('gone'));
+            else if (held.length > 0) held.splice(each.which % held.length, 1)[0]?.release();
+            await clock.settle();
+            expect(shares.inUse).toBe(held.length);
+            expect(shares.waiting).toBe(waiting.length);
+            expect(held.length).toBeLessThanOrEqual(limits.total);
+            for (const owner of owners)
+              expect(world.countOf((one) => one.owner === owner)).toBeLessThanOrEqual(
+                limits.perOwner,
+              );
+            for (const sandbox of ['1', '2'])
+              expect(world.countOf((one) => one.sandbox === sandbox)).toBeLessThanOrEqual(
+                limits.perSandbox,
+              );
+            expect(waiting.filter((one) => world.mayEnter(one.holder))).toEqual([]);
+          }
+          expect(world.unfair).toEqual([]);
+          await clock.advance(1000);
+          while (held.length > 0) {
+            held.pop()?.release();
+            await clock.settle();
+          }
+          expect([shares.inUse, shares.waiting, shares.size, clock.timers]).toEqual([0, 0, 0, 0]);
+        },
+      ),
     );
   });
 });

@@ -30,7 +30,12 @@ describe('IndexedStore', () => {
             expect(store.delete(namespace, name)).toBe(model.get(key));
             model.delete(key);
           } else {
-            const thing = aThing({ namespace, name, uid: `${key}/${incarnation}`, colors: painted });
+            const thing = aThing({
+              namespace,
+              name,
+              uid: `${key}/${incarnation}`,
+              colors: painted,
+            });
             store.set(thing);
             model.set(key, thing);
           }
@@ -42,7 +47,9 @@ describe('IndexedStore', () => {
             expect(sorted(store.byIndex('color', color))).toEqual(sorted(expected));
           }
           for (const place of ['x', 'y']) {
-            const expected = [...model.values()].filter(({ metadata }) => metadata.namespace === place);
+            const expected = [...model.values()].filter(
+              ({ metadata }) => metadata.namespace === place,
+            );
             expect(sorted(store.byIndex('namespace', place))).toEqual(sorted(expected));
           }
         }
@@ -71,7 +78,11 @@ describe('IndexedStore', () => {
     const store = new IndexedStore(indexers);
     for (const name of ['one', 'two', 'three']) store.set(aThing({ name, colors: ['red'] }));
     store.set(aThing({ name: 'two', colors: ['red', 'blue'] }));
-    expect(store.byIndex('color', 'red').map(({ metadata }) => metadata.name)).toEqual(['one', 'two', 'three']);
+    expect(store.byIndex('color', 'red').map(({ metadata }) => metadata.name)).toEqual([
+      'one',
+      'two',
+      'three',
+    ]);
   });
 
   it('takes in nothing of an object whose indexer throws', () => {
@@ -88,6 +99,8 @@ describe('IndexedStore', () => {
   });
 
   it('refuses an index that it does not have', () => {
-    expect(() => new IndexedStore(indexers).byIndex('size', 'large')).toThrow("the store has no index 'size'");
+    expect(() => new IndexedStore(indexers).byIndex('size', 'large')).toThrow(
+      "the store has no index 'size'",
+    );
   });
 });

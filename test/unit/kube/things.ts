@@ -24,7 +24,14 @@ interface ThingOptions {
 }
 
 export function aThing(options: ThingOptions = {}): Thing {
-  const { name = 'one', namespace = 'default', uid = `uid-${name}`, resourceVersion = '1', colors = [], valid = true } = options;
+  const {
+    name = 'one',
+    namespace = 'default',
+    uid = `uid-${name}`,
+    resourceVersion = '1',
+    colors = [],
+    valid = true,
+  } = options;
   return {
     apiVersion: 'example.com/v1',
     kind: 'Thing',

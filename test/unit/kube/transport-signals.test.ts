@@ -22,18 +22,27 @@ async function heapBytes(): Promise<number> {
 
 it('leaves nothing of a call at a signal of its caller that outlives it', async () => {
   const server = createServer((_request, response) =>
-    response
-      .writeHead(200, { 'content-type': 'application/json' })
-      .end(JSON.stringify({ metadata: { name: 'x', namespace: 'default', uid: 'x', resourceVersion: '1' } })),
+    response.writeHead(200, { 'content-type': 'application/json' }).end(
+      JSON.stringify({
+        metadata: { name: 'x', namespace: 'default', uid: 'x', resourceVersion: '1' },
+      }),
+    ),
   ).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const connection = { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  const transport = new Transport({
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+  });
   const client = new HttpKubeClient({ transport });
   const { signal } = new AbortController();
   const calls = async (count: number) => {
     for (let done = 0; done < count; done += 20)
-      await Promise.all(Array.from({ length: 20 }, () => client.get(configMaps, 'default', 'x', { signal })));
+      await Promise.all(
+        Array.from({ length: 20 }, () => client.get(configMaps, 'default', 'x', { signal })),
+      );
   };
   try {
     await calls(2_000);

@@ -4,10 +4,30 @@ import { Transport, type TransportRequest } from '../../../packages/kube/src/tra
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { eventually } from '../../support/eventually.ts';
-import { aTransport, cut, json, reset, stall, startApiStub, status, type Answering } from './api-stub.ts';
+import {
+  aTransport,
+  cut,
+  json,
+  reset,
+  stall,
+  startApiStub,
+  status,
+  type Answering,
+} from './api-stub.ts';
 
-const read: TransportRequest = { verb: 'get', resource: 'things', method: 'GET', path: '/things/one' };
-const write: TransportRequest = { verb: 'create', resource: 'things', method: 'POST', path: '/things', body: { name: 'one' } };
+const read: TransportRequest = {
+  verb: 'get',
+  resource: 'things',
+  method: 'GET',
+  path: '/things/one',
+};
+const write: TransportRequest = {
+  verb: 'create',
+  resource: 'things',
+  method: 'POST',
+  path: '/things',
+  body: { name: 'one' },
+};
 const fine = json({ fine: true });
 
 const failureOf = async (promise: Promise<unknown>): Promise<unknown> =>
@@ -22,7 +42,10 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-async function transportTo(answers: readonly Answering[], options: Parameters<typeof aTransport>[1] = {}) {
+async function transportTo(
+  answers: readonly Answering[],
+  options: Parameters<typeof aTransport>[1] = {},
+) {
   const made = await aTransport(answers, options);
   cleanUp.push(made.close);
   return made;
@@ -55,22 +78,34 @@ describe('Transport', () => {
   it.each([
     ['a lost connection', reset],
     ['an answer that is cut', cut('{"fine":')],
-  ])('does not repeat a write after %s, and says that its outcome is unknown', async (_failure, answer) => {
-    const { stub, transport } = await transportTo([answer, fine]);
-    const error = await failureOf(transport.call(write));
-    expect(error).toBeInstanceOf(TransportError);
-    expect(error).toMatchObject({ sent: true });
-    expect(stub.requests).toHaveLength(1);
-  });
+  ])(
+    'does not repeat a write after %s, and says that its outcome is unknown',
+    async (_failure, answer) => {
+      const { stub, transport } = await transportTo([answer, fine]);
+      const error = await failureOf(transport.call(write));
+      expect(error).toBeInstanceOf(TransportError);
+      expect(error).toMatchObject({ sent: true });
+      expect(stub.requests).toHaveLength(1);
+    },
+  );
 
-  it.each(['POST', 'PUT', 'PATCH', 'DELETE'] as const)('does not repeat a %s after 500', async (method) => {
-    const { stub, transport } = await transportTo([status(500, 'InternalError'), fine]);
-    expect(await failureOf(transport.call({ ...write, method }))).toMatchObject({ status: 500, reason: 'InternalError' });
-    expect(stub.requests).toHaveLength(1);
-  });
+  it.each(['POST', 'PUT', 'PATCH', 'DELETE'] as const)(
+    'does not repeat a %s after 500',
+    async (method) => {
+      const { stub, transport } = await transportTo([status(500, 'InternalError'), fine]);
+      expect(await failureOf(transport.call({ ...write, method }))).toMatchObject({
+        status: 500,
+        reason: 'InternalError',
+      });
+      expect(stub.requests).toHaveLength(1);
+    },
+  );
 
   it('repeats a write after 429, not before the server wants it', async () => {
-    const { stub, transport } = await transportTo([status(429, 'TooManyRequests', { 'retry-after': '1' }), fine]);
+    const { stub, transport } = await transportTo([
+      status(429, 'TooManyRequests', { 'retry-after': '1' }),
+      fine,
+    ]);
     const began = performance.now();
     expect(await transport.call(write)).toEqual({ fine: true });
     expect(performance.now() - began).toBeGreaterThan(950);
@@ -78,8 +113,14 @@ describe('Transport', () => {
   });
 
   it('does not wait for longer than the deadline allows', async () => {
-    const { stub, transport } = await transportTo([status(429, 'TooManyRequests', { 'retry-after': '60' }), fine]);
-    expect(await failureOf(transport.call(write))).toMatchObject({ status: 429, retryAfterMs: 60_000 });
+    const { stub, transport } = await transportTo([
+      status(429, 'TooManyRequests', { 'retry-after': '60' }),
+      fine,
+    ]);
+    expect(await failureOf(transport.call(write))).toMatchObject({
+      status: 429,
+      retryAfterMs: 60_000,
+    });
     expect(stub.requests).toHaveLength(1);
   });
 
@@ -118,16 +159,26 @@ describe('Transport', () => {
       deadlineMs: 100,
     });
     cleanUp.push(() => transport.close());
-    expect(await failureOf(transport.call(write))).toMatchObject({ name: 'TransportError', sent: false });
+    expect(await failureOf(transport.call(write))).toMatchObject({
+      name: 'TransportError',
+      sent: false,
+    });
   });
 
   it.each([
     ['says nothing', stall],
-    ['stops in the middle of its answer', ((response) => response.write('{"fine":')) satisfies Answering],
+    [
+      'stops in the middle of its answer',
+      ((response) => response.write('{"fine":')) satisfies Answering,
+    ],
   ])('ends a call at its deadline when the server %s', async (_what, answer) => {
     const { transport } = await transportTo([answer]);
     const error = await failureOf(transport.call({ ...read, deadlineMs: 120 }));
-    expect(error).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no response within 120 ms' } });
+    expect(error).toMatchObject({
+      name: 'TransportError',
+      sent: true,
+      cause: { message: 'no response within 120 ms' },
+    });
   });
 
   it('takes an answer that comes slowly, as long as it comes in time', async () => {
@@ -151,17 +202,29 @@ describe('Transport', () => {
     const failure = failureOf(transport.call({ ...write, signal: abort.signal }));
     await eventually('the request arrives', () => stub.requests.length === 1);
     abort.abort(new Error('no more interest'));
-    expect(await failure).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no more interest' } });
-    expect(await failureOf(transport.call({ ...write, signal: abort.signal }))).toMatchObject({ name: 'TransportError', sent: false });
+    expect(await failure).toMatchObject({
+      name: 'TransportError',
+      sent: true,
+      cause: { message: 'no more interest' },
+    });
+    expect(await failureOf(transport.call({ ...write, signal: abort.signal }))).toMatchObject({
+      name: 'TransportError',
+      sent: false,
+    });
   });
 
   it('asks the gate when a request leaves the queue for a connection, not when it is called', async () => {
     let first: (() => void) | undefined;
-    const { stub, transport } = await transportTo([(response, request) => (first = () => fine(response, request)), fine], {
-      connections: 1,
-    });
+    const { stub, transport } = await transportTo(
+      [(response, request) => (first = () => fine(response, request)), fine],
+      {
+        connections: 1,
+      },
+    );
     const order: string[] = [];
-    const calls = ['one', 'two'].map((name) => transport.call({ ...write, beforeSend: () => order.push(name) }));
+    const calls = ['one', 'two'].map((name) =>
+      transport.call({ ...write, beforeSend: () => order.push(name) }),
+    );
     await eventually('the first request arrives', () => first !== undefined);
     await sleep(systemClock, 50);
     expect(order).toEqual(['one']);
@@ -184,12 +247,17 @@ describe('Transport', () => {
 
   it('never sends a request whose call ended while it was queued', async () => {
     let first: (() => void) | undefined;
-    const { stub, transport } = await transportTo([(response, request) => (first = () => fine(response, request)), fine], {
-      connections: 1,
-    });
+    const { stub, transport } = await transportTo(
+      [(response, request) => (first = () => fine(response, request)), fine],
+      {
+        connections: 1,
+      },
+    );
     const busy = transport.call(read);
     await eventually('the first request arrives', () => first !== undefined);
-    expect(await failureOf(transport.call({ ...write, deadlineMs: 50 }))).toMatchObject({ sent: false });
+    expect(await failureOf(transport.call({ ...write, deadlineMs: 50 }))).toMatchObject({
+      sent: false,
+    });
     first?.();
     await busy;
     await transport.call(read);
@@ -197,9 +265,12 @@ describe('Transport', () => {
   });
 
   it('keeps connections and bounds how many there are', async () => {
-    const { stub, transport } = await transportTo([(response, request) => setTimeout(() => fine(response, request), 5)], {
-      connections: 2,
-    });
+    const { stub, transport } = await transportTo(
+      [(response, request) => setTimeout(() => fine(response, request), 5)],
+      {
+        connections: 2,
+      },
+    );
     await Promise.all(Array.from({ length: 20 }, () => transport.call(read)));
     await transport.call(read);
     expect(stub.requests).toHaveLength(21);
@@ -208,19 +279,28 @@ describe('Transport', () => {
 
   it('takes the text of an answer that is no Status for its message', async () => {
     const { transport } = await transportTo([(response) => response.writeHead(403).end('go away')]);
-    expect(await failureOf(transport.call(read))).toMatchObject({ status: 403, reason: '', message: 'API server answered 403: go away' });
+    expect(await failureOf(transport.call(read))).toMatchObject({
+      status: 403,
+      reason: '',
+      message: 'API server answered 403: go away',
+    });
   });
 
   it('refuses an answer that is too large', async () => {
     const { transport } = await transportTo([json('x'.repeat(2000))], { maxResponseBytes: 1000 });
-    expect(await failureOf(transport.call(write))).toMatchObject({ message: 'the response is larger than 1000 bytes' });
+    expect(await failureOf(transport.call(write))).toMatchObject({
+      message: 'the response is larger than 1000 bytes',
+    });
   });
 
   it('asks for the token before every request, and keeps the path in front of /api', async () => {
     const stub = await startApiStub([status(500, 'InternalError'), fine]);
     let asked = 0;
     const transport = new Transport({
-      connection: { server: `${stub.url}/clusters/one/`, token: () => Promise.resolve(`token-${++asked}`) },
+      connection: {
+        server: `${stub.url}/clusters/one/`,
+        token: () => Promise.resolve(`token-${++asked}`),
+      },
       clock: systemClock,
       random: () => 0,
       logger: silentLogger,
@@ -238,8 +318,17 @@ describe('Transport', () => {
 
   it('sends nothing without credentials', async () => {
     const stub = await startApiStub([fine]);
-    const connection = { server: stub.url, token: () => Promise.reject(new Error('plugin failed')) };
-    const transport = new Transport({ connection, clock: systemClock, random: () => 0, logger: silentLogger, deadlineMs: 100 });
+    const connection = {
+      server: stub.url,
+      token: () => Promise.reject(new Error('plugin failed')),
+    };
+    const transport = new Transport({
+      connection,
+      clock: systemClock,
+      random: () => 0,
+      logger: silentLogger,
+      deadlineMs: 100,
+    });
     cleanUp.push(
       () => transport.close(),
       () => stub.close(),
@@ -254,7 +343,9 @@ describe('Transport', () => {
 
   it('counts attempts by verb, kind and status', async () => {
     const metrics = createMetrics();
-    const { transport } = await transportTo([reset, status(500, 'InternalError'), fine], { metrics });
+    const { transport } = await transportTo([reset, status(500, 'InternalError'), fine], {
+      metrics,
+    });
     await transport.call(read);
     const counts = (await metrics.apiCalls.get()).values.map(
       ({ labels, value }) => [labels.verb, labels.resource, labels.status, value] as unknown[],
@@ -300,7 +391,11 @@ describe('Transport', () => {
         response.write('first');
       },
     ]);
-    for await (const _chunk of await transport.stream({ ...read, signal: new AbortController().signal })) break;
+    for await (const _chunk of await transport.stream({
+      ...read,
+      signal: new AbortController().signal,
+    }))
+      break;
     await eventually('the connection ends', () => ended === 1);
   });
 
@@ -314,7 +409,11 @@ describe('Transport', () => {
       },
     ]);
     for (let round = 0; round < 5; round++) {
-      const watch = await transport.stream({ ...read, verb: 'watch', signal: new AbortController().signal });
+      const watch = await transport.stream({
+        ...read,
+        verb: 'watch',
+        signal: new AbortController().signal,
+      });
       for await (const _chunk of watch) continue;
     }
     await eventually('every connection is closed', () => open === 0);
@@ -334,7 +433,10 @@ describe('Transport', () => {
       },
     ]);
     let bytes = 0;
-    for await (const part of await transport.stream({ ...read, signal: new AbortController().signal })) {
+    for await (const part of await transport.stream({
+      ...read,
+      signal: new AbortController().signal,
+    })) {
       if (bytes === 0) await sleep(systemClock, 200);
       bytes += part.byteLength;
     }

@@ -43,7 +43,10 @@ class Model {
     const at = this.now + ms;
     const present = this.delayed.find((entry) => entry.key === added);
     if (present !== undefined && present.at <= at) return;
-    this.delayed = [...this.delayed.filter((entry) => entry !== present), { key: added, at, order: this.#order++ }];
+    this.delayed = [
+      ...this.delayed.filter((entry) => entry !== present),
+      { key: added, at, order: this.#order++ },
+    ];
   }
 
   addRateLimited(added: string): void {
@@ -65,7 +68,9 @@ class Model {
 
   advance(ms: number): void {
     this.now += ms;
-    const due = this.delayed.filter(({ at }) => at <= this.now).sort((one, other) => one.at - other.at || one.order - other.order);
+    const due = this.delayed
+      .filter(({ at }) => at <= this.now)
+      .sort((one, other) => one.at - other.at || one.order - other.order);
     this.delayed = this.delayed.filter(({ at }) => at > this.now);
     for (const entry of due) this.add(entry.key);
   }
@@ -130,33 +135,37 @@ describe('Workqueue', () => {
 
   it('never hands a key to two workers, and loses no addition, with workers that take their time', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.tuple(key, fc.integer({ min: 0, max: 20 })), { maxLength: 60 }), async (additions) => {
-        const { clock, queue } = aQueue();
-        const running = new Set<string>();
-        const lastBegun = new Map<string, number>();
-        const work = async () => {
-          for (let next = await queue.get(); next !== undefined; next = await queue.get()) {
-            const taken = next;
-            expect(running.has(taken)).toBe(false);
-            running.add(taken);
-            lastBegun.set(taken, clock.monotonic());
-            await new Promise<void>((resolve) => clock.after(7, resolve));
-            running.delete(taken);
-            queue.done(taken);
+      fc.asyncProperty(
+        fc.array(fc.tuple(key, fc.integer({ min: 0, max: 20 })), { maxLength: 60 }),
+        async (additions) => {
+          const { clock, queue } = aQueue();
+          const running = new Set<string>();
+          const lastBegun = new Map<string, number>();
+          const work = async () => {
+            for (let next = await queue.get(); next !== undefined; next = await queue.get()) {
+              const taken = next;
+              expect(running.has(taken)).toBe(false);
+              running.add(taken);
+              lastBegun.set(taken, clock.monotonic());
+              await new Promise<void>((resolve) => clock.after(7, resolve));
+              running.delete(taken);
+              queue.done(taken);
+            }
+          };
+          const workers = [work(), work(), work()];
+          const lastAdded = new Map<string, number>();
+          for (const [added, pause] of additions) {
+            await clock.advance(pause);
+            queue.add(added);
+            lastAdded.set(added, clock.monotonic());
           }
-        };
-        const workers = [work(), work(), work()];
-        const lastAdded = new Map<string, number>();
-        for (const [added, pause] of additions) {
-          await clock.advance(pause);
-          queue.add(added);
-          lastAdded.set(added, clock.monotonic());
-        }
-        await clock.advance(1000);
-        for (const [added, at] of lastAdded) expect(lastBegun.get(added)).toBeGreaterThanOrEqual(at);
-        await queue.shutDown();
-        await Promise.all(workers);
-      }),
+          await clock.advance(1000);
+          for (const [added, at] of lastAdded)
+            expect(lastBegun.get(added)).toBeGreaterThanOrEqual(at);
+          await queue.shutDown();
+          await Promise.all(workers);
+        },
+      ),
       { numRuns: 50 },
     );
   });
@@ -240,7 +249,10 @@ describe('Workqueue', () => {
     const ownerOf = (taken: string): string => taken.split('/')[0] ?? '';
     const shared = (maxPerShare: number) => {
       const clock = new VirtualClock();
-      return { clock, queue: new Workqueue<string>({ clock, random: () => 0.5, shareOf: ownerOf, maxPerShare }) };
+      return {
+        clock,
+        queue: new Workqueue<string>({ clock, random: () => 0.5, shareOf: ownerOf, maxPerShare }),
+      };
     };
 
     it('keeps every promise of a queue within each share, and lets none have more workers than it may', async () => {
@@ -250,34 +262,44 @@ describe('Workqueue', () => {
         fc.record({ do: fc.constant('get' as const) }),
       );
       await fc.assert(
-        fc.asyncProperty(fc.array(action, { maxLength: 100 }), fc.integer({ min: 1, max: 3 }), async (actions, maxPerShare) => {
-          const { queue } = shared(maxPerShare);
-          const models = new Map(['alice', 'bob', 'carol'].map((owner) => [owner, new Model()]));
-          const modelOf = (taken: string) => models.get(ownerOf(taken));
-          const mayGet = () => [...models.values()].some(({ waiting, processing }) => waiting.length > 0 && processing.size < maxPerShare);
-          for (const next of actions) {
-            if (next.do === 'add') {
-              queue.add(next.key);
-              modelOf(next.key)?.add(next.key);
-            } else if (next.do === 'done') {
-              if (modelOf(next.key)?.processing.has(next.key) !== true) continue;
-              queue.done(next.key);
-              modelOf(next.key)?.done(next.key);
-            } else if (mayGet()) {
-              const taken = (await queue.get()) ?? '';
-              expect(modelOf(taken)?.get()).toBe(taken);
-              expect(modelOf(taken)?.processing.size).toBeLessThanOrEqual(maxPerShare);
+        fc.asyncProperty(
+          fc.array(action, { maxLength: 100 }),
+          fc.integer({ min: 1, max: 3 }),
+          async (actions, maxPerShare) => {
+            const { queue } = shared(maxPerShare);
+            const models = new Map(['alice', 'bob', 'carol'].map((owner) => [owner, new Model()]));
+            const modelOf = (taken: string) => models.get(ownerOf(taken));
+            const mayGet = () =>
+              [...models.values()].some(
+                ({ waiting, processing }) => waiting.length > 0 && processing.size < maxPerShare,
+              );
+            for (const next of actions) {
+              if (next.do === 'add') {
+                queue.add(next.key);
+                modelOf(next.key)?.add(next.key);
+              } else if (next.do === 'done') {
+                if (modelOf(next.key)?.processing.has(next.key) !== true) continue;
+                queue.done(next.key);
+                modelOf(next.key)?.done(next.key);
+              } else if (mayGet()) {
+                const taken = (await queue.get()) ?? '';
+                expect(modelOf(taken)?.get()).toBe(taken);
+                expect(modelOf(taken)?.processing.size).toBeLessThanOrEqual(maxPerShare);
+              }
+              expect(queue.depth).toBe(
+                [...models.values()].reduce((sum, { waiting }) => sum + waiting.length, 0),
+              );
             }
-            expect(queue.depth).toBe([...models.values()].reduce((sum, { waiting }) => sum + waiting.length, 0));
-          }
-        }),
+          },
+        ),
         { numRuns: 300 },
       );
     });
 
     it('hands out round robin, however many keys of one share came before', async () => {
       const { queue } = shared(Infinity);
-      for (const added of ['alice/1', 'alice/2', 'alice/3', 'bob/1', 'bob/2', 'carol/1']) queue.add(added);
+      for (const added of ['alice/1', 'alice/2', 'alice/3', 'bob/1', 'bob/2', 'carol/1'])
+        queue.add(added);
       const order = [];
       for (let count = 0; count < 6; count++) order.push(await queue.get());
       expect(order).toEqual(['alice/1', 'bob/1', 'carol/1', 'alice/2', 'bob/2', 'alice/3']);
@@ -311,7 +333,12 @@ describe('Workqueue', () => {
     it('counts a key against the share that it was handed out for, also when it belongs to another by then', async () => {
       const clock = new VirtualClock();
       let owner = 'alice';
-      const queue = new Workqueue<string>({ clock, random: () => 0.5, shareOf: () => owner, maxPerShare: 1 });
+      const queue = new Workqueue<string>({
+        clock,
+        random: () => 0.5,
+        shareOf: () => owner,
+        maxPerShare: 1,
+      });
       queue.add('a');
       expect(await queue.get()).toBe('a');
       owner = 'bob';

@@ -1,12 +1,33 @@
-import { afterRun, goDuration, noBackOff, raised } from '../../../packages/local-cluster/src/kubelet/back-off.ts';
-import { recordsFromStatus, type ContainerRecord } from '../../../packages/local-cluster/src/kubelet/container-record.ts';
+import {
+  afterRun,
+  goDuration,
+  noBackOff,
+  raised,
+} from '../../../packages/local-cluster/src/kubelet/back-off.ts';
+import {
+  recordsFromStatus,
+  type ContainerRecord,
+} from '../../../packages/local-cluster/src/kubelet/container-record.ts';
 import { decide, isOver, type Plan } from '../../../packages/local-cluster/src/kubelet/decide.ts';
 import type { Pod } from '../../../packages/kube/src/core.ts';
-import { aContainer, aPod, aRecord, exited, limits, records, running, waiting, waits } from './pods.ts';
+import {
+  aContainer,
+  aPod,
+  aRecord,
+  exited,
+  limits,
+  records,
+  running,
+  waiting,
+  waits,
+} from './pods.ts';
 
 const nowMs = 1_000_000;
 const withInit = aPod({ initContainers: [aContainer('first'), aContainer('second')] });
-const withSidecar = aPod({ initContainers: [aContainer('proxy', { restartPolicy: 'Always' })], restartPolicy: 'Never' });
+const withSidecar = aPod({
+  initContainers: [aContainer('proxy', { restartPolicy: 'Always' })],
+  restartPolicy: 'Never',
+});
 
 interface Case {
   readonly sentence: string;
@@ -16,9 +37,21 @@ interface Case {
 }
 
 const cases: readonly Case[] = [
-  { sentence: 'starts a container that has never run', records: [aRecord('main', waiting())], plan: { start: ['main'] } },
-  { sentence: 'leaves a running container alone', records: [aRecord('main', running())], plan: { start: [] } },
-  { sentence: 'starts a crashed container again at once', records: [aRecord('main', exited(1, nowMs))], plan: { start: ['main'] } },
+  {
+    sentence: 'starts a container that has never run',
+    records: [aRecord('main', waiting())],
+    plan: { start: ['main'] },
+  },
+  {
+    sentence: 'leaves a running container alone',
+    records: [aRecord('main', running())],
+    plan: { start: [] },
+  },
+  {
+    sentence: 'starts a crashed container again at once',
+    records: [aRecord('main', exited(1, nowMs))],
+    plan: { start: ['main'] },
+  },
   {
     sentence: 'waits for the back-off of a container that keeps crashing',
     records: [aRecord('main', exited(1, nowMs - 4000), waits(10_000))],
@@ -54,25 +87,41 @@ const cases: readonly Case[] = [
   {
     sentence: 'starts init containers one after the other',
     pod: withInit,
-    records: [aRecord('first', waiting()), aRecord('second', waiting()), aRecord('main', waiting())],
+    records: [
+      aRecord('first', waiting()),
+      aRecord('second', waiting()),
+      aRecord('main', waiting()),
+    ],
     plan: { start: ['first'] },
   },
   {
     sentence: 'starts the next init container when the one before has succeeded',
     pod: withInit,
-    records: [aRecord('first', exited(0)), aRecord('second', waiting()), aRecord('main', waiting())],
+    records: [
+      aRecord('first', exited(0)),
+      aRecord('second', waiting()),
+      aRecord('main', waiting()),
+    ],
     plan: { start: ['second'] },
   },
   {
     sentence: 'starts the containers when all init containers have succeeded',
     pod: withInit,
-    records: [aRecord('first', exited(0)), aRecord('second', exited(0)), aRecord('main', waiting())],
+    records: [
+      aRecord('first', exited(0)),
+      aRecord('second', exited(0)),
+      aRecord('main', waiting()),
+    ],
     plan: { start: ['main'] },
   },
   {
     sentence: 'restarts a failed init container before anything else',
     pod: withInit,
-    records: [aRecord('first', exited(1, nowMs)), aRecord('second', waiting()), aRecord('main', waiting())],
+    records: [
+      aRecord('first', exited(1, nowMs)),
+      aRecord('second', waiting()),
+      aRecord('main', waiting()),
+    ],
     plan: { start: ['first'] },
   },
   {
@@ -113,7 +162,11 @@ describe('what a node does next for a pod', () => {
   });
 
   it('says what a container in back-off waits for', () => {
-    const { waiting: reasons } = decide(aPod(), records(aRecord('main', exited(1, nowMs), waits(80_000))), nowMs);
+    const { waiting: reasons } = decide(
+      aPod(),
+      records(aRecord('main', exited(1, nowMs), waits(80_000))),
+      nowMs,
+    );
     expect(reasons.get('main')).toEqual({
       reason: 'CrashLoopBackOff',
       message: 'back-off 1m20s restarting failed container=main pod=web_default(uid-1)',
@@ -126,14 +179,17 @@ describe('what a node does next for a pod', () => {
     { sentence: 'a failure under OnFailure is not', policy: 'OnFailure', code: 1, over: false },
     { sentence: 'any exit under Never is the end', policy: 'Never', code: 1, over: true },
   ])('$sentence', ({ policy, code, over }) => {
-    expect(isOver(aPod({ restartPolicy: policy }), records(aRecord('main', exited(code))))).toBe(over);
+    expect(isOver(aPod({ restartPolicy: policy }), records(aRecord('main', exited(code))))).toBe(
+      over,
+    );
   });
 });
 
 describe('the restart back-off', () => {
   it('grows from 10 s to 5 min', () => {
     const delays = [noBackOff];
-    for (let restart = 0; restart < 7; restart += 1) delays.push(raised(delays.at(-1) ?? noBackOff, limits));
+    for (let restart = 0; restart < 7; restart += 1)
+      delays.push(raised(delays.at(-1) ?? noBackOff, limits));
     expect(delays.map(({ delayMs }) => delayMs / 1000)).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
   });
 
@@ -153,26 +209,49 @@ describe('the restart back-off', () => {
 });
 
 describe('what a node makes of the status an earlier process has left', () => {
-  const containerStatus = { name: 'main', image: 'program', imageID: '', ready: true, restartCount: 3, containerID: 'process://9' };
+  const containerStatus = {
+    name: 'main',
+    image: 'program',
+    imageID: '',
+    ready: true,
+    restartCount: 3,
+    containerID: 'process://9',
+  };
   const from = (status: NonNullable<Pod['status']>) =>
     recordsFromStatus(aPod({}, { status }), { iso: '2030-01-01T01:00:00Z', ms: 7 }).get('main');
   const last = { terminated: { exitCode: 1, reason: 'Error', containerID: 'process://8' } };
 
   it('nothing: the container has never run', () => {
-    expect(from({})).toMatchObject({ ran: false, restarts: 0, state: { kind: 'waiting', reason: 'ContainerCreating' } });
+    expect(from({})).toMatchObject({
+      ran: false,
+      restarts: 0,
+      state: { kind: 'waiting', reason: 'ContainerCreating' },
+    });
   });
 
   it('a running container has ended unseen', () => {
-    expect(from({ containerStatuses: [{ ...containerStatus, state: { running: { startedAt: '2030-01-01T00:00:00Z' } } }] })).toMatchObject({
+    expect(
+      from({
+        containerStatuses: [
+          { ...containerStatus, state: { running: { startedAt: '2030-01-01T00:00:00Z' } } },
+        ],
+      }),
+    ).toMatchObject({
       ran: true,
       restarts: 3,
-      state: { kind: 'terminated', run: { containerID: 'process://9', exitCode: 137, startedAt: '2030-01-01T00:00:00Z' }, finishedAtMs: 7 },
+      state: {
+        kind: 'terminated',
+        run: { containerID: 'process://9', exitCode: 137, startedAt: '2030-01-01T00:00:00Z' },
+        finishedAtMs: 7,
+      },
     });
   });
 
   it('a container in back-off has ended as its last state says', () => {
     const state = { waiting: { reason: 'CrashLoopBackOff' } };
-    expect(from({ containerStatuses: [{ ...containerStatus, state, lastState: last }] })).toMatchObject({
+    expect(
+      from({ containerStatuses: [{ ...containerStatus, state, lastState: last }] }),
+    ).toMatchObject({
       ran: true,
       state: { kind: 'terminated', run: { exitCode: 1 } },
     });
@@ -180,7 +259,9 @@ describe('what a node makes of the status an earlier process has left', () => {
 
   it('a container that the node has stopped is started again, whatever its policy', () => {
     const state = { waiting: { reason: 'NodeStopped' } };
-    expect(from({ containerStatuses: [{ ...containerStatus, state, lastState: last }] })).toMatchObject({
+    expect(
+      from({ containerStatuses: [{ ...containerStatus, state, lastState: last }] }),
+    ).toMatchObject({
       ran: true,
       state: { kind: 'waiting' },
       last: { exitCode: 1 },

@@ -1,7 +1,10 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LocalKubelet, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
+import {
+  LocalKubelet,
+  type ProcessNodeOptions,
+} from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import {
@@ -36,7 +39,9 @@ class Bench {
     this.node = new LocalKubelet({
       client: this.client,
       dataDir,
-      images: { program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' } } },
+      images: {
+        program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' } },
+      },
       clock: this.clock,
       random: Math.random,
       logger: silentLogger,
@@ -62,7 +67,13 @@ class Bench {
   }
 
   /** The pod's only container, once it is as expected. */
-  status(what: string, check: (status: NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number]) => boolean, name = 'web') {
+  status(
+    what: string,
+    check: (
+      status: NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number],
+    ) => boolean,
+    name = 'web',
+  ) {
     return eventually(what, async () => {
       const status = (await this.pod(name)).status?.containerStatuses?.[0];
       return status !== undefined && check(status) ? status : undefined;
@@ -124,7 +135,11 @@ describe('a local kubelet', () => {
     const folder = join(dataDir, 'pods', metadata.uid);
     expect(pod.spec?.nodeName).toBe('local');
     expect(podIP).toMatch(/^127\./);
-    expect(status).toMatchObject({ restartCount: 0, started: true, containerID: expect.stringMatching(/^process:\/\//) as unknown });
+    expect(status).toMatchObject({
+      restartCount: 0,
+      started: true,
+      containerID: expect.stringMatching(/^process:\/\//) as unknown,
+    });
     expect(request.command).toEqual(['/bin/program', '--name=web', '$(UNKNOWN)']);
     expect(request.workingDir).toBe(join(folder, 'home'));
     expect(request.env).toEqual({
@@ -144,8 +159,18 @@ describe('a local kubelet', () => {
 
   it('reads secrets and config maps, and translates mounted paths', async () => {
     const metadata = { namespace: 'default', name: 'settings' };
-    await bench.client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data: { KEY: Buffer.from('s3').toString('base64') } });
-    await bench.client.create(configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { MODE: 'fast' } });
+    await bench.client.create(secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata,
+      data: { KEY: Buffer.from('s3').toString('base64') },
+    });
+    await bench.client.create(configMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata,
+      data: { MODE: 'fast' },
+    });
     const { metadata: pod } = await bench.create({
       volumes: [
         { name: 'scratch', emptyDir: {} },
@@ -164,7 +189,11 @@ describe('a local kubelet', () => {
     });
     const { request } = await bench.process(1);
     const volumes = join(dataDir, 'pods', pod.uid, 'volumes');
-    expect(request.env).toMatchObject({ KEY: 's3', MAP_MODE: 'fast', DATA: join(volumes, 'scratch', 'data') });
+    expect(request.env).toMatchObject({
+      KEY: 's3',
+      MAP_MODE: 'fast',
+      DATA: join(volumes, 'scratch', 'data'),
+    });
     expect(request.workingDir).toBe(join(volumes, 'scratch', 'sub'));
     expect(await readFile(request.command[1] ?? '', 'utf8')).toBe('s3');
   });
@@ -173,13 +202,23 @@ describe('a local kubelet', () => {
     await bench.create();
     (await bench.process(1)).exit(3);
     (await bench.process(2)).exit(3);
-    const waiting = await bench.status('a crash loop', ({ state }) => state?.waiting?.reason === 'CrashLoopBackOff');
-    expect(waiting).toMatchObject({ restartCount: 1, ready: false, lastState: { terminated: { exitCode: 3, reason: 'Error' } } });
+    const waiting = await bench.status(
+      'a crash loop',
+      ({ state }) => state?.waiting?.reason === 'CrashLoopBackOff',
+    );
+    expect(waiting).toMatchObject({
+      restartCount: 1,
+      ready: false,
+      lastState: { terminated: { exitCode: 3, reason: 'Error' } },
+    });
     await bench.clock.advance(9_900);
     expect(bench.runner.processes).toHaveLength(2);
     await bench.clock.advance(200);
     (await bench.process(3)).exit(3);
-    await bench.status('a crash loop again', ({ state, restartCount }) => state?.waiting !== undefined && restartCount === 2);
+    await bench.status(
+      'a crash loop again',
+      ({ state, restartCount }) => state?.waiting !== undefined && restartCount === 2,
+    );
     await bench.clock.advance(19_900);
     expect(bench.runner.processes).toHaveLength(3);
     await bench.clock.advance(200);
@@ -187,7 +226,12 @@ describe('a local kubelet', () => {
   });
 
   it.each([
-    { sentence: 'an image it has no program for', main: { image: 'unknown' }, reason: 'ErrImagePull', message: 'image "unknown"' },
+    {
+      sentence: 'an image it has no program for',
+      main: { image: 'unknown' },
+      reason: 'ErrImagePull',
+      message: 'image "unknown"',
+    },
     {
       sentence: 'a secret that does not exist',
       main: { env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'none', key: 'k' } } }] },
@@ -216,7 +260,10 @@ describe('a local kubelet', () => {
     },
   ])('says why it does not start $sentence', async ({ main, volumes, reason, message }) => {
     await bench.create({ main, ...(volumes === undefined ? {} : { volumes }) });
-    const { state } = await bench.status('waiting', (status) => status.state?.waiting?.reason === reason);
+    const { state } = await bench.status(
+      'waiting',
+      (status) => status.state?.waiting?.reason === reason,
+    );
     expect(state?.waiting?.message).toContain(message);
     expect((await bench.pod()).status?.phase).toBe('Pending');
   });
@@ -225,14 +272,20 @@ describe('a local kubelet', () => {
     await bench.create({ main: { image: 'unknown' } });
     await bench.status('refused', ({ state }) => state?.waiting?.reason === 'ErrImagePull');
     await bench.clock.advance(10_100);
-    await bench.status('refused again', ({ state }) => state?.waiting?.reason === 'ImagePullBackOff');
+    await bench.status(
+      'refused again',
+      ({ state }) => state?.waiting?.reason === 'ImagePullBackOff',
+    );
     await bench.create({}, 'other');
     await bench.status('ready', ({ ready }) => ready, 'other');
   });
 
   it('starts a container when the secret it waits for appears', async () => {
     await bench.create({ main: { envFrom: [{ secretRef: { name: 'late' } }] } });
-    await bench.status('waiting', ({ state }) => state?.waiting?.reason === 'CreateContainerConfigError');
+    await bench.status(
+      'waiting',
+      ({ state }) => state?.waiting?.reason === 'CreateContainerConfigError',
+    );
     const metadata = { namespace: 'default', name: 'late' };
     await bench.client.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data: {} });
     await bench.clock.advance(2_100);
@@ -240,10 +293,18 @@ describe('a local kubelet', () => {
   });
 
   it('reports a program that can not be started as a failed run', async () => {
-    bench.runner.fault = () => Object.assign(new Error('spawn /bin/program ENOENT'), { code: 'ENOENT' });
+    bench.runner.fault = () =>
+      Object.assign(new Error('spawn /bin/program ENOENT'), { code: 'ENOENT' });
     await bench.create({ restartPolicy: 'Never' });
-    const { state } = await bench.status('terminated', (status) => status.state?.terminated !== undefined);
-    expect(state?.terminated).toMatchObject({ exitCode: 128, reason: 'StartError', message: 'spawn /bin/program ENOENT' });
+    const { state } = await bench.status(
+      'terminated',
+      (status) => status.state?.terminated !== undefined,
+    );
+    expect(state?.terminated).toMatchObject({
+      exitCode: 128,
+      reason: 'StartError',
+      message: 'spawn /bin/program ENOENT',
+    });
     expect((await bench.pod()).status?.phase).toBe('Failed');
   });
 
@@ -291,7 +352,9 @@ describe('a local kubelet', () => {
     bench.client.fault = ({ verb }) => {
       if (verb !== 'updateStatus' || failures === 0) return undefined;
       failures -= 1;
-      return failures % 2 === 0 ? new TransportError('reset') : new ApiError(409, { reason: 'Conflict' });
+      return failures % 2 === 0
+        ? new TransportError('reset')
+        : new ApiError(409, { reason: 'Conflict' });
     };
     await bench.create();
     await eventually('ready', async () => {
@@ -305,9 +368,13 @@ describe('a local kubelet', () => {
     await bench.create();
     await bench.status('ready', ({ ready }) => ready);
     const { metadata } = await bench.pod();
-    await bench.client.mergePatch(pods, 'default', 'web', { metadata: { labels: { touched: 'yes' } } });
+    await bench.client.mergePatch(pods, 'default', 'web', {
+      metadata: { labels: { touched: 'yes' } },
+    });
     await bench.clock.advance(60_000);
-    expect(Number((await bench.pod()).metadata.resourceVersion)).toBe(Number(metadata.resourceVersion) + 1);
+    expect(Number((await bench.pod()).metadata.resourceVersion)).toBe(
+      Number(metadata.resourceVersion) + 1,
+    );
   });
 
   it('binds a claim to a folder of its own, which goes with the claim once no pod uses it', async () => {
@@ -322,7 +389,9 @@ describe('a local kubelet', () => {
       main: { workingDir: '/work', volumeMounts: [{ name: 'work', mountPath: '/work' }] },
     });
     await eventually('unschedulable', async () =>
-      (await bench.pod()).status?.conditions?.some(({ message }) => message?.includes('"files" not found') === true),
+      (await bench.pod()).status?.conditions?.some(
+        ({ message }) => message?.includes('"files" not found') === true,
+      ),
     );
     const { metadata } = await bench.client.create(persistentVolumeClaims, claim);
     const { request } = await bench.process(1);
@@ -355,7 +424,10 @@ describe('a local kubelet', () => {
     await bench.clock.advance(5_100);
     await stopped;
     expect(process.signals).toEqual(['SIGTERM', 'SIGKILL']);
-    expect((await bench.pod()).status).toMatchObject({ phase: 'Running', containerStatuses: [{ ready: false, restartCount: 0 }] });
+    expect((await bench.pod()).status).toMatchObject({
+      phase: 'Running',
+      containerStatuses: [{ ready: false, restartCount: 0 }],
+    });
     await bench.node.start();
     const after = await bench.status('ready', ({ ready }) => ready);
     expect(after.restartCount).toBe(1);
@@ -363,6 +435,8 @@ describe('a local kubelet', () => {
   });
 
   it('is the only one on its data folder', async () => {
-    await expect(new Bench(dataDir).node.start()).rejects.toThrow('another process runs a node on this data folder');
+    await expect(new Bench(dataDir).node.start()).rejects.toThrow(
+      'another process runs a node on this data folder',
+    );
   });
 });

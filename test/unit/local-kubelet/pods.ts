@@ -1,12 +1,26 @@
-import { kubeletBackOff, noBackOff, type BackOff } from '../../../packages/local-cluster/src/kubelet/back-off.ts';
-import type { ContainerRecord, ContainerState } from '../../../packages/local-cluster/src/kubelet/container-record.ts';
+import {
+  kubeletBackOff,
+  noBackOff,
+  type BackOff,
+} from '../../../packages/local-cluster/src/kubelet/back-off.ts';
+import type {
+  ContainerRecord,
+  ContainerState,
+} from '../../../packages/local-cluster/src/kubelet/container-record.ts';
 import type { Container, Pod } from '../../../packages/kube/src/core.ts';
 
 type Spec = NonNullable<Pod['spec']>;
 
-export const aContainer = (name: string, more: Partial<Container> = {}): Container => ({ name, image: 'program', ...more });
+export const aContainer = (name: string, more: Partial<Container> = {}): Container => ({
+  name,
+  image: 'program',
+  ...more,
+});
 
-export const aPod = (spec: Partial<Spec> = {}, more: { metadata?: Partial<Pod['metadata']>; status?: Pod['status'] } = {}): Pod => ({
+export const aPod = (
+  spec: Partial<Spec> = {},
+  more: { metadata?: Partial<Pod['metadata']>; status?: Pod['status'] } = {},
+): Pod => ({
   apiVersion: 'v1',
   kind: 'Pod',
   metadata: {
@@ -39,11 +53,21 @@ export const running = ({ ready = true, isStarted = true } = {}): ContainerState
 });
 export const exited = (exitCode: number, finishedAtMs = 0): ContainerState => ({
   kind: 'terminated',
-  run: { containerID: 'process://1', exitCode, reason: exitCode === 0 ? 'Completed' : 'Error', startedAt: started, finishedAt: finished },
+  run: {
+    containerID: 'process://1',
+    exitCode,
+    reason: exitCode === 0 ? 'Completed' : 'Error',
+    startedAt: started,
+    finishedAt: finished,
+  },
   finishedAtMs,
 });
 
-export const aRecord = (name: string, state: ContainerState, more: Partial<ContainerRecord> = {}): ContainerRecord => ({
+export const aRecord = (
+  name: string,
+  state: ContainerState,
+  more: Partial<ContainerRecord> = {},
+): ContainerRecord => ({
   name,
   state,
   ran: state.kind !== 'waiting',
@@ -52,8 +76,9 @@ export const aRecord = (name: string, state: ContainerState, more: Partial<Conta
   ...more,
 });
 
-export const records = (...list: readonly ContainerRecord[]): ReadonlyMap<string, ContainerRecord> =>
-  new Map(list.map((record) => [record.name, record]));
+export const records = (
+  ...list: readonly ContainerRecord[]
+): ReadonlyMap<string, ContainerRecord> => new Map(list.map((record) => [record.name, record]));
 
 export const waits = (delayMs: number): { readonly backOff: BackOff } => ({ backOff: { delayMs } });
 export const limits = kubeletBackOff;

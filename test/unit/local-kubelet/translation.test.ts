@@ -1,6 +1,13 @@
 import { loopbackAddress } from '../../../packages/local-cluster/src/kubelet/address-pool.ts';
-import { expand, fieldOf } from '../../../packages/local-cluster/src/kubelet/container-environment.ts';
-import { translateArgument, translatePath, workingDirOf } from '../../../packages/local-cluster/src/kubelet/mounts.ts';
+import {
+  expand,
+  fieldOf,
+} from '../../../packages/local-cluster/src/kubelet/container-environment.ts';
+import {
+  translateArgument,
+  translatePath,
+  workingDirOf,
+} from '../../../packages/local-cluster/src/kubelet/mounts.ts';
 import { pathSegment } from '../../../packages/local-cluster/src/kubelet/node-folder.ts';
 import { counted, noCount } from '../../../packages/local-cluster/src/kubelet/probe-counter.ts';
 import { portOf, probeError } from '../../../packages/local-cluster/src/kubelet/probe.ts';
@@ -39,7 +46,13 @@ describe('paths of a pod as paths of the machine', () => {
     ['/app', '/pod/root/app'],
     ['/../../etc', '/pod/root/etc'],
   ])('the working directory %s becomes %s', (workingDir, folder) => {
-    expect(workingDirOf(aContainer('main', workingDir === undefined ? {} : { workingDir }), mounts, '/pod')).toBe(folder);
+    expect(
+      workingDirOf(
+        aContainer('main', workingDir === undefined ? {} : { workingDir }),
+        mounts,
+        '/pod',
+      ),
+    ).toBe(folder);
   });
 
   it.each(['..', '.', '', 'a/b', 'a.b', '-a', 'a\0'])('%j is no name of a folder', (name) => {
@@ -84,7 +97,12 @@ describe('probes', () => {
 
   it('find a port by number, by numeric text and by name', () => {
     const container = aContainer('main', { ports: [{ name: 'http', containerPort: 8080 }] });
-    expect([8000, '8000', 'http', 'grpc'].map((port) => portOf(port, container))).toEqual([8000, 8000, 8080, undefined]);
+    expect([8000, '8000', 'http', 'grpc'].map((port) => portOf(port, container))).toEqual([
+      8000,
+      8000,
+      8080,
+      undefined,
+    ]);
   });
 
   it('of a kind that is not supported are refused', () => {
@@ -96,7 +114,11 @@ describe('/proc/<pid>/stat', () => {
   const rest = Array.from({ length: 30 }, (_, index) => index + 4).join(' ');
 
   it.each(['sh', 'a b', ') R 1 (', ''])('is read whatever the name of the program: %j', (name) => {
-    expect(parseStat(`12 (${name}) S ${rest}\n`)).toEqual({ state: 'S', session: 6, startTicks: 22 });
+    expect(parseStat(`12 (${name}) S ${rest}\n`)).toEqual({
+      state: 'S',
+      session: 6,
+      startTicks: 22,
+    });
   });
 
   it('that can not be read is nothing', () => {
@@ -115,7 +137,9 @@ describe('addresses', () => {
 
 describe('the scheduler', () => {
   const labels = { 'kubernetes.io/os': 'linux' };
-  const claimed = aPod({ volumes: [{ name: 'work', persistentVolumeClaim: { claimName: 'files' } }] });
+  const claimed = aPod({
+    volumes: [{ name: 'work', persistentVolumeClaim: { claimName: 'files' } }],
+  });
   const claim = (phase: string, more: object = {}) => ({
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
@@ -128,9 +152,19 @@ describe('the scheduler', () => {
     ['takes a pod whose claim is bound', claimed, claim('Bound'), undefined],
     ['waits for a claim to exist', claimed, undefined, 'persistentvolumeclaim "files" not found'],
     ['waits for a claim to be bound', claimed, claim('Pending'), 'unbound immediate'],
-    ['refuses a claim that is going', claimed, claim('Bound', { deletionTimestamp: '2030-01-01T00:00:00Z' }), 'is being deleted'],
+    [
+      'refuses a claim that is going',
+      claimed,
+      claim('Bound', { deletionTimestamp: '2030-01-01T00:00:00Z' }),
+      'is being deleted',
+    ],
     ['takes a pod whose selector matches', aPod({ nodeSelector: labels }), undefined, undefined],
-    ['refuses a pod whose selector does not', aPod({ nodeSelector: { pool: 'gpu' } }), undefined, "didn't match"],
+    [
+      'refuses a pod whose selector does not',
+      aPod({ nodeSelector: { pool: 'gpu' } }),
+      undefined,
+      "didn't match",
+    ],
   ])('%s', (_sentence, pod, found, message) => {
     const result = unschedulableMessage(pod, labels, () => found);
     if (message === undefined) expect(result).toBeUndefined();

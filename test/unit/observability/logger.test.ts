@@ -4,7 +4,10 @@ import { createLogger, type LoggerOptions } from '../../../src/observability/log
 function logging(options: Pick<LoggerOptions, 'level' | 'format'>) {
   const stream = new PassThrough();
   const logger = createLogger({ ...options, stream });
-  return { logger, lines: () => (stream.read() as Buffer | null)?.toString().trimEnd().split('\n') ?? [] };
+  return {
+    logger,
+    lines: () => (stream.read() as Buffer | null)?.toString().trimEnd().split('\n') ?? [],
+  };
 }
 
 describe('a logger', () => {
@@ -12,7 +15,13 @@ describe('a logger', () => {
     const { logger, lines } = logging({ level: 'info', format: 'json' });
     logger.child({ component: 'gateway' }).info('Request', { status: 200 });
     const [line = ''] = lines();
-    expect(Object.keys(JSON.parse(line) as object)).toEqual(['timestamp', 'level', 'message', 'component', 'status']);
+    expect(Object.keys(JSON.parse(line) as object)).toEqual([
+      'timestamp',
+      'level',
+      'message',
+      'component',
+      'status',
+    ]);
   });
 
   it('writes an error with its stack and its causes', () => {

@@ -20,7 +20,12 @@ describe('the search for secrets', () => {
   });
 
   it('looks past the fields that are for it, and no further', () => {
-    const json = JSON.stringify({ session_api_key: 'token', items: [{ session_api_key: 'token', title: 'a token' }] });
-    expect(withoutFields(json, 'session_api_key')).toBe('{"session_api_key":"","items":[{"session_api_key":"","title":"a token"}]}');
+    const json = JSON.stringify({
+      session_api_key: 'token',
+      items: [{ session_api_key: 'token', title: 'a token' }],
+    });
+    expect(withoutFields(json, 'session_api_key')).toBe(
+      '{"session_api_key":"","items":[{"session_api_key":"","title":"a token"}]}',
+    );
   });
 });

@@ -3,7 +3,10 @@ import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
 import type { AdmissionForecast } from '../../../src/quota/admission-forecast.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
-import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import type {
+  ConversationQuota,
+  ConversationQuotaSpec,
+} from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec> | undefined;
@@ -11,7 +14,8 @@ type Wish = Partial<ConversationQuotaSpec> | undefined;
 const queueOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): AdmissionQueue => {
   const quotas: ConversationQuota[] = [];
   if (owner !== undefined) quotas.push(aQuota('owner', owner));
-  if (namespace !== undefined) quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
+  if (namespace !== undefined)
+    quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
   const queue = new AdmissionQueue();
   queue.setRules(quotaRules(quotas));
   for (const slot of slots) queue.put(slot);
@@ -22,8 +26,10 @@ const forecastOf = (queue: AdmissionQueue, owner: string): AdmissionForecast => 
   if (group === undefined) throw new Error(`nothing is known of ${owner}`);
   return queue.forecast(group);
 };
-const said = (forecast: AdmissionForecast): string => (forecast.outcome === 'pauses' ? `pauses ${forecast.victim.uid}` : forecast.outcome);
-const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) => aSlot(uid, 'running', { activeSince, ...more });
+const said = (forecast: AdmissionForecast): string =>
+  forecast.outcome === 'pauses' ? `pauses ${forecast.victim.uid}` : forecast.outcome;
+const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) =>
+  aSlot(uid, 'running', { activeSince, ...more });
 
 describe('one more start of alice', () => {
   const cases: [string, readonly Slot[], Wish, Wish, string][] = [
@@ -44,14 +50,44 @@ describe('one more start of alice', () => {
       { limit: 1, onExceeded: 'Queue' },
       'waits',
     ],
-    ['pauses nobody beyond the surplus of a lowered limit', [aRun('a', 1), aRun('b', 2)], { limit: 1 }, undefined, 'pauses b'],
-    ['follows one that ends', [aRun('a', 1), aSlot('b', 'freeing')], { limit: 2 }, undefined, 'follows'],
+    [
+      'pauses nobody beyond the surplus of a lowered limit',
+      [aRun('a', 1), aRun('b', 2)],
+      { limit: 1 },
+      undefined,
+      'pauses b',
+    ],
+    [
+      'follows one that ends',
+      [aRun('a', 1), aSlot('b', 'freeing')],
+      { limit: 2 },
+      undefined,
+      'follows',
+    ],
     ['waits while all others start', [aSlot('a', 'starting')], { limit: 1 }, undefined, 'waits'],
     ['waits under Queue', [aRun('a', 1)], { limit: 1, onExceeded: 'Queue' }, undefined, 'waits'],
-    ['is rejected under Reject', [aRun('a', 1)], { limit: 1, onExceeded: 'Reject' }, undefined, 'rejected'],
+    [
+      'is rejected under Reject',
+      [aRun('a', 1)],
+      { limit: 1, onExceeded: 'Reject' },
+      undefined,
+      'rejected',
+    ],
     ['waits under a limit of nothing', [aSlot('a', 'suspended')], { limit: 0 }, undefined, 'waits'],
-    ['pauses the oldest of all', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 9 }, { limit: 2 }, 'pauses z'],
-    ['pauses an own one where both are full', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 1 }, { limit: 2 }, 'pauses a'],
+    [
+      'pauses the oldest of all',
+      [aRun('a', 2), aRun('z', 1, { owner: 'bob' })],
+      { limit: 9 },
+      { limit: 2 },
+      'pauses z',
+    ],
+    [
+      'pauses an own one where both are full',
+      [aRun('a', 2), aRun('z', 1, { owner: 'bob' })],
+      { limit: 1 },
+      { limit: 2 },
+      'pauses a',
+    ],
   ];
   it.each(cases)('%s', (_sentence, slots, owner, namespace, expected) => {
     expect(said(forecastOf(queueOf(slots, owner, namespace), 'alice'))).toBe(expected);
@@ -63,17 +99,40 @@ function settled(queue: AdmissionQueue, now: number): ReadonlyMap<string, string
   const done = new Map<string, string>();
   for (let step = queue.next(now); step !== undefined; step = queue.next(now)) {
     const state: Readonly<Record<typeof step.kind, SlotState>> = {
-      ...{ release: 'none', admit: 'starting', evict: 'freeing', expire: 'freeing', reject: 'suspended', fail: 'none', wait: 'waiting' },
+      ...{
+        release: 'none',
+        admit: 'starting',
+        evict: 'freeing',
+        expire: 'freeing',
+        reject: 'suspended',
+        fail: 'none',
+        wait: 'waiting',
+      },
     };
     const next = state[step.kind];
     done.set(step.slot.uid, step.kind);
-    queue.put({ ...step.slot, state: next, taken: ['starting', 'freeing'].includes(next), explained: true, releasable: false });
+    queue.put({
+      ...step.slot,
+      state: next,
+      taken: ['starting', 'freeing'].includes(next),
+      explained: true,
+      releasable: false,
+    });
   }
   return done;
 }
 
 const slotArbitrary = fc.record({
-  state: fc.constantFrom<SlotState>('waiting', 'starting', 'running', 'running', 'running', 'freeing', 'resumable', 'suspended'),
+  state: fc.constantFrom<SlotState>(
+    'waiting',
+    'starting',
+    'running',
+    'running',
+    'running',
+    'freeing',
+    'resumable',
+    'suspended',
+  ),
   owner: fc.constantFrom('alice', 'alice', 'bob'),
   activeSince: fc.nat(1000),
   idleSince: fc.oneof(fc.nat(1000), fc.constant(Infinity)),
@@ -85,36 +144,61 @@ const slotArbitrary = fc.record({
 const quotaArbitrary = fc.option(
   fc.record({
     limit: fc.integer({ min: 0, max: 5 }),
-    onExceeded: fc.constantFrom('PauseOldest' as const, 'PauseLongestIdle' as const, 'Queue' as const, 'Reject' as const),
+    onExceeded: fc.constantFrom(
+      'PauseOldest' as const,
+      'PauseLongestIdle' as const,
+      'Queue' as const,
+      'Reject' as const,
+    ),
   }),
   { nil: undefined },
 );
 
 it('says who is paused because of it, and what becomes of it itself', () => {
   fc.assert(
-    fc.property(fc.array(slotArbitrary, { maxLength: 12 }), quotaArbitrary, quotaArbitrary, (wishes, owner, namespace) => {
-      const slots = wishes.map(({ state, ...more }, index) =>
-        aSlot(`s${String(index).padStart(2, '0')}`, state, { ...more, requestedAt: 1 }),
-      );
-      // An owner of whom something is known, and which takes no part.
-      slots.push(aSlot('rest', 'suspended'));
-      const now = 10_000;
-      const before = queueOf(slots, owner, namespace);
-      settled(before, now);
-      const there = [...before.slots()];
-      const without = settled(queueOf(there, owner, namespace), now);
-      const forecast = forecastOf(before, 'alice');
-      const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
-      const withIt = settled(queueOf([...there, newcomer], owner, namespace), now);
-      const paused = [...withIt].filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict').map(([uid]) => uid);
-      // What the victim's own limit had kept out may have more paused, once that one is; and a bare resume that has lost the place of
-      // one owner's sandbox to it may have an idle one of another limit paused.
-      const displaces = namespace !== undefined && owner !== undefined && there.some(({ state, bare }) => state === 'waiting' && bare);
-      if (!displaces) expect(paused.slice(0, 1)).toEqual(forecast.outcome === 'pauses' ? [forecast.victim.uid] : []);
-      if (namespace === undefined) expect(paused.length).toBeLessThan(2);
-      const becomes = { admitted: 'admit', rejected: 'reject', pauses: 'wait', follows: 'wait', waits: 'wait' } as const;
-      expect(withIt.get('new')).toBe(becomes[forecast.outcome]);
-    }),
+    fc.property(
+      fc.array(slotArbitrary, { maxLength: 12 }),
+      quotaArbitrary,
+      quotaArbitrary,
+      (wishes, owner, namespace) => {
+        const slots = wishes.map(({ state, ...more }, index) =>
+          aSlot(`s${String(index).padStart(2, '0')}`, state, { ...more, requestedAt: 1 }),
+        );
+        // An owner of whom something is known, and which takes no part.
+        slots.push(aSlot('rest', 'suspended'));
+        const now = 10_000;
+        const before = queueOf(slots, owner, namespace);
+        settled(before, now);
+        const there = [...before.slots()];
+        const without = settled(queueOf(there, owner, namespace), now);
+        const forecast = forecastOf(before, 'alice');
+        const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
+        const withIt = settled(queueOf([...there, newcomer], owner, namespace), now);
+        const paused = [...withIt]
+          .filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict')
+          .map(([uid]) => uid);
+        // What the victim's own limit had kept out may have more paused, once that one is; and a
+        // bare resume that has lost the place of one owner's sandbox to it may have an idle one of
+        // another limit paused.
+        const displaces =
+          namespace !== undefined &&
+          owner !== undefined &&
+          there.some(({ state, bare }) => state === 'waiting' && bare);
+        if (!displaces)
+          expect(paused.slice(0, 1)).toEqual(
+            forecast.outcome === 'pauses' ? [forecast.victim.uid] : [],
+          );
+        if (namespace === undefined) expect(paused.length).toBeLessThan(2);
+        const becomes = {
+          admitted: 'admit',
+          rejected: 'reject',
+          pauses: 'wait',
+          follows: 'wait',
+          waits: 'wait',
+        } as const;
+        expect(withIt.get('new')).toBe(becomes[forecast.outcome]);
+      },
+    ),
     { numRuns: 2000 },
   );
 });

@@ -12,10 +12,13 @@ const burst = 2;
 const intervalMs = 3_000;
 const waits = ({ state }: Slot) => state === 'waiting';
 const makesRoom = (rule: Wish) => rule?.onExceeded?.startsWith('Pause') === true;
-const rankOf = ({ state, confirming, automatic }: Slot) => (state === 'starting' ? 0 : confirming ? 3 : automatic ? 1 : 2);
+const rankOf = ({ state, confirming, automatic }: Slot) =>
+  state === 'starting' ? 0 : confirming ? 3 : automatic ? 1 : 2;
 const holds = ({ state }: Slot) => state === 'starting' || state === 'running';
 
-/** A world that obeys every step at once, or a little later, and in which people do as they like. */
+/**
+ * A world that obeys every step at once, or a little later, and in which people do as they like.
+ */
 class World {
   queue = new AdmissionQueue({ resumeRate: { burst, intervalMs } });
   now = 1_000;
@@ -26,7 +29,9 @@ class World {
   setQuotas(owner: Wish, namespace: Wish): void {
     this.rules = { owner, namespace };
     const quotas = [owner, namespace].map((spec, index) =>
-      spec === undefined ? [] : [aQuota(`q${index}`, { ...spec, scope: index === 0 ? 'Owner' : 'Namespace' })],
+      spec === undefined
+        ? []
+        : [aQuota(`q${index}`, { ...spec, scope: index === 0 ? 'Owner' : 'Namespace' })],
     );
     this.queue.setRules(quotaRules(quotas.flat()));
   }
@@ -40,10 +45,16 @@ class World {
   }
 
   /** Both limits, each with those who share it. */
-  limits(owner: string): readonly { readonly limit: number; readonly rule: Wish; readonly slots: readonly Slot[] }[] {
+  limits(
+    owner: string,
+  ): readonly { readonly limit: number; readonly rule: Wish; readonly slots: readonly Slot[] }[] {
     return [
       { rule: this.rules.owner, limit: this.rules.owner?.limit ?? Infinity, slots: this.of(owner) },
-      { rule: this.rules.namespace, limit: this.rules.namespace?.limit ?? Infinity, slots: this.slots },
+      {
+        rule: this.rules.namespace,
+        limit: this.rules.namespace?.limit ?? Infinity,
+        slots: this.slots,
+      },
     ];
   }
 
@@ -60,13 +71,19 @@ class World {
   apply(step: Decision): void {
     const { slot, kind } = step;
     const change = (state: SlotState, more: Partial<Slot> = {}) =>
-      this.queue.put({ ...slot, ...more, state, taken: ['starting', 'running', 'freeing'].includes(state) });
+      this.queue.put({
+        ...slot,
+        ...more,
+        state,
+        taken: ['starting', 'running', 'freeing'].includes(state),
+      });
     if (kind === 'admit') {
       if (step.resumed) this.cameBack(slot);
       else this.admitted(slot);
       // What comes back and hangs is stalled some time later.
       change('starting', { stalledAt: this.now + 6_000, automatic: step.resumed });
-      for (const { limit, slots } of this.limits(slot.owner)) expect(slots.filter(({ taken }) => taken).length).toBeLessThanOrEqual(limit);
+      for (const { limit, slots } of this.limits(slot.owner))
+        expect(slots.filter(({ taken }) => taken).length).toBeLessThanOrEqual(limit);
     } else if (kind === 'evict') {
       this.evicted(slot);
       this.pauses++;
@@ -78,11 +95,15 @@ class World {
 
   /** Newcomers come in order, those with work to do first. */
   admitted(slot: Slot): void {
-    const before = (other: Slot) => (other.bare === slot.bare ? other.requestedAt < slot.requestedAt : slot.bare);
+    const before = (other: Slot) =>
+      other.bare === slot.bare ? other.requestedAt < slot.requestedAt : slot.bare;
     expect(this.of(slot.owner).filter((other) => waits(other) && before(other))).toEqual([]);
   }
 
-  /** What comes back by itself takes room that no newcomer of its owner wants, after its delay, at a bounded rate. */
+  /**
+   * What comes back by itself takes room that no newcomer of its owner wants, after its delay, at a
+   * bounded rate.
+   */
   cameBack(slot: Slot): void {
     expect(this.of(slot.owner).filter(waits)).toEqual([]);
     expect(slot.resumesAt).toBeLessThanOrEqual(this.now);
@@ -96,11 +117,14 @@ class World {
     else expect(slot.state).toBe('running');
     const exceeded = (among: (other: Slot) => boolean) =>
       this.limits(slot.owner).filter(
-        ({ limit, rule, slots }) => slots.filter(holds).length + (makesRoom(rule) ? slots.filter(among).length : 0) > limit,
+        ({ limit, rule, slots }) =>
+          slots.filter(holds).length + (makesRoom(rule) ? slots.filter(among).length : 0) > limit,
       );
     const needed = exceeded((other) => waits(other) && !other.bare);
-    // The agent that does no work goes first, then what came back by itself, and what waits for a person last.
-    const isFirst = (slots: readonly Slot[]) => !slots.some((other) => this.isRipe(other) && rankOf(other) < rankOf(slot));
+    // The agent that does no work goes first, then what came back by itself, and what waits for a
+    // person last.
+    const isFirst = (slots: readonly Slot[]) =>
+      !slots.some((other) => this.isRipe(other) && rankOf(other) < rankOf(slot));
     if (needed.length > 0) {
       expect(needed.some(({ slots }) => isFirst(slots))).toBe(true);
       return;
@@ -114,16 +138,23 @@ class World {
     // What keeps newcomers out and makes no room would give the slot to another one.
     const keepsOut = this.limits(slot.owner).some(({ limit, rule }) => {
       const demand = [...this.queue.groups()].reduce(
-        (sum, group) => sum + Math.min(group.waiting.size, Math.max(0, group.limit - group.holding)),
+        (sum, group) =>
+          sum + Math.min(group.waiting.size, Math.max(0, group.limit - group.holding)),
         0,
       );
-      return rule === this.rules.namespace && !makesRoom(rule) && this.slots.filter(holds).length + demand > limit;
+      return (
+        rule === this.rules.namespace &&
+        !makesRoom(rule) &&
+        this.slots.filter(holds).length + demand > limit
+      );
     });
     expect(keepsOut).toBe(false);
   }
 
   isRipe({ state, stalledAt, activeSince }: Slot): boolean {
-    return state === 'starting' ? stalledAt <= this.now : state === 'running' && this.now >= activeSince + 5_000;
+    return state === 'starting'
+      ? stalledAt <= this.now
+      : state === 'running' && this.now >= activeSince + 5_000;
   }
 
   /** What was admitted runs, what was stopped is gone. */
@@ -140,22 +171,36 @@ class World {
         });
       if (slot.state !== 'freeing') continue;
       const comesBack = !slot.automatic || slot.unfinished;
-      const more = { taken: false, resumesAt: slot.automatic ? this.now + 5_000 : 0, automatic: false };
-      this.queue.put({ ...slot, ...more, state: slot.releasable ? 'none' : comesBack ? 'resumable' : 'suspended' });
+      const more = {
+        taken: false,
+        resumesAt: slot.automatic ? this.now + 5_000 : 0,
+        automatic: false,
+      };
+      this.queue.put({
+        ...slot,
+        ...more,
+        state: slot.releasable ? 'none' : comesBack ? 'resumable' : 'suspended',
+      });
     }
   }
 
   /** Somebody comes who may have a slot, or be given one, and it does not happen. */
   unserved(): readonly string[] {
     return this.slots.flatMap((slot) => {
-      const full = this.limits(slot.owner).filter(({ limit, slots }) => slots.filter(({ taken }) => taken).length >= limit);
+      const full = this.limits(slot.owner).filter(
+        ({ limit, slots }) => slots.filter(({ taken }) => taken).length >= limit,
+      );
       if (!waits(slot) && slot.state !== 'resumable') return [];
       if (full.length === 0) return [`${slot.uid} ${slot.state} while there is room`];
       const [decides] = full;
       if (!waits(slot) || decides === undefined || full.length > 1) return [];
       if (decides.rule?.onExceeded === 'Reject') return [`${slot.uid} waits, and is not refused`];
-      const victim = decides.slots.find((other) => this.isRipe(other) && (!slot.bare || other.idleSince < Infinity));
-      return victim === undefined || !makesRoom(decides.rule) ? [] : [`${slot.uid} waits, and ${victim.uid} could be paused`];
+      const victim = decides.slots.find(
+        (other) => this.isRipe(other) && (!slot.bare || other.idleSince < Infinity),
+      );
+      return victim === undefined || !makesRoom(decides.rule)
+        ? []
+        : [`${slot.uid} waits, and ${victim.uid} could be paused`];
     });
   }
 }
@@ -168,20 +213,47 @@ const policy = fc.constantFrom(
   'Reject' as const,
 );
 const limit = fc.constantFrom(1, 1, 1, 2, 2, 3, 0);
-const quota = fc.option(fc.record({ limit, onExceeded: policy, minActiveSeconds: fc.constantFrom(0, 0, 5) }), { nil: undefined });
+const quota = fc.option(
+  fc.record({ limit, onExceeded: policy, minActiveSeconds: fc.constantFrom(0, 0, 5) }),
+  { nil: undefined },
+);
 const owner = fc.constantFrom('alice', 'alice', 'bob');
 const which = fc.nat();
 const event = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('come' as const), owner, bare: fc.boolean(), hangs: fc.boolean() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('come' as const),
+      owner,
+      bare: fc.boolean(),
+      hangs: fc.boolean(),
+    }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('leave' as const), which }) },
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('work' as const), ms: fc.integer({ min: 0, max: 4000 }) }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('ask' as const), which, bare: fc.boolean() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('work' as const),
+      ms: fc.integer({ min: 0, max: 4000 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('ask' as const), which, bare: fc.boolean() }),
+  },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('send' as const), which }) },
   {
     weight: 4,
-    arbitrary: fc.record({ kind: fc.constant('turn' as const), which, to: fc.constantFrom('idle', 'busy', 'confirming', 'silent') }),
+    arbitrary: fc.record({
+      kind: fc.constant('turn' as const),
+      which,
+      to: fc.constantFrom('idle', 'busy', 'confirming', 'silent'),
+    }),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('quotas' as const), owner: quota, namespace: quota }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('quotas' as const), owner: quota, namespace: quota }),
+  },
 );
 type Happening = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
@@ -191,7 +263,14 @@ function happen(world: World, happens: Happening, count: number): void {
   const asks = { requestedAt: world.now, explained: false, automatic: false };
   if (happens.kind === 'come') {
     const name = `s${String(count).padStart(3, '0')}${happens.hangs ? 'hangs' : ''}`;
-    world.queue.put(aSlot(name, 'waiting', { ...asks, owner: happens.owner, bare: happens.bare, unfinished: count % 2 === 0 }));
+    world.queue.put(
+      aSlot(name, 'waiting', {
+        ...asks,
+        owner: happens.owner,
+        bare: happens.bare,
+        unfinished: count % 2 === 0,
+      }),
+    );
   } else if (happens.kind === 'quotas') world.setQuotas(happens.owner, happens.namespace);
   else if (happens.kind === 'work') {
     world.now += happens.ms;
@@ -204,42 +283,50 @@ function happen(world: World, happens: Happening, count: number): void {
   if (happens.kind === 'send' && at.state === 'waiting') world.queue.put({ ...at, bare: false });
   if (happens.kind === 'turn' && at.state === 'running') {
     const idleSince = happens.to === 'idle' ? world.now : Infinity;
-    const stalled = happens.to === 'silent' ? { state: 'starting' as const, stalledAt: world.now + 2_000 } : {};
+    const stalled =
+      happens.to === 'silent' ? { state: 'starting' as const, stalledAt: world.now + 2_000 } : {};
     world.queue.put({ ...at, idleSince, confirming: happens.to === 'confirming', ...stalled });
   }
 }
 
 it('holds every promise whatever happens', () => {
   fc.assert(
-    fc.property(quota, quota, fc.array(event, { minLength: 5, maxLength: 60, size: 'max' }), (ofOwner, ofNamespace, events) => {
-      const world = new World();
-      world.setQuotas(ofOwner, ofNamespace);
-      for (const [count, happens] of events.entries()) {
-        world.now += 10;
-        happen(world, happens, count);
-        world.settle();
-      }
-      // Nothing new arrives: everything comes to rest, woken only when it has asked for that, and then nobody is paused any more.
-      const rest = () => {
-        for (let round = 0; round < 100; round++) {
-          world.work();
+    fc.property(
+      quota,
+      quota,
+      fc.array(event, { minLength: 5, maxLength: 60, size: 'max' }),
+      (ofOwner, ofNamespace, events) => {
+        const world = new World();
+        world.setQuotas(ofOwner, ofNamespace);
+        for (const [count, happens] of events.entries()) {
+          world.now += 10;
+          happen(world, happens, count);
           world.settle();
-          if (world.queue.wakeAt < Infinity) world.now = Math.max(world.now, world.queue.wakeAt);
         }
-        world.now += 6_000;
-        expect(world.unserved()).toEqual([]);
-      };
-      rest();
-      const { pauses } = world;
-      rest();
-      expect(world.pauses).toBe(pauses);
-      // Some leave: the others take their room.
-      for (const slot of world.slots.filter((_, index) => index % 2 === 0)) world.queue.remove(slot.uid);
-      rest();
-      world.setQuotas(undefined, undefined);
-      rest();
-      expect(world.queue.wakeAt).toBe(Infinity);
-    }),
+        // Nothing new arrives: everything comes to rest, woken only when it has asked for that, and
+        // then nobody is paused any more.
+        const rest = () => {
+          for (let round = 0; round < 100; round++) {
+            world.work();
+            world.settle();
+            if (world.queue.wakeAt < Infinity) world.now = Math.max(world.now, world.queue.wakeAt);
+          }
+          world.now += 6_000;
+          expect(world.unserved()).toEqual([]);
+        };
+        rest();
+        const { pauses } = world;
+        rest();
+        expect(world.pauses).toBe(pauses);
+        // Some leave: the others take their room.
+        for (const slot of world.slots.filter((_, index) => index % 2 === 0))
+          world.queue.remove(slot.uid);
+        rest();
+        world.setQuotas(undefined, undefined);
+        rest();
+        expect(world.queue.wakeAt).toBe(Infinity);
+      },
+    ),
     { numRuns: 500 },
   );
 });

@@ -5,22 +5,45 @@ import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 
-const queueOf = (slots: readonly Slot[], ...quotas: readonly Partial<ConversationQuotaSpec>[]): AdmissionQueue => {
+const queueOf = (
+  slots: readonly Slot[],
+  ...quotas: readonly Partial<ConversationQuotaSpec>[]
+): AdmissionQueue => {
   const queue = new AdmissionQueue();
   queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
   for (const slot of slots) queue.put(slot);
   return queue;
 };
-const said = (step: Decision | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
+const said = (step: Decision | undefined): string =>
+  step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`;
 
 describe('the next step', () => {
   const cases: [string, readonly Slot[], readonly Partial<ConversationQuotaSpec>[], string][] = [
-    ['without a quota admits everybody', [aSlot('a', 'running'), aSlot('b', 'waiting')], [], 'admit b'],
-    ['admits where there is room', [aSlot('a', 'running'), aSlot('b', 'waiting')], [{ limit: 2 }], 'admit b'],
-    ['admits who came first', [aSlot('b', 'waiting', { requestedAt: 1 }), aSlot('a', 'waiting', { requestedAt: 2 })], [{}], 'admit b'],
+    [
+      'without a quota admits everybody',
+      [aSlot('a', 'running'), aSlot('b', 'waiting')],
+      [],
+      'admit b',
+    ],
+    [
+      'admits where there is room',
+      [aSlot('a', 'running'), aSlot('b', 'waiting')],
+      [{ limit: 2 }],
+      'admit b',
+    ],
+    [
+      'admits who came first',
+      [aSlot('b', 'waiting', { requestedAt: 1 }), aSlot('a', 'waiting', { requestedAt: 2 })],
+      [{}],
+      'admit b',
+    ],
     [
       'pauses the oldest for a newcomer',
-      [aSlot('a', 'running', { activeSince: 2 }), aSlot('b', 'running', { activeSince: 1 }), aSlot('c', 'waiting')],
+      [
+        aSlot('a', 'running', { activeSince: 2 }),
+        aSlot('b', 'running', { activeSince: 1 }),
+        aSlot('c', 'waiting'),
+      ],
       [{ limit: 2 }],
       'evict b',
     ],
@@ -49,7 +72,11 @@ describe('the next step', () => {
     ],
     [
       'spares what waits for a confirmation',
-      [aSlot('a', 'running', { confirming: true }), aSlot('b', 'running', { activeSince: 9 }), aSlot('c', 'waiting')],
+      [
+        aSlot('a', 'running', { confirming: true }),
+        aSlot('b', 'running', { activeSince: 9 }),
+        aSlot('c', 'waiting'),
+      ],
       [{ limit: 2 }],
       'evict b',
     ],
@@ -65,10 +92,19 @@ describe('the next step', () => {
       [{ limit: 2 }],
       'nothing',
     ],
-    ['only waits under Queue', [aSlot('a', 'running'), aSlot('b', 'waiting', { explained: false })], [{ onExceeded: 'Queue' }], 'wait b'],
+    [
+      'only waits under Queue',
+      [aSlot('a', 'running'), aSlot('b', 'waiting', { explained: false })],
+      [{ onExceeded: 'Queue' }],
+      'wait b',
+    ],
     [
       'refuses the last under Reject',
-      [aSlot('a', 'running'), aSlot('b', 'waiting', { requestedAt: 1 }), aSlot('c', 'waiting', { requestedAt: 2 })],
+      [
+        aSlot('a', 'running'),
+        aSlot('b', 'waiting', { requestedAt: 1 }),
+        aSlot('c', 'waiting', { requestedAt: 2 }),
+      ],
       [{ onExceeded: 'Reject' }],
       'reject c',
     ],
@@ -86,7 +122,10 @@ describe('the next step', () => {
     ],
     [
       'brings back unfinished work first',
-      [aSlot('a', 'resumable', { pausedSince: 1 }), aSlot('b', 'resumable', { pausedSince: 2, unfinished: true })],
+      [
+        aSlot('a', 'resumable', { pausedSince: 1 }),
+        aSlot('b', 'resumable', { pausedSince: 2, unfinished: true }),
+      ],
       [{}],
       'admit b',
     ],
@@ -96,10 +135,30 @@ describe('the next step', () => {
       [{}],
       'admit b',
     ],
-    ['pauses nobody for what comes back by itself', [aSlot('a', 'running'), aSlot('b', 'resumable')], [{}], 'nothing'],
-    ['lets newcomers go before what comes back', [aSlot('a', 'resumable', { unfinished: true }), aSlot('b', 'waiting')], [{}], 'admit b'],
-    ['brings nothing back under Never', [aSlot('a', 'resumable', { unfinished: true })], [{ autoResume: 'Never' }], 'nothing'],
-    ['brings back only unfinished work under Unfinished', [aSlot('a', 'resumable')], [{ autoResume: 'Unfinished' }], 'nothing'],
+    [
+      'pauses nobody for what comes back by itself',
+      [aSlot('a', 'running'), aSlot('b', 'resumable')],
+      [{}],
+      'nothing',
+    ],
+    [
+      'lets newcomers go before what comes back',
+      [aSlot('a', 'resumable', { unfinished: true }), aSlot('b', 'waiting')],
+      [{}],
+      'admit b',
+    ],
+    [
+      'brings nothing back under Never',
+      [aSlot('a', 'resumable', { unfinished: true })],
+      [{ autoResume: 'Never' }],
+      'nothing',
+    ],
+    [
+      'brings back only unfinished work under Unfinished',
+      [aSlot('a', 'resumable')],
+      [{ autoResume: 'Unfinished' }],
+      'nothing',
+    ],
     ['leaves what rests alone', [aSlot('a', 'suspended')], [], 'nothing'],
     [
       'takes an own quota before the default',
@@ -107,7 +166,12 @@ describe('the next step', () => {
       [{ limit: 1 }, { owner: 'alice', limit: 2 }],
       'admit b',
     ],
-    ['takes the stricter of two', [aSlot('a', 'running'), aSlot('b', 'waiting')], [{ limit: 5 }, { limit: 1 }], 'evict a'],
+    [
+      'takes the stricter of two',
+      [aSlot('a', 'running'), aSlot('b', 'waiting')],
+      [{ limit: 5 }, { limit: 1 }],
+      'evict a',
+    ],
     [
       'keeps the namespace within its limit',
       [aSlot('a', 'running'), aSlot('b', 'waiting', { owner: 'bob' })],
@@ -116,7 +180,11 @@ describe('the next step', () => {
     ],
     [
       'frees an own slot for a newcomer under both limits',
-      [aSlot('a', 'running', { activeSince: 5 }), aSlot('z', 'running', { owner: 'bob' }), aSlot('b', 'waiting')],
+      [
+        aSlot('a', 'running', { activeSince: 5 }),
+        aSlot('z', 'running', { owner: 'bob' }),
+        aSlot('b', 'waiting'),
+      ],
       [{ limit: 1 }, { scope: 'Namespace', limit: 2 }],
       'evict a',
     ],
@@ -128,7 +196,11 @@ describe('the next step', () => {
     ],
     [
       'pauses nobody when a newcomer of another owner would get the slot',
-      [aSlot('a', 'running'), aSlot('b', 'waiting', { requestedAt: 2 }), aSlot('c', 'waiting', { owner: 'bob', requestedAt: 1 })],
+      [
+        aSlot('a', 'running'),
+        aSlot('b', 'waiting', { requestedAt: 2 }),
+        aSlot('c', 'waiting', { owner: 'bob', requestedAt: 1 }),
+      ],
       [{ limit: 1 }, { scope: 'Namespace', limit: 1, onExceeded: 'Queue' }],
       'nothing',
     ],
@@ -140,12 +212,26 @@ describe('the next step', () => {
     ],
     [
       'pauses the surplus of a lowered limit also while the namespace is full',
-      [aSlot('a', 'running', { activeSince: 1 }), aSlot('b', 'running', { activeSince: 2 }), aSlot('c', 'waiting', { owner: 'bob' })],
+      [
+        aSlot('a', 'running', { activeSince: 1 }),
+        aSlot('b', 'running', { activeSince: 2 }),
+        aSlot('c', 'waiting', { owner: 'bob' }),
+      ],
       [{ limit: 1 }, { scope: 'Namespace', limit: 2, onExceeded: 'Queue' }],
       'evict a',
     ],
-    ['gives back the slot of what has no pod', [aSlot('a', 'freeing', { releasable: true })], [{}], 'release a'],
-    ['pauses what has expired', [aSlot('a', 'running', { expiry: { at: 99_000, reason: 'Idle', limit: '1m' } })], [], 'expire a'],
+    [
+      'gives back the slot of what has no pod',
+      [aSlot('a', 'freeing', { releasable: true })],
+      [{}],
+      'release a',
+    ],
+    [
+      'pauses what has expired',
+      [aSlot('a', 'running', { expiry: { at: 99_000, reason: 'Idle', limit: '1m' } })],
+      [],
+      'expire a',
+    ],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
     expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
@@ -153,7 +239,11 @@ describe('the next step', () => {
 });
 
 it('names both of two quotas for the same', () => {
-  const rules = quotaRules([aQuota('b', { limit: 3 }), aQuota('a', { limit: 9 }), aQuota('c', { scope: 'Namespace' })]);
+  const rules = quotaRules([
+    aQuota('b', { limit: 3 }),
+    aQuota('a', { limit: 9 }),
+    aQuota('c', { scope: 'Namespace' }),
+  ]);
   expect(rules.everyOwner).toMatchObject({ quotaName: 'b', limit: 3 });
   expect([...rules.conflicts]).toEqual([
     ['a', ['a', 'b']],

@@ -13,11 +13,15 @@ const queueOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): AdmissionQ
   for (const slot of slots) queue.put(slot);
   return queue;
 };
-const said = (step: Decision | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
+const said = (step: Decision | undefined): string =>
+  step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`;
 
-const works = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'running', { idleSince: Infinity, ...more });
-const idles = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'running', { idleSince: 50_000, ...more });
-const looks = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'waiting', { bare: true, ...more });
+const works = (uid: string, more: Partial<Slot> = {}) =>
+  aSlot(uid, 'running', { idleSince: Infinity, ...more });
+const idles = (uid: string, more: Partial<Slot> = {}) =>
+  aSlot(uid, 'running', { idleSince: 50_000, ...more });
+const looks = (uid: string, more: Partial<Slot> = {}) =>
+  aSlot(uid, 'waiting', { bare: true, ...more });
 const asks = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'waiting', more);
 const namespace = { scope: 'Namespace' as const };
 const longestIdle = { onExceeded: 'PauseLongestIdle' as const };
@@ -26,9 +30,24 @@ describe('for a resume without anything to do the quota', () => {
   const cases: [string, readonly Slot[], readonly Wish[], string][] = [
     ['has room', [works('a'), looks('b')], [{ limit: 2 }], 'admit b'],
     ['pauses nobody who works', [works('a'), looks('b')], [{}], 'nothing'],
-    ['pauses nobody who works under a policy of the longest idle', [works('a'), looks('b')], [longestIdle], 'nothing'],
-    ['pauses nobody who works in the namespace', [works('a', { owner: 'bob' }), looks('b')], [{ ...namespace }], 'nothing'],
-    ['pauses nobody who waits for an answer', [works('a', { confirming: true }), looks('b')], [{}], 'nothing'],
+    [
+      'pauses nobody who works under a policy of the longest idle',
+      [works('a'), looks('b')],
+      [longestIdle],
+      'nothing',
+    ],
+    [
+      'pauses nobody who works in the namespace',
+      [works('a', { owner: 'bob' }), looks('b')],
+      [{ ...namespace }],
+      'nothing',
+    ],
+    [
+      'pauses nobody who waits for an answer',
+      [works('a', { confirming: true }), looks('b')],
+      [{}],
+      'nothing',
+    ],
     [
       'pauses the idle one, however old the one that works',
       [works('a', { activeSince: 1 }), idles('i', { activeSince: 2 }), looks('b')],
@@ -53,18 +72,38 @@ describe('for a resume without anything to do the quota', () => {
       [{ ...namespace }],
       'evict i',
     ],
-    ['pauses no idle one that is too young', [idles('i', { activeSince: 95_000 }), looks('b')], [{ minActiveSeconds: 10 }], 'nothing'],
+    [
+      'pauses no idle one that is too young',
+      [idles('i', { activeSince: 95_000 }), looks('b')],
+      [{ minActiveSeconds: 10 }],
+      'nothing',
+    ],
     ['pauses nobody under Queue', [idles('i'), looks('b')], [{ onExceeded: 'Queue' }], 'nothing'],
-    ['is one too many under Reject', [works('a'), looks('b')], [{ onExceeded: 'Reject' }], 'reject b'],
+    [
+      'is one too many under Reject',
+      [works('a'), looks('b')],
+      [{ onExceeded: 'Reject' }],
+      'reject b',
+    ],
     [
       'refuses the resume before a start under Reject',
       [aSlot('a', 'freeing'), asks('n', { requestedAt: 9 }), looks('b')],
       [{ onExceeded: 'Reject' }],
       'reject b',
     ],
-    ['pauses no more than are needed', [aSlot('a', 'freeing'), idles('i'), looks('b')], [{ limit: 2 }], 'nothing'],
+    [
+      'pauses no more than are needed',
+      [aSlot('a', 'freeing'), idles('i'), looks('b')],
+      [{ limit: 2 }],
+      'nothing',
+    ],
     ['says that it waits', [works('a'), looks('b', { explained: false })], [{}], 'wait b'],
-    ['serves the start first, whoever came first', [looks('b', { requestedAt: 1 }), asks('n', { requestedAt: 2 })], [{}], 'admit n'],
+    [
+      'serves the start first, whoever came first',
+      [looks('b', { requestedAt: 1 }), asks('n', { requestedAt: 2 })],
+      [{}],
+      'admit n',
+    ],
     [
       'serves the start of another owner first',
       [looks('b', { requestedAt: 1 }), asks('n', { owner: 'bob', requestedAt: 2 })],
@@ -72,7 +111,12 @@ describe('for a resume without anything to do the quota', () => {
       'admit n',
     ],
     ['lets a start pause who works', [works('a'), looks('b'), asks('n')], [{}], 'evict a'],
-    ['serves it before what comes back by itself', [aSlot('r', 'resumable', { unfinished: true }), looks('b')], [{}], 'admit b'],
+    [
+      'serves it before what comes back by itself',
+      [aSlot('r', 'resumable', { unfinished: true }), looks('b')],
+      [{}],
+      'admit b',
+    ],
     [
       'pauses nobody while the namespace is full and makes no room',
       [idles('i'), works('z', { owner: 'bob' }), looks('b'), looks('c', { owner: 'carol' })],
@@ -100,12 +144,29 @@ describe('for a resume without anything to do the quota', () => {
 });
 
 describe('of those that run, a newcomer has paused', () => {
-  const stalled = (uid: string) => aSlot(uid, 'starting', { stalledAt: 90_000, idleSince: Infinity, activeSince: 90 });
-  const automatic = (uid: string, more: Partial<Slot> = {}) => works(uid, { automatic: true, activeSince: 80, ...more });
+  const stalled = (uid: string) =>
+    aSlot(uid, 'starting', { stalledAt: 90_000, idleSince: Infinity, activeSince: 90 });
+  const automatic = (uid: string, more: Partial<Slot> = {}) =>
+    works(uid, { automatic: true, activeSince: 80, ...more });
   const cases: [string, readonly Slot[], Wish, string][] = [
-    ['who is stalled, before all others', [works('a'), automatic('b'), stalled('s'), asks('n')], { limit: 3 }, 'evict s'],
-    ['nobody before its time', [stalled('s'), works('a'), asks('n')], { limit: 2, minActiveSeconds: 86_400 }, 'evict s'],
-    ['who came back by itself, before the oldest', [works('a', { activeSince: 1 }), automatic('b'), asks('n')], { limit: 2 }, 'evict b'],
+    [
+      'who is stalled, before all others',
+      [works('a'), automatic('b'), stalled('s'), asks('n')],
+      { limit: 3 },
+      'evict s',
+    ],
+    [
+      'nobody before its time',
+      [stalled('s'), works('a'), asks('n')],
+      { limit: 2, minActiveSeconds: 86_400 },
+      'evict s',
+    ],
+    [
+      'who came back by itself, before the oldest',
+      [works('a', { activeSince: 1 }), automatic('b'), asks('n')],
+      { limit: 2 },
+      'evict b',
+    ],
     [
       'who came back by itself, before the longest idle',
       [idles('a', { idleSince: 1 }), automatic('b'), asks('n')],
@@ -136,7 +197,9 @@ describe('what comes back by itself', () => {
     return names;
   };
   const herd = (owner = 'alice') =>
-    Array.from({ length: 40 }, (_, index) => comesBack(`${owner}-${String(index).padStart(2, '0')}`, { owner }));
+    Array.from({ length: 40 }, (_, index) =>
+      comesBack(`${owner}-${String(index).padStart(2, '0')}`, { owner }),
+    );
 
   it('waits for the end of its delay', () => {
     const queue = queueOf([comesBack('a', { resumesAt: 5_000 })], {});
@@ -170,7 +233,11 @@ describe('what comes back by itself', () => {
 
   it('comes back with unfinished work first, whosever turn it is', () => {
     const queue = queueOf(
-      [comesBack('a'), comesBack('b', { owner: 'bob', unfinished: true }), comesBack('c', { owner: 'bob', unfinished: true })],
+      [
+        comesBack('a'),
+        comesBack('b', { owner: 'bob', unfinished: true }),
+        comesBack('c', { owner: 'bob', unfinished: true }),
+      ],
       {
         limit: 9,
       },

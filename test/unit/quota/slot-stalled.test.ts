@@ -4,14 +4,32 @@ import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
-import { aConversation, aQuota, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+import {
+  aConversation,
+  aQuota,
+  aSandbox,
+  admitted,
+  condition,
+  later,
+  noon,
+  noonMs,
+} from '../../support/builders.ts';
 
 const second = 1_000;
 const minute = 60 * second;
 const day = 24 * 60 * minute;
 const unready = (reason: string, time = noon) => condition('Ready', 'False', reason, time);
 const anActive = (status: Partial<SandboxState>) =>
-  aSandbox({ name: 'silent', status: { replicas: 1, activeSinceTime: noon, lastContainerID: 'c', observedGeneration: 1, ...status } });
+  aSandbox({
+    name: 'silent',
+    status: {
+      replicas: 1,
+      activeSinceTime: noon,
+      lastContainerID: 'c',
+      observedGeneration: 1,
+      ...status,
+    },
+  });
 const silent = anActive({ conditions: [admitted, unready('AgentSilent', later(minute))] });
 /** Paused for a day, and resumed a minute ago. */
 const comingBack = aSandbox({
@@ -21,9 +39,22 @@ const comingBack = aSandbox({
     conditions: [condition('Admitted', 'True', 'Admitted', later(day)), unready('Unschedulable')],
   },
 });
-const started = aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus: 'finished', agentEpoch: 1 } });
-const asking = aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus: 'waiting_for_confirmation' } });
-const starting = aConversation({ status: { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } } });
+const started = aConversation({
+  status: {
+    start: { status: 'READY', transitions: [] },
+    executionStatus: 'finished',
+    agentEpoch: 1,
+  },
+});
+const asking = aConversation({
+  status: {
+    start: { status: 'READY', transitions: [] },
+    executionStatus: 'waiting_for_confirmation',
+  },
+});
+const starting = aConversation({
+  status: { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } },
+});
 
 describe('a sandbox whose agent can not be used', () => {
   const limits = { idleTimeout: '30m', maxActiveTime: '8h', startDeadline: '10m' };
@@ -32,22 +63,37 @@ describe('a sandbox whose agent can not be used', () => {
     [
       'may be paused 30 s after its agent fell silent, and counts as idle from then on',
       { sandbox: silent, conversations: [started] },
-      { state: 'starting', stalledAt: noonMs + minute + 30 * second, expiry: idle(noonMs + 31 * minute) as Slot['expiry'] },
+      {
+        state: 'starting',
+        stalledAt: noonMs + minute + 30 * second,
+        expiry: idle(noonMs + 31 * minute) as Slot['expiry'],
+      },
     ],
     [
       'also when an answer of a person is waited for',
       { sandbox: silent, conversations: [asking] },
-      { stalledAt: noonMs + minute + 30 * second, expiry: idle(noonMs + 31 * minute) as Slot['expiry'] },
+      {
+        stalledAt: noonMs + minute + 30 * second,
+        expiry: idle(noonMs + 31 * minute) as Slot['expiry'],
+      },
     ],
     [
       'keeps its age while its pod is replaced',
-      { sandbox: anActive({ conditions: [admitted, unready('Unschedulable', later(7.8 * 60 * minute))] }) },
+      {
+        sandbox: anActive({
+          conditions: [admitted, unready('Unschedulable', later(7.8 * 60 * minute))],
+        }),
+      },
       { expiry: { at: noonMs + 8 * 60 * minute, reason: 'MaxActiveTime', limit: '8h' } },
     ],
     [
       'has the time of a start when it comes back from a pause',
       { sandbox: comingBack },
-      { state: 'starting', stalledAt: noonMs + day + 10 * minute, expiry: idle(noonMs + day + 30 * minute) as Slot['expiry'] },
+      {
+        state: 'starting',
+        stalledAt: noonMs + day + 10 * minute,
+        expiry: idle(noonMs + day + 30 * minute) as Slot['expiry'],
+      },
     ],
     [
       'has that time also where it may be idle for less',
@@ -76,12 +122,17 @@ describe('a sandbox whose agent can not be used', () => {
     ],
     [
       'is not stalled while a start in it keeps it from running',
-      { sandbox: anActive({ conditions: [admitted, condition('Ready', 'True')] }), conversations: [starting] },
+      {
+        sandbox: anActive({ conditions: [admitted, condition('Ready', 'True')] }),
+        conversations: [starting],
+      },
       { state: 'starting', stalledAt: Infinity, expiry: undefined },
     ],
   ];
   it.each(cases)('%s', (_sentence, facts, expected) => {
-    expect(classify({ sandbox: aSandbox(), conversations: [], limits, now: noonMs + 2 * day, ...facts })).toMatchObject(expected);
+    expect(
+      classify({ sandbox: aSandbox(), conversations: [], limits, now: noonMs + 2 * day, ...facts }),
+    ).toMatchObject(expected);
   });
 
   it('gives its slot to a newcomer, before any that works', () => {
@@ -89,9 +140,15 @@ describe('a sandbox whose agent can not be used', () => {
     queue.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
     const older = aSandbox({
       name: 'older',
-      status: { replicas: 1, activeSinceTime: later(-day), lastContainerID: 'c', conditions: [admitted, condition('Ready', 'True')] },
+      status: {
+        replicas: 1,
+        activeSinceTime: later(-day),
+        lastContainerID: 'c',
+        conditions: [admitted, condition('Ready', 'True')],
+      },
     });
-    for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })]) queue.put(classify({ sandbox, conversations: [], now: noonMs }));
+    for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })])
+      queue.put(classify({ sandbox, conversations: [], now: noonMs }));
     const evictableAt = noonMs + minute + 30 * second;
     expect(queue.next(noonMs + minute)).toMatchObject({ kind: 'evict', slot: { name: 'older' } });
     expect(queue.next(evictableAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
@@ -102,6 +159,10 @@ describe('a sandbox whose agent can not be used', () => {
     queue.put(classify({ sandbox: silent, conversations: [], limits, now: noonMs }));
     expect(queue.next(noonMs + 30 * minute)).toBeUndefined();
     expect(queue.wakeAt).toBe(noonMs + 31 * minute);
-    expect(queue.next(queue.wakeAt)).toMatchObject({ kind: 'expire', slot: { name: 'silent' }, reason: 'Idle' });
+    expect(queue.next(queue.wakeAt)).toMatchObject({
+      kind: 'expire',
+      slot: { name: 'silent' },
+      reason: 'Idle',
+    });
   });
 });

@@ -2,17 +2,37 @@ import { classify } from '../../../src/quota/classify.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
-import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+import {
+  aConversation,
+  aSandbox,
+  admitted,
+  condition,
+  later,
+  noon,
+  noonMs,
+} from '../../support/builders.ts';
 
 const ready = condition('Ready', 'True', 'Running');
-const seen = (reason: string, time?: string) => ({ ...condition('Admitted', 'False', reason, time), observedGeneration: 1 });
+const seen = (reason: string, time?: string) => ({
+  ...condition('Admitted', 'False', reason, time),
+  observedGeneration: 1,
+});
 const asking = (sandbox: Sandbox, at: string): Sandbox => ({
   ...sandbox,
   metadata: { ...sandbox.metadata, annotations: { [resumeRequestedAnnotation]: at } },
 });
-const scaled = (sandbox: Sandbox): Sandbox => ({ ...sandbox, metadata: { ...sandbox.metadata, generation: 3 } });
+const scaled = (sandbox: Sandbox): Sandbox => ({
+  ...sandbox,
+  metadata: { ...sandbox.metadata, generation: 3 },
+});
 const quotaPaused = aSandbox({ status: { replicas: 0, conditions: [seen('Quota')] } });
-const queued = aSandbox({ status: { replicas: 0, waitingSinceTime: later(-9000), conditions: [seen('WaitingForQuota', later(-20_000))] } });
+const queued = aSandbox({
+  status: {
+    replicas: 0,
+    waitingSinceTime: later(-9000),
+    conditions: [seen('WaitingForQuota', later(-20_000))],
+  },
+});
 /** Paused by its owner, until its slot was free at `time`. */
 const released = (time: string, observedResumeRequest?: string): Sandbox =>
   aSandbox({
@@ -22,24 +42,55 @@ const released = (time: string, observedResumeRequest?: string): Sandbox =>
       conditions: [seen('WaitingForAdmission', time)],
     },
   });
-const running = aSandbox({ status: { replicas: 1, activeSinceTime: noon, conditions: [admitted, ready] } });
+const running = aSandbox({
+  status: { replicas: 1, activeSinceTime: noon, conditions: [admitted, ready] },
+});
 const started = aConversation({ status: { start: { status: 'READY', transitions: [] } } });
-const starting = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
-const doing = (executionStatus: 'running' | 'finished' | 'waiting_for_confirmation', lastActivityTime = noon) =>
-  aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus, lastActivityTime } });
+const starting = aConversation({
+  status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } },
+});
+const doing = (
+  executionStatus: 'running' | 'finished' | 'waiting_for_confirmation',
+  lastActivityTime = noon,
+) =>
+  aConversation({
+    status: { start: { status: 'READY', transitions: [] }, executionStatus, lastActivityTime },
+  });
 const readyAt = (ms: number) => ({ status: 'READY' as const, time: later(ms) });
-const readyLater = aConversation({ status: { start: { status: 'READY', transitions: [readyAt(900)] }, executionStatus: 'finished' } });
+const readyLater = aConversation({
+  status: { start: { status: 'READY', transitions: [readyAt(900)] }, executionStatus: 'finished' },
+});
 const cut = (reason: string) =>
   aConversation({
-    status: { start: { status: 'READY', transitions: [] }, executionStatus: 'paused', interruption: { reason, time: noon } },
+    status: {
+      start: { status: 'READY', transitions: [] },
+      executionStatus: 'paused',
+      interruption: { reason, time: noon },
+    },
   });
 
 describe('to its quotas a sandbox', () => {
   const cases: [string, Partial<SlotFacts>, Partial<Slot>][] = [
-    ['is a newcomer when nobody has looked at it yet', {}, { state: 'waiting', taken: false, requestedAt: noonMs }],
-    ['starts once it is admitted', { sandbox: aSandbox({ status: { conditions: [admitted] } }) }, { state: 'starting', taken: true }],
-    ['runs when its agent answers', { sandbox: running, conversations: [started] }, { state: 'running', taken: true }],
-    ['still starts while a conversation in it does', { sandbox: running, conversations: [starting] }, { state: 'starting' }],
+    [
+      'is a newcomer when nobody has looked at it yet',
+      {},
+      { state: 'waiting', taken: false, requestedAt: noonMs },
+    ],
+    [
+      'starts once it is admitted',
+      { sandbox: aSandbox({ status: { conditions: [admitted] } }) },
+      { state: 'starting', taken: true },
+    ],
+    [
+      'runs when its agent answers',
+      { sandbox: running, conversations: [started] },
+      { state: 'running', taken: true },
+    ],
+    [
+      'still starts while a conversation in it does',
+      { sandbox: running, conversations: [starting] },
+      { state: 'starting' },
+    ],
     [
       'keeps its slot while its pod ends',
       { sandbox: aSandbox({ status: { replicas: 1, conditions: [seen('Quota')] } }) },
@@ -62,7 +113,11 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'wants nothing once it has failed',
-      { sandbox: aSandbox({ status: { conditions: [seen('WaitingForAdmission'), condition('Failed', 'True')] } }) },
+      {
+        sandbox: aSandbox({
+          status: { conditions: [seen('WaitingForAdmission'), condition('Failed', 'True')] },
+        }),
+      },
       { state: 'none' },
     ],
     [
@@ -75,18 +130,32 @@ describe('to its quotas a sandbox', () => {
       { sandbox: quotaPaused },
       { state: 'resumable', taken: false, pausedSince: noonMs },
     ],
-    ['rests after its idle time', { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }) }, { state: 'suspended' }],
+    [
+      'rests after its idle time',
+      { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }) },
+      { state: 'suspended' },
+    ],
     [
       'comes back by itself when its agent worked after all as it was paused for its idleness',
-      { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }), conversations: [cut('Idle')] },
+      {
+        sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }),
+        conversations: [cut('Idle')],
+      },
       { state: 'resumable', unfinished: true },
     ],
     [
       'rests after its longest time, whatever it was doing',
-      { sandbox: aSandbox({ status: { conditions: [seen('MaxActiveTime')] } }), conversations: [cut('MaxActiveTime')] },
+      {
+        sandbox: aSandbox({ status: { conditions: [seen('MaxActiveTime')] } }),
+        conversations: [cut('MaxActiveTime')],
+      },
       { state: 'suspended' },
     ],
-    ['rests after it was refused', { sandbox: aSandbox({ status: { conditions: [seen('QuotaExceeded')] } }) }, { state: 'suspended' }],
+    [
+      'rests after it was refused',
+      { sandbox: aSandbox({ status: { conditions: [seen('QuotaExceeded')] } }) },
+      { state: 'suspended' },
+    ],
     [
       'is a newcomer when somebody asks for it by REST',
       { sandbox: asking(quotaPaused, later(500)) },
@@ -94,7 +163,12 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'is none because of what was asked before its pause',
-      { sandbox: asking({ ...quotaPaused, status: { ...quotaPaused.status, observedResumeRequest: noon } }, noon) },
+      {
+        sandbox: asking(
+          { ...quotaPaused, status: { ...quotaPaused.status, observedResumeRequest: noon } },
+          noon,
+        ),
+      },
       { state: 'resumable' },
     ],
     [
@@ -104,7 +178,11 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'keeps its place in the queue over a restart',
-      { sandbox: aSandbox({ status: { waitingSinceTime: later(-9000), conditions: [seen('WaitingForQuota')] } }) },
+      {
+        sandbox: aSandbox({
+          status: { waitingSinceTime: later(-9000), conditions: [seen('WaitingForQuota')] },
+        }),
+      },
       { state: 'waiting', requestedAt: noonMs - 9000, explained: true },
     ],
     [
@@ -129,26 +207,52 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'was not created in the future of this process',
-      { sandbox: { ...aSandbox(), metadata: { ...aSandbox().metadata, creationTimestamp: later(9000) } } },
+      {
+        sandbox: {
+          ...aSandbox(),
+          metadata: { ...aSandbox().metadata, creationTimestamp: later(9000) },
+        },
+      },
       { state: 'waiting', requestedAt: noonMs + 1000 },
     ],
-    ['is not idle while its agent works', { sandbox: running, conversations: [doing('running')] }, { idleSince: Infinity }],
+    [
+      'is not idle while its agent works',
+      { sandbox: running, conversations: [doing('running')] },
+      { idleSince: Infinity },
+    ],
     [
       'is idle since its agent has done something last',
       { sandbox: running, conversations: [doing('finished', later(700))] },
       { idleSince: noonMs + 700 },
     ],
-    ['is not idle while a run that was cut has not gone on', { sandbox: running, conversations: [cut('Loss')] }, { idleSince: Infinity }],
-    ['is not idle before its agent has been asked', { sandbox: running, conversations: [started] }, { idleSince: Infinity }],
+    [
+      'is not idle while a run that was cut has not gone on',
+      { sandbox: running, conversations: [cut('Loss')] },
+      { idleSince: Infinity },
+    ],
+    [
+      'is not idle before its agent has been asked',
+      { sandbox: running, conversations: [started] },
+      { idleSince: Infinity },
+    ],
     [
       'is not idle before its agent has been asked again after a restart',
       {
-        sandbox: { ...running, status: { ...running.status, conditions: [admitted, ready], agentEpoch: 2 } },
-        conversations: [{ ...doing('finished'), status: { ...doing('finished').status, agentEpoch: 1 } }],
+        sandbox: {
+          ...running,
+          status: { ...running.status, conditions: [admitted, ready], agentEpoch: 2 },
+        },
+        conversations: [
+          { ...doing('finished'), status: { ...doing('finished').status, agentEpoch: 1 } },
+        ],
       },
       { idleSince: Infinity },
     ],
-    ['is idle where its owner has cut the run', { sandbox: running, conversations: [cut('User')] }, { idleSince: noonMs }],
+    [
+      'is idle where its owner has cut the run',
+      { sandbox: running, conversations: [cut('User')] },
+      { idleSince: noonMs },
+    ],
     [
       'is idle at the earliest since the start of a conversation was over',
       { sandbox: running, conversations: [readyLater] },
@@ -161,12 +265,20 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'does not expire by its idle time while its agent waits for a confirmation',
-      { sandbox: running, conversations: [doing('waiting_for_confirmation')], limits: { idleTimeout: '1m' } },
+      {
+        sandbox: running,
+        conversations: [doing('waiting_for_confirmation')],
+        limits: { idleTimeout: '1m' },
+      },
       { expiry: undefined },
     ],
     [
       'expires by its longest time all the same',
-      { sandbox: running, conversations: [doing('waiting_for_confirmation')], limits: { idleTimeout: '1m', maxActiveTime: '2m' } },
+      {
+        sandbox: running,
+        conversations: [doing('waiting_for_confirmation')],
+        limits: { idleTimeout: '1m', maxActiveTime: '2m' },
+      },
       { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime', limit: '2m' } },
     ],
     [
@@ -181,11 +293,18 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'has unfinished work when a run was cut',
-      { sandbox: { ...quotaPaused, status: { ...quotaPaused.status, interruptedConversationIDs: ['a'] } } },
+      {
+        sandbox: {
+          ...quotaPaused,
+          status: { ...quotaPaused.status, interruptedConversationIDs: ['a'] },
+        },
+      },
       { unfinished: true },
     ],
   ];
   it.each(cases)('%s', (_sentence, facts, expected) => {
-    expect(classify({ sandbox: aSandbox(), conversations: [], now: noonMs + 1000, ...facts })).toMatchObject(expected);
+    expect(
+      classify({ sandbox: aSandbox(), conversations: [], now: noonMs + 1000, ...facts }),
+    ).toMatchObject(expected);
   });
 });

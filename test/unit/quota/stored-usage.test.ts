@@ -1,5 +1,9 @@
 import fc from 'fast-check';
-import { StoredUsage, type Judge, type StoredConversation } from '../../../src/quota/stored-usage.ts';
+import {
+  StoredUsage,
+  type Judge,
+  type StoredConversation,
+} from '../../../src/quota/stored-usage.ts';
 
 const aStored = (name: string, more: Partial<StoredConversation> = {}): StoredConversation => ({
   ...{ uid: name, name, owner: 'alice', createdAt: 0, bytes: 1, isNew: true, needsSandbox: false },
@@ -26,7 +30,11 @@ const usageOf = (...stored: readonly StoredConversation[]): StoredUsage<string> 
 
 describe('of new conversations', () => {
   it('the ones that were created last are refused, whichever is asked for first', () => {
-    const usage = usageOf(aStored('c', { createdAt: 2 }), aStored('b', { createdAt: 1 }), aStored('a', { createdAt: 1 }));
+    const usage = usageOf(
+      aStored('c', { createdAt: 2 }),
+      aStored('b', { createdAt: 1 }),
+      aStored('a', { createdAt: 1 }),
+    );
     const judge = judgeBy({ ...noLimits, conversations: 2 });
     expect(usage.verdictOn('c', judge)).toBe('conversations');
     expect(usage.verdictOn('a', judge)).toBeUndefined();
@@ -44,7 +52,10 @@ describe('of new conversations', () => {
   });
 
   it('one that is refused is to get no sandbox', () => {
-    const usage = usageOf(aStored('a', { needsSandbox: true }), aStored('b', { needsSandbox: true }));
+    const usage = usageOf(
+      aStored('a', { needsSandbox: true }),
+      aStored('b', { needsSandbox: true }),
+    );
     usage.verdictOn('b', judgeBy({ ...noLimits, conversations: 1 }));
     expect(usage.namespace).toEqual({ conversations: 2, bytes: 2, sandboxesToCome: 1 });
   });
@@ -60,7 +71,10 @@ describe('of new conversations', () => {
   it('a deleted one makes room for later ones', () => {
     const judge = judgeBy({ ...noLimits, conversations: 1 });
     const usage = usageOf(aStored('a'), aStored('b'));
-    expect([usage.verdictOn('a', judge), usage.verdictOn('b', judge)]).toEqual([undefined, 'conversations']);
+    expect([usage.verdictOn('a', judge), usage.verdictOn('b', judge)]).toEqual([
+      undefined,
+      'conversations',
+    ]);
     usage.put(aStored('b', { isNew: false }));
     usage.remove('a');
     expect(usage.namespace.conversations).toBe(1);
@@ -92,36 +106,54 @@ const limits = fc.record({ conversations: fc.nat(5), bytes: fc.nat(15), namespac
 
 it('gives the same verdicts in whatever order they are asked for, and never accepts more than fits', () => {
   fc.assert(
-    fc.property(fc.array(wish, { maxLength: 15 }), limits, fc.infiniteStream(fc.nat()), (wishes, allowed, dice) => {
-      const stored = wishes.map((one, index) => aStored(`c${String(index).padStart(2, '0')}`, one));
-      const judge = judgeBy(allowed);
-      const inOrder = (uids: readonly string[]) => {
-        const usage = usageOf(...stored);
-        const before = usage.namespace.conversations;
-        const verdicts = new Map(uids.map((uid) => [uid, usage.verdictOn(uid, judge)]));
-        expect(usage.namespace.conversations).toBe(stored.length);
-        const fits = (one: StoredConversation) => !one.isNew || verdicts.get(one.uid) === undefined;
-        const accepted = stored.filter((one) => one.isNew && fits(one));
-        if (accepted.length > 0) expect(before + accepted.length).toBeLessThanOrEqual(allowed.namespace);
-        for (const owner of new Set(accepted.map((one) => one.owner))) {
-          const own = stored.filter((one) => one.owner === owner && fits(one));
-          expect(own.length).toBeLessThanOrEqual(allowed.conversations);
-          expect(own.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(allowed.bytes);
-        }
-        return new Map([...verdicts].sort());
-      };
-      const uids = stored.map(({ uid }) => uid);
-      const keys = new Map(uids.map((uid) => [uid, dice.next().value]));
-      const shuffled = uids.toSorted((one, other) => (keys.get(one) ?? 0) - (keys.get(other) ?? 0));
-      expect(inOrder(shuffled)).toEqual(inOrder(uids));
-    }),
+    fc.property(
+      fc.array(wish, { maxLength: 15 }),
+      limits,
+      fc.infiniteStream(fc.nat()),
+      (wishes, allowed, dice) => {
+        const stored = wishes.map((one, index) =>
+          aStored(`c${String(index).padStart(2, '0')}`, one),
+        );
+        const judge = judgeBy(allowed);
+        const inOrder = (uids: readonly string[]) => {
+          const usage = usageOf(...stored);
+          const before = usage.namespace.conversations;
+          const verdicts = new Map(uids.map((uid) => [uid, usage.verdictOn(uid, judge)]));
+          expect(usage.namespace.conversations).toBe(stored.length);
+          const fits = (one: StoredConversation) =>
+            !one.isNew || verdicts.get(one.uid) === undefined;
+          const accepted = stored.filter((one) => one.isNew && fits(one));
+          if (accepted.length > 0)
+            expect(before + accepted.length).toBeLessThanOrEqual(allowed.namespace);
+          for (const owner of new Set(accepted.map((one) => one.owner))) {
+            const own = stored.filter((one) => one.owner === owner && fits(one));
+            expect(own.length).toBeLessThanOrEqual(allowed.conversations);
+            expect(own.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(
+              allowed.bytes,
+            );
+          }
+          return new Map([...verdicts].sort());
+        };
+        const uids = stored.map(({ uid }) => uid);
+        const keys = new Map(uids.map((uid) => [uid, dice.next().value]));
+        const shuffled = uids.toSorted(
+          (one, other) => (keys.get(one) ?? 0) - (keys.get(other) ?? 0),
+        );
+        expect(inOrder(shuffled)).toEqual(inOrder(uids));
+      },
+    ),
     { numRuns: 1000 },
   );
 });
 
 it('counts what is there, whatever comes and goes', () => {
   const change = fc.oneof(
-    fc.record({ kind: fc.constant('put' as const), which: fc.nat(5), stored: wish, needsSandbox: fc.boolean() }),
+    fc.record({
+      kind: fc.constant('put' as const),
+      which: fc.nat(5),
+      stored: wish,
+      needsSandbox: fc.boolean(),
+    }),
     fc.record({ kind: fc.constant('remove' as const), which: fc.nat(5) }),
     fc.record({ kind: fc.constant('ask' as const), which: fc.nat(5) }),
   );
@@ -141,14 +173,19 @@ it('counts what is there, whatever comes and goes', () => {
           const before = there.get(uid);
           // Owners and times of creation are for ever, and no start begins anew.
           const { owner, createdAt } = before ?? happens.stored;
-          const isNew = before === undefined ? happens.stored.isNew : before.isNew && happens.stored.isNew;
+          const isNew =
+            before === undefined ? happens.stored.isNew : before.isNew && happens.stored.isNew;
           const one = aStored(uid, { ...happens.stored, owner, createdAt, isNew, needsSandbox });
           usage.put(one);
           there.set(uid, one);
         }
-        for (const one of there.values()) if (one.isNew && usage.owner(one.owner).conversations > 0) usage.verdictOn(one.uid, judge);
+        for (const one of there.values())
+          if (one.isNew && usage.owner(one.owner).conversations > 0)
+            usage.verdictOn(one.uid, judge);
         const all = [...there.values()];
-        const accepted = all.filter((one) => !one.isNew || usage.verdictOn(one.uid, judge) === undefined);
+        const accepted = all.filter(
+          (one) => !one.isNew || usage.verdictOn(one.uid, judge) === undefined,
+        );
         expect(usage.namespace).toEqual({
           conversations: all.length,
           bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),

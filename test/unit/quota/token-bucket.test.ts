@@ -26,7 +26,9 @@ it('never lets more pass than its burst, and one for each interval', () => {
           ramp.take(now);
           passed.push(now);
           for (const [index, from] of passed.entries())
-            expect(passed.length - index).toBeLessThanOrEqual(burst + Math.floor((now - from) / intervalMs));
+            expect(passed.length - index).toBeLessThanOrEqual(
+              burst + Math.floor((now - from) / intervalMs),
+            );
         }
       },
     ),

@@ -8,11 +8,22 @@ import type { ObjectMeta } from '../../../packages/kube/src/object.ts';
 import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { aConversation } from '../../support/builders.ts';
 
-const message = (text: string): Message => ({ role: 'user', content: [{ type: 'text', text }], run: true });
-const later = (number: number, text: string): LaterMessage => ({ ...message(text), number, id: `m${number}` });
+const message = (text: string): Message => ({
+  role: 'user',
+  content: [{ type: 'text', text }],
+  run: true,
+});
+const later = (number: number, text: string): LaterMessage => ({
+  ...message(text),
+  number,
+  id: `m${number}`,
+});
 
 /** As an API server sends it. */
-function stored(spec: Partial<Conversation['spec']>, metadata: Partial<ObjectMeta> = {}): Conversation {
+function stored(
+  spec: Partial<Conversation['spec']>,
+  metadata: Partial<ObjectMeta> = {},
+): Conversation {
   const {
     storedBytes: _bytes,
     firstWords: _words,
@@ -25,14 +36,25 @@ function stored(spec: Partial<Conversation['spec']>, metadata: Partial<ObjectMet
 describe('a cached conversation', () => {
   it('has no texts, and everything else that decisions need', () => {
     const whole = stored({
-      ...{ initialMessage: message('the first'), messages: [later(1, 'the second')], title: 'A title', tags: { team: 'one' } },
+      ...{
+        initialMessage: message('the first'),
+        messages: [later(1, 'the second')],
+        title: 'A title',
+        tags: { team: 'one' },
+      },
       agent: { model: 'm', systemMessageSuffix: 'the suffix' },
     });
     const cached = cachedConversation(whole);
     expect(cached).toEqual({
       ...whole,
       spec: {
-        ...{ owner: 'alice', templateName: 'default', title: 'A title', tags: { team: 'one' }, agent: { model: 'm' } },
+        ...{
+          owner: 'alice',
+          templateName: 'default',
+          title: 'A title',
+          tags: { team: 'one' },
+          agent: { model: 'm' },
+        },
         initialMessage: { role: 'user', run: true },
         messages: [{ number: 1, id: 'm1', role: 'user', run: true }],
       },
@@ -49,13 +71,24 @@ describe('a cached conversation', () => {
       'conversation-operator.dev/long': 'x'.repeat(2000),
     };
     const { metadata } = cachedConversation(
-      stored({}, { annotations: { ...own, ...foreign }, labels: { a: 'b' }, managedFields: [{ manager: 'kubectl' }] }),
+      stored(
+        {},
+        {
+          annotations: { ...own, ...foreign },
+          labels: { a: 'b' },
+          managedFields: [{ manager: 'kubectl' }],
+        },
+      ),
     );
     expect(metadata).toEqual({ ...stored({}).metadata, annotations: own });
   });
 
   it.each<[string, Message | undefined, string]>([
-    ['the beginning of the first message', message(`Fix the page. ${'word '.repeat(10_000)}`), 'Fix the page.'],
+    [
+      'the beginning of the first message',
+      message(`Fix the page. ${'word '.repeat(10_000)}`),
+      'Fix the page.',
+    ],
     [
       'of all its parts',
       {
@@ -83,17 +116,33 @@ describe('a cached conversation', () => {
     ['has steps that have printed nothing', 'READY', undefined, false],
   ] as const)('%s', (_case, start, output, lacksSteps) => {
     const time = '2026-03-01T12:00:00Z';
-    const step = { name: 'clone', state: 'done', startedAt: time, updatedAt: time, ...(output === undefined ? {} : { output }) } as const;
-    const whole = { ...stored({}), status: { start: { status: start, transitions: [], steps: [step] }, executionStatus: 'idle' as const } };
+    const step = {
+      name: 'clone',
+      state: 'done',
+      startedAt: time,
+      updatedAt: time,
+      ...(output === undefined ? {} : { output }),
+    } as const;
+    const whole = {
+      ...stored({}),
+      status: {
+        start: { status: start, transitions: [], steps: [step] },
+        executionStatus: 'idle' as const,
+      },
+    };
     const cached = cachedConversation(whole);
     expect(cached).toMatchObject({ lacksSteps, status: { executionStatus: 'idle' } });
-    expect(cached.status?.start).toEqual(lacksSteps ? { status: start, transitions: [] } : whole.status.start);
+    expect(cached.status?.start).toEqual(
+      lacksSteps ? { status: start, transitions: [] } : whole.status.start,
+    );
     expect(whole.status.start.steps).toEqual([step]);
   });
 
   it('shares texts that are the same with others, and changes no value', () => {
     const interner = new Interner();
-    const [one, other] = [1, 2].map(() => cachedConversation(JSON.parse(JSON.stringify(stored({}))) as Conversation, interner));
+    const [one, other] = [1, 2].map(() =>
+      cachedConversation(JSON.parse(JSON.stringify(stored({}))) as Conversation, interner),
+    );
     expect(one).toEqual(other);
     expect(one).toEqual(cachedConversation(stored({})));
   });
@@ -106,7 +155,11 @@ describe('a cached conversation', () => {
     gc();
     const before = process.memoryUsage().heapUsed;
     for (let index = 0; index < texts; index++) {
-      const json = JSON.stringify(stored({ initialMessage: message(`${index} with one word and another ${'x'.repeat(262_000)}`) }));
+      const json = JSON.stringify(
+        stored({
+          initialMessage: message(`${index} with one word and another ${'x'.repeat(262_000)}`),
+        }),
+      );
       kept.push(cachedConversation(JSON.parse(json) as Conversation));
     }
     gc();
@@ -121,23 +174,30 @@ describe('the stored size', () => {
 
   it('is that of the JSON in UTF-8, with the bytes that were removed before it was parsed', () => {
     fc.assert(
-      fc.property(fc.option(text, { nil: undefined }), fc.array(text), fc.array(text), (first, messages, imageUrls) => {
-        const whole = stored({
-          initialMessage:
-            first === undefined
-              ? undefined
-              : {
-                  ...message(first),
-                  content: [
-                    { type: 'text', text: first },
-                    { type: 'image', imageUrls },
-                  ],
-                },
-          messages: messages.map((each, index) => later(index + 1, each)),
-        });
-        const { metadata, spec } = whole;
-        expect(storedBytesOf(whole, 7)).toBe(Buffer.byteLength(JSON.stringify({ metadata, spec })) + 7);
-      }),
+      fc.property(
+        fc.option(text, { nil: undefined }),
+        fc.array(text),
+        fc.array(text),
+        (first, messages, imageUrls) => {
+          const whole = stored({
+            initialMessage:
+              first === undefined
+                ? undefined
+                : {
+                    ...message(first),
+                    content: [
+                      { type: 'text', text: first },
+                      { type: 'image', imageUrls },
+                    ],
+                  },
+            messages: messages.map((each, index) => later(index + 1, each)),
+          });
+          const { metadata, spec } = whole;
+          expect(storedBytesOf(whole, 7)).toBe(
+            Buffer.byteLength(JSON.stringify({ metadata, spec })) + 7,
+          );
+        },
+      ),
     );
   });
 

@@ -39,7 +39,10 @@ describe('a cached pod', () => {
     expect(cachedPod(made, new Interner())).toEqual({
       ...whole,
       metadata: { ...whole.metadata, labels: { [sandboxLabel]: 'sbx-1' }, annotations: own },
-      spec: { containers: [{ name: 'agent', ports: secret.ports }], initContainers: [{ name: 'setup', restartPolicy: 'Always' }] },
+      spec: {
+        containers: [{ name: 'agent', ports: secret.ports }],
+        initContainers: [{ name: 'setup', restartPolicy: 'Always' }],
+      },
     });
   });
 });
@@ -47,9 +50,18 @@ describe('a cached pod', () => {
 describe('a cached claim', () => {
   it('has its class, its phase and whose it is', () => {
     const whole = aClaim(aSandbox());
-    const metadata = { ...whole.metadata, labels: { a: 'b', [retainedLabel]: 'true' }, annotations: { ...own, ...foreign } };
+    const metadata = {
+      ...whole.metadata,
+      labels: { a: 'b', [retainedLabel]: 'true' },
+      annotations: { ...own, ...foreign },
+    };
     const spec = { storageClassName: 'standard', accessModes: ['ReadWriteOnce'] };
-    const made = { ...whole, metadata, spec, status: { phase: 'Bound', capacity: { storage: '1Gi' } } };
+    const made = {
+      ...whole,
+      metadata,
+      spec,
+      status: { phase: 'Bound', capacity: { storage: '1Gi' } },
+    };
     expect(cachedClaim(made, new Interner())).toEqual({
       ...whole,
       metadata: { ...whole.metadata, labels: { [retainedLabel]: 'true' }, annotations: own },
@@ -61,8 +73,17 @@ describe('a cached claim', () => {
 describe('a cached sandbox', () => {
   it('is the sandbox without the metadata of others', () => {
     const whole = aSandbox();
-    const metadata = { ...whole.metadata, annotations: { ...own, ...foreign }, labels: { a: 'b' }, managedFields, finalizers: ['a/b'] };
-    expect(cachedSandbox({ ...whole, metadata }, new Interner())).toEqual({ ...whole, metadata: { ...whole.metadata, annotations: own } });
+    const metadata = {
+      ...whole.metadata,
+      annotations: { ...own, ...foreign },
+      labels: { a: 'b' },
+      managedFields,
+      finalizers: ['a/b'],
+    };
+    expect(cachedSandbox({ ...whole, metadata }, new Interner())).toEqual({
+      ...whole,
+      metadata: { ...whole.metadata, annotations: own },
+    });
   });
 });
 
@@ -75,7 +96,12 @@ describe('an interner', () => {
     const { size } = interner;
     const { creationTimestamp } = sandbox.metadata;
     const claim = aClaim(sandbox);
-    const metadata = { ...claim.metadata, name: sandbox.metadata.name, creationTimestamp, ownerReferences: [owner] };
+    const metadata = {
+      ...claim.metadata,
+      name: sandbox.metadata.name,
+      creationTimestamp,
+      ownerReferences: [owner],
+    };
     cachedClaim({ ...claim, metadata }, interner);
     // The uid of the claim is its own.
     expect(interner.size).toBe(size + 1);
@@ -83,7 +109,8 @@ describe('an interner', () => {
 
   it('gives each text back, however many there are', () => {
     const interner = new Interner();
-    for (let index = 0; index < 40_000; index++) expect(interner.of(`a text of number ${index}`)).toBe(`a text of number ${index}`);
+    for (let index = 0; index < 40_000; index++)
+      expect(interner.of(`a text of number ${index}`)).toBe(`a text of number ${index}`);
     expect(interner.size).toBeLessThanOrEqual(16_384);
   });
 

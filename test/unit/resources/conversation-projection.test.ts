@@ -1,23 +1,58 @@
 import { findCondition, type Condition } from '../../../src/resources/conditions.ts';
-import { lacksFinishedCondition, readyCondition, withProjection } from '../../../src/resources/conversation-projection.ts';
-import { FinishedReason, finishedReasonOf, type ConversationSpec, type LaterMessage } from '../../../src/resources/conversation.ts';
-import { executionStatuses, sandboxStatuses, startStatuses, type ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import {
+  lacksFinishedCondition,
+  readyCondition,
+  withProjection,
+} from '../../../src/resources/conversation-projection.ts';
+import {
+  FinishedReason,
+  finishedReasonOf,
+  type ConversationSpec,
+  type LaterMessage,
+} from '../../../src/resources/conversation.ts';
+import {
+  executionStatuses,
+  sandboxStatuses,
+  startStatuses,
+  type ConversationStatus,
+} from '../../../src/resources/conversation-status.ts';
 import { aConversation, later, noon } from '../../support/builders.ts';
 
-const ready = (more: Partial<ConversationStatus> = {}): ConversationStatus => ({ start: { status: 'READY', transitions: [] }, ...more });
-const message: LaterMessage = { number: 1, id: 'a', role: 'user', content: [{ type: 'text', text: 'More.' }], run: true };
+const ready = (more: Partial<ConversationStatus> = {}): ConversationStatus => ({
+  start: { status: 'READY', transitions: [] },
+  ...more,
+});
+const message: LaterMessage = {
+  number: 1,
+  id: 'a',
+  role: 'user',
+  content: [{ type: 'text', text: 'More.' }],
+  run: true,
+};
 const reasonOf = (status: ConversationStatus | undefined, spec: Partial<ConversationSpec> = {}) =>
   finishedReasonOf(aConversation({ spec, ...(status === undefined ? {} : { status }) }));
 
 describe('a conversation', () => {
   it.each<[string, ConversationStatus | undefined, FinishedReason | undefined]>([
     ['that nobody has seen yet is not over', undefined, undefined],
-    ['that starts is not over', { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } }, undefined],
-    ['whose start has failed is over', { start: { status: 'ERROR', transitions: [] } }, FinishedReason.startFailed],
+    [
+      'that starts is not over',
+      { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } },
+      undefined,
+    ],
+    [
+      'whose start has failed is over',
+      { start: { status: 'ERROR', transitions: [] } },
+      FinishedReason.startFailed,
+    ],
     ['that waits for its first message is not over', ready({ executionStatus: 'idle' }), undefined],
     ['that runs is not over', ready({ executionStatus: 'running' }), undefined],
     ['whose run was paused is not over', ready({ executionStatus: 'paused' }), undefined],
-    ['that waits for a confirmation is not over', ready({ executionStatus: 'waiting_for_confirmation' }), undefined],
+    [
+      'that waits for a confirmation is not over',
+      ready({ executionStatus: 'waiting_for_confirmation' }),
+      undefined,
+    ],
     ['that is finished is over', ready({ executionStatus: 'finished' }), FinishedReason.finished],
     ['in error is over', ready({ executionStatus: 'error' }), FinishedReason.error],
     ['that is stuck is over', ready({ executionStatus: 'stuck' }), FinishedReason.stuck],
@@ -38,21 +73,31 @@ describe('a conversation', () => {
   it('that is finished is not over when a message waits for its agent, unless its sandbox is gone', () => {
     const spec = { messages: [message] };
     expect(reasonOf(ready({ executionStatus: 'finished' }), spec)).toBeUndefined();
-    expect(reasonOf(ready({ executionStatus: 'finished', messages: { lastDelivered: 1 } }), spec)).toBe(FinishedReason.finished);
-    expect(reasonOf(ready({ executionStatus: 'finished', sandboxStatus: 'MISSING' }), spec)).toBe(FinishedReason.sandboxGone);
+    expect(
+      reasonOf(ready({ executionStatus: 'finished', messages: { lastDelivered: 1 } }), spec),
+    ).toBe(FinishedReason.finished);
+    expect(reasonOf(ready({ executionStatus: 'finished', sandboxStatus: 'MISSING' }), spec)).toBe(
+      FinishedReason.sandboxGone,
+    );
   });
 });
 
 const conversation = aConversation();
-const at = (ms: number, status: ConversationStatus, generation = 1) => withProjection(conversation, status, generation, later(ms));
-const shown = (type: string, status: ConversationStatus): Condition | undefined => findCondition(at(0, status).conditions, type);
+const at = (ms: number, status: ConversationStatus, generation = 1) =>
+  withProjection(conversation, status, generation, later(ms));
+const shown = (type: string, status: ConversationStatus): Condition | undefined =>
+  findCondition(at(0, status).conditions, type);
 
 describe('the condition Finished', () => {
   const finished = ready({ executionStatus: 'finished' });
 
   it('has the time of the transition, and keeps it as long as the conversation is over', () => {
     const over = at(0, finished);
-    expect(shown('Finished', finished)).toMatchObject({ status: 'True', reason: 'Finished', lastTransitionTime: noon });
+    expect(shown('Finished', finished)).toMatchObject({
+      status: 'True',
+      reason: 'Finished',
+      lastTransitionTime: noon,
+    });
     expect(at(60_000, over)).toEqual(over);
     expect(at(60_000, { ...over, executionStatus: 'error' }).conditions).toContainEqual(
       expect.objectContaining({ type: 'Finished', reason: 'Error', lastTransitionTime: noon }),
@@ -64,7 +109,9 @@ describe('the condition Finished', () => {
     expect(findCondition(again.conditions, 'Finished')).toMatchObject({
       ...{ status: 'False', reason: 'Active', lastTransitionTime: later(60_000) },
     });
-    expect(findCondition(at(90_000, { ...again, executionStatus: 'finished' }).conditions, 'Finished')).toMatchObject({
+    expect(
+      findCondition(at(90_000, { ...again, executionStatus: 'finished' }).conditions, 'Finished'),
+    ).toMatchObject({
       ...{ status: 'True', lastTransitionTime: later(90_000) },
     });
   });
@@ -72,28 +119,46 @@ describe('the condition Finished', () => {
   it('is missing on a conversation of an earlier version that is over', () => {
     expect(lacksFinishedCondition(aConversation({ status: finished }))).toBe(true);
     expect(lacksFinishedCondition(aConversation({ status: at(0, finished) }))).toBe(false);
-    expect(lacksFinishedCondition(aConversation({ status: ready({ executionStatus: 'running' }) }))).toBe(false);
+    expect(
+      lacksFinishedCondition(aConversation({ status: ready({ executionStatus: 'running' }) })),
+    ).toBe(false);
   });
 });
 
 describe('the condition Ready', () => {
   it.each<[string, ConversationStatus, string, string]>([
-    ['a conversation that no controller has seen', {}, 'Starting', 'The status of the start is WORKING.'],
+    [
+      'a conversation that no controller has seen',
+      {},
+      'Starting',
+      'The status of the start is WORKING.',
+    ],
     [
       'a start that waits for its sandbox',
-      { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] }, sandboxStatus: 'STARTING', sandboxStatusReason: 'WaitingForQuota' },
+      {
+        start: { status: 'WAITING_FOR_SANDBOX', transitions: [] },
+        sandboxStatus: 'STARTING',
+        sandboxStatusReason: 'WaitingForQuota',
+      },
       'Starting',
       'The status of the start is WAITING_FOR_SANDBOX.',
     ],
     [
       'a start whose sandbox is paused',
-      { start: { status: 'PREPARING_REPOSITORY', transitions: [] }, sandboxStatus: 'PAUSED', sandboxStatusReason: 'User' },
+      {
+        start: { status: 'PREPARING_REPOSITORY', transitions: [] },
+        sandboxStatus: 'PAUSED',
+        sandboxStatusReason: 'User',
+      },
       'SandboxPaused',
       'The sandbox is PAUSED: User.',
     ],
     [
       'a start that has failed',
-      { start: { status: 'ERROR', transitions: [], errorCode: 'BranchNotFound' }, sandboxStatus: 'ERROR' },
+      {
+        start: { status: 'ERROR', transitions: [], errorCode: 'BranchNotFound' },
+        sandboxStatus: 'ERROR',
+      },
       'StartFailed',
       'The start has failed: BranchNotFound.',
     ],
@@ -126,8 +191,14 @@ describe('the condition Ready', () => {
   });
 
   it('is True for a start that is READY and a sandbox that is RUNNING', () => {
-    expect(shown('Ready', ready({ sandboxStatus: 'RUNNING', sandboxStatusReason: 'Running' }))).toMatchObject({
-      ...{ status: 'True', reason: 'SandboxRunning', message: 'The start is READY and the sandbox is RUNNING.' },
+    expect(
+      shown('Ready', ready({ sandboxStatus: 'RUNNING', sandboxStatusReason: 'Running' })),
+    ).toMatchObject({
+      ...{
+        status: 'True',
+        reason: 'SandboxRunning',
+        message: 'The start is READY and the sandbox is RUNNING.',
+      },
     });
   });
 });
@@ -150,18 +221,27 @@ describe('every combination of a start, a sandbox and a run', () => {
   it.each(startStatuses)('has the conditions that are true of it after the start %s', (start) => {
     for (const status of combinations.filter((each) => each.start?.status === start)) {
       const { conditions } = at(0, status, 7);
-      const statuses = Object.fromEntries((conditions ?? []).map((each) => [each.type, each.status]));
-      const isOver = start === 'READY' && ['finished', 'error', 'stuck'].includes(status.executionStatus ?? '');
+      const statuses = Object.fromEntries(
+        (conditions ?? []).map((each) => [each.type, each.status]),
+      );
+      const isOver =
+        start === 'READY' && ['finished', 'error', 'stuck'].includes(status.executionStatus ?? '');
       expect({ status, statuses }).toEqual({
         status,
         statuses: {
           Ready: start === 'READY' && status.sandboxStatus === 'RUNNING' ? 'True' : 'False',
-          Finished: start === 'ERROR' || isOver || (start === 'READY' && status.sandboxStatus === 'MISSING') ? 'True' : 'False',
+          Finished:
+            start === 'ERROR' || isOver || (start === 'READY' && status.sandboxStatus === 'MISSING')
+              ? 'True'
+              : 'False',
           Paused: status.sandboxStatus === 'PAUSED' ? 'True' : 'False',
         },
       });
       for (const { observedGeneration, lastTransitionTime, reason, message } of conditions ?? []) {
-        expect({ observedGeneration, lastTransitionTime }).toEqual({ observedGeneration: 7, lastTransitionTime: noon });
+        expect({ observedGeneration, lastTransitionTime }).toEqual({
+          observedGeneration: 7,
+          lastTransitionTime: noon,
+        });
         expect(message).toMatch(/^[A-Z].{10,80}\.$/);
         // A pause without a reason is written by nobody.
         if (status.sandboxStatusReason !== undefined) expect(reason).toMatch(/^[A-Z][A-Za-z]+$/);
@@ -175,16 +255,24 @@ describe('every combination of a start, a sandbox and a run', () => {
         const old = at(0, before);
         for (const next of at(60_000, { ...old, sandboxStatus }, 2).conditions ?? []) {
           const same = findCondition(old.conditions, next.type)?.status === next.status;
-          expect(next).toMatchObject({ lastTransitionTime: same ? noon : later(60_000), observedGeneration: 2 });
+          expect(next).toMatchObject({
+            lastTransitionTime: same ? noon : later(60_000),
+            observedGeneration: 2,
+          });
         }
       }
   });
 });
 
 describe('the condition Paused', () => {
-  it.each(['User', 'Quota', 'QuotaExceeded', 'Idle', 'MaxActiveTime'])('has the reason %s of the sandbox', (reason) => {
-    expect(shown('Paused', ready({ sandboxStatus: 'PAUSED', sandboxStatusReason: reason }))).toMatchObject({ status: 'True', reason });
-  });
+  it.each(['User', 'Quota', 'QuotaExceeded', 'Idle', 'MaxActiveTime'])(
+    'has the reason %s of the sandbox',
+    (reason) => {
+      expect(
+        shown('Paused', ready({ sandboxStatus: 'PAUSED', sandboxStatusReason: reason })),
+      ).toMatchObject({ status: 'True', reason });
+    },
+  );
 
   it('is False before there is a sandbox', () => {
     expect(shown('Paused', {})).toMatchObject({ status: 'False', reason: 'NotPaused' });
@@ -193,14 +281,22 @@ describe('the condition Paused', () => {
 
 describe('the conditions', () => {
   it('leave the conditions of other writers alone', () => {
-    const other = { type: 'Expiring', status: 'True', reason: 'Finished', message: 'x', lastTransitionTime: noon } as const;
+    const other = {
+      type: 'Expiring',
+      status: 'True',
+      reason: 'Finished',
+      message: 'x',
+      lastTransitionTime: noon,
+    } as const;
     expect(at(0, ready({ conditions: [other] })).conditions).toMatchObject([
       ...[other, { type: 'Ready' }, { type: 'Finished' }, { type: 'Paused' }],
     ]);
   });
 
   it('have messages that many conversations share', () => {
-    const messages = new Set(startStatuses.map((status) => readyCondition({ start: { status, transitions: [] } }).message));
+    const messages = new Set(
+      startStatuses.map((status) => readyCondition({ start: { status, transitions: [] } }).message),
+    );
     expect(messages.size).toBe(startStatuses.length);
   });
 });
@@ -213,8 +309,18 @@ describe('the short title', () => {
   it.each<[string, Partial<ConversationSpec>, ConversationStatus, string]>([
     ["the owner's title", { title: 'Parser' }, { title: 'Of the agent' }, 'Parser'],
     ["the agent's title", {}, { title: 'Of the agent' }, 'Of the agent'],
-    ['the beginning of the first message where both titles are empty', { title: '' }, { title: '' }, 'Say hello.'],
-    ['the beginning of a long title', { title: text }, {}, 'Find out why the parser fails on nested…'],
+    [
+      'the beginning of the first message where both titles are empty',
+      { title: '' },
+      { title: '' },
+      'Say hello.',
+    ],
+    [
+      'the beginning of a long title',
+      { title: text },
+      {},
+      'Find out why the parser fails on nested…',
+    ],
     [
       'the beginning of the first message',
       { initialMessage: { role: 'user', content: [{ type: 'text', text }], run: true } },
@@ -227,6 +333,7 @@ describe('the short title', () => {
   });
 
   it('has at most 40 characters', () => {
-    for (const title of ['x'.repeat(200), '😀'.repeat(100), 'x '.repeat(100)]) expect(titled({ title })?.length).toBeLessThanOrEqual(40);
+    for (const title of ['x'.repeat(200), '😀'.repeat(100), 'x '.repeat(100)])
+      expect(titled({ title })?.length).toBeLessThanOrEqual(40);
   });
 });

@@ -7,7 +7,9 @@ interface Schema {
   readonly additionalProperties?: Schema | boolean;
 }
 
-/** The paths of all fields below a schema that `kubectl explain` would show without a description. */
+/**
+ * The paths of all fields below a schema that `kubectl explain` would show without a description.
+ */
 function undescribed(schema: Schema, path: string): readonly string[] {
   const { properties = {}, items, additionalProperties } = schema;
   return [
@@ -16,7 +18,9 @@ function undescribed(schema: Schema, path: string): readonly string[] {
       ...undescribed(field, `${path}.${name}`),
     ]),
     ...(items === undefined ? [] : undescribed(items, `${path}[]`)),
-    ...(typeof additionalProperties === 'object' ? undescribed(additionalProperties, `${path}{}`) : []),
+    ...(typeof additionalProperties === 'object'
+      ? undescribed(additionalProperties, `${path}{}`)
+      : []),
   ];
 }
 
@@ -24,13 +28,18 @@ describe('kubectl explain', () => {
   it.each(definitions)('describes every field of a $kind', (definition) => {
     const { openAPIV3Schema } = crdOf(definition).spec.versions[0]?.schema ?? {};
     const { spec, status } = (openAPIV3Schema as Schema | undefined)?.properties ?? {};
-    expect([...undescribed(spec ?? {}, 'spec'), ...undescribed(status ?? {}, 'status')]).toEqual([]);
+    expect([...undescribed(spec ?? {}, 'spec'), ...undescribed(status ?? {}, 'status')]).toEqual(
+      [],
+    );
     expect(Object.keys(spec?.properties ?? {})).not.toEqual([]);
   });
 
   it('misses a description', () => {
-    expect(undescribed({ properties: { one: { description: 'One.', items: { properties: { two: {} } } } } }, 'spec')).toEqual([
-      'spec.one[].two',
-    ]);
+    expect(
+      undescribed(
+        { properties: { one: { description: 'One.', items: { properties: { two: {} } } } } },
+        'spec',
+      ),
+    ).toEqual(['spec.one[].two']);
   });
 });

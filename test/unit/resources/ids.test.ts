@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { dashedUuid, newUuid, parseUuid } from '@conversation-operator/kube/uuid';
-import { conversationIdOf, conversationIdOfStartTask, startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
+import {
+  conversationIdOf,
+  conversationIdOfStartTask,
+  startTaskIdOf,
+  uuidOf,
+} from '../../../src/resources/ids.ts';
 
 const uuid = fc.uuid().map((text) => text.replaceAll('-', ''));
 
@@ -27,7 +32,15 @@ describe('ids', () => {
     );
   });
 
-  it.each(['', 'x', 'deadbeef', '019aa6a6-5c4d', `${'0'.repeat(31)}g`, ` ${'0'.repeat(32)}`, '0'.repeat(33)])('refuse %j', (text) => {
+  it.each([
+    '',
+    'x',
+    'deadbeef',
+    '019aa6a6-5c4d',
+    `${'0'.repeat(31)}g`,
+    ` ${'0'.repeat(32)}`,
+    '0'.repeat(33),
+  ])('refuse %j', (text) => {
     expect(parseUuid(text)).toBeUndefined();
   });
 
@@ -39,7 +52,13 @@ describe('ids', () => {
 
   it('of conversations with a name of their own depend on namespace and name alone', () => {
     const named = (namespace: string, name: string) => ({
-      metadata: { namespace, name, uid: Math.random().toString(), resourceVersion: '1', creationTimestamp: '' },
+      metadata: {
+        namespace,
+        name,
+        uid: Math.random().toString(),
+        resourceVersion: '1',
+        creationTimestamp: '',
+      },
     });
     expect(conversationIdOf(named('a', 'fix-it'))).toBe(uuidOf('conversation/a/fix-it'));
     expect(conversationIdOf(named('a', 'fix-it'))).not.toBe(conversationIdOf(named('b', 'fix-it')));

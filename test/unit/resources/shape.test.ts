@@ -23,7 +23,9 @@ function near(schema: z.core.$ZodType): fc.Arbitrary<unknown> {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   switch (def.type) {
     case 'object': {
-      const shape = Object.fromEntries(Object.entries(def.shape).map(([key, field]) => [key, near(field)]));
+      const shape = Object.fromEntries(
+        Object.entries(def.shape).map(([key, field]) => [key, near(field)]),
+      );
       return mostly(fc.record(shape, { requiredKeys: [] }));
     }
     case 'array':
@@ -52,7 +54,12 @@ const schemas: readonly (readonly [string, z.ZodType])[] = [
   ]),
   [
     'condition',
-    z.object({ type: z.string().min(1), status: z.enum(['True', 'False']), at: timestamp(), generation: z.int().min(0).optional() }),
+    z.object({
+      type: z.string().min(1),
+      status: z.enum(['True', 'False']),
+      at: timestamp(),
+      generation: z.int().min(0).optional(),
+    }),
   ],
   ['record', z.record(z.string(), z.string().max(3))],
   ['refined object', z.object({ one: z.string() }).refine(({ one }) => one !== 'alice')],

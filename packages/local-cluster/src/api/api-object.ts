@@ -30,13 +30,22 @@ export type Meta = {
 };
 
 /** A stored object of any kind. */
-export type ApiObject = JsonObject & { readonly apiVersion: string; readonly kind: string; readonly metadata: Meta };
+export type ApiObject = JsonObject & {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: Meta;
+};
 
 /** Returns a time in RFC 3339 with whole seconds, as Kubernetes writes timestamps. */
-export const timestampOf = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+export const timestampOf = (nowMs: number): string =>
+  `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
-export const withMeta = (object: ApiObject, changes: { readonly [K in keyof Meta]?: Meta[K] | undefined }): ApiObject => {
+export const withMeta = (
+  object: ApiObject,
+  changes: { readonly [K in keyof Meta]?: Meta[K] | undefined },
+): ApiObject => {
   const metadata: Record<string, Json | undefined> = { ...object.metadata, ...changes };
-  for (const [key, value] of Object.entries(metadata)) if (value === undefined) Reflect.deleteProperty(metadata, key);
+  for (const [key, value] of Object.entries(metadata))
+    if (value === undefined) Reflect.deleteProperty(metadata, key);
   return { ...object, metadata: metadata as Meta };
 };

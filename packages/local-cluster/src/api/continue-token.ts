@@ -2,7 +2,10 @@ import { isObject, numberAt, stringAt, type Json } from '../json/json.ts';
 import { badRequest } from './status-error.ts';
 
 export interface ContinueToken {
-  /** Version of the continued list. Undefined: this version has expired, and the list continues with the current state. */
+  /**
+   * Version of the continued list. Undefined: this version has expired, and the list continues with
+   * the current state.
+   */
   readonly version: number | undefined;
   /** Key of the last object that the server has sent. */
   readonly after: string;
@@ -17,9 +20,12 @@ export function decodeContinue(text: string): ContinueToken {
     const token = JSON.parse(Buffer.from(text, 'base64url').toString()) as Json;
     const version = numberAt(token, 'v');
     const after = stringAt(token, 'k');
-    if (isObject(token) && version !== undefined && after !== undefined) return { version: version === -1 ? undefined : version, after };
+    if (isObject(token) && version !== undefined && after !== undefined)
+      return { version: version === -1 ? undefined : version, after };
   } catch {
     // The error follows below.
   }
-  throw badRequest('invalid continue token: continue key is not valid: the token does not come from this server');
+  throw badRequest(
+    'invalid continue token: continue key is not valid: the token does not come from this server',
+  );
 }

@@ -24,12 +24,14 @@ export function unknownFields(body: JsonObject, resource: ApiResource): readonly
 }
 
 /**
- * Decodes a body into an object of the kind: unknown fields are dropped and defaults applied. The schema of a custom resource is checked
- * later, when the object is complete.
- * @throws StatusError 400 when the body is of another kind, or has unknown fields and validation is Strict
+ * Decodes a body into an object of the kind: unknown fields are dropped and defaults applied. The
+ * schema of a custom resource is checked later, when the object is complete.
+ * @throws StatusError 400 when the body is of another kind, or has unknown fields and validation is
+ * Strict
  */
 export function decode(body: Json, resource: ApiResource, options: DecodeOptions): JsonObject {
-  if (!isObject(body)) throw badRequest(`couldn't get version/kind; json parse error: expected an object`);
+  if (!isObject(body))
+    throw badRequest(`couldn't get version/kind; json parse error: expected an object`);
   const apiVersion = apiVersionOf(resource);
   const sentVersion = stringAt(body, 'apiVersion') ?? (resource.builtin ? apiVersion : '');
   const sentKind = stringAt(body, 'kind') ?? (resource.builtin ? resource.kind : '');
@@ -54,8 +56,16 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
 }
 
 /** A body of a custom resource has to name its kind in every request. */
-function checkCustomType(sentVersion: string, sentKind: string, resource: ApiResource, body: JsonObject): void {
-  const missing = [...(sentKind === '' ? ['Kind'] : []), ...(sentVersion === '' ? ['apiVersion'] : [])];
+function checkCustomType(
+  sentVersion: string,
+  sentKind: string,
+  resource: ApiResource,
+  body: JsonObject,
+): void {
+  const missing = [
+    ...(sentKind === '' ? ['Kind'] : []),
+    ...(sentVersion === '' ? ['apiVersion'] : []),
+  ];
   if (missing.length > 0) {
     throw badRequest(
       `the object provided is unrecognized (must be of type ${resource.kind}): Object '${missing.join(', ')}' is missing in '${JSON.stringify(body).slice(0, 256)}'`,
@@ -63,13 +73,19 @@ function checkCustomType(sentVersion: string, sentKind: string, resource: ApiRes
   }
   const apiVersion = apiVersionOf(resource);
   if (sentVersion !== apiVersion)
-    throw badRequest(`the API version in the data (${sentVersion}) does not match the expected API version (${apiVersion})`);
+    throw badRequest(
+      `the API version in the data (${sentVersion}) does not match the expected API version (${apiVersion})`,
+    );
   if (sentKind === resource.kind) return;
   const name = stringAt(objectAt(body, 'metadata'), 'name') ?? '';
   throw invalid(resource, name, [invalidValue('kind', sentKind, `must be ${resource.kind}`)]);
 }
 
-function reportFields(texts: readonly string[], resource: ApiResource, { validation, warn }: DecodeOptions): void {
+function reportFields(
+  texts: readonly string[],
+  resource: ApiResource,
+  { validation, warn }: DecodeOptions,
+): void {
   if (validation === 'Warn') texts.forEach(warn);
   if (validation !== 'Strict') return;
   throw badRequest(
@@ -78,7 +94,8 @@ function reportFields(texts: readonly string[], resource: ApiResource, { validat
 }
 
 function decodeBuiltin(object: JsonObject, resource: ApiResource): JsonObject {
-  const complete = resource.kind === 'CustomResourceDefinition' ? withPlainMetadata(object) : dropNulls(object);
+  const complete =
+    resource.kind === 'CustomResourceDefinition' ? withPlainMetadata(object) : dropNulls(object);
   const [error] = validate(complete, resource.schema);
   if (error !== undefined) {
     throw badRequest(
@@ -95,7 +112,11 @@ const withPlainMetadata = (object: JsonObject): JsonObject => {
 
 function decodeCustom(object: JsonObject, resource: ApiResource): JsonObject {
   const { metadata } = withPlainMetadata(object);
-  const [error] = validate(metadata ?? {}, resource.schema.properties?.['metadata'] ?? {}, 'metadata');
+  const [error] = validate(
+    metadata ?? {},
+    resource.schema.properties?.['metadata'] ?? {},
+    'metadata',
+  );
   if (error !== undefined)
     throw badRequest(
       `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: ${error.field}: ${error.message}`,

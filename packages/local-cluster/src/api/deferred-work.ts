@@ -4,7 +4,8 @@ import type { Logger } from '@conversation-operator/kube/logger';
 const retryDelayMs = 1000;
 
 /**
- * A queue of keys that a later turn of the event loop processes, each key once, however often it was added. A key that fails is retried.
+ * A queue of keys that a later turn of the event loop processes, each key once, however often it
+ * was added. A key that fails is retried.
  */
 export class DeferredWork {
   readonly #clock: Clock;
@@ -14,7 +15,11 @@ export class DeferredWork {
   #timer: Timer | undefined;
   #stopped = false;
 
-  constructor(options: { readonly clock: Clock; readonly logger: Logger; readonly run: (key: string) => void }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly run: (key: string) => void;
+  }) {
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#run = options.run;
@@ -40,7 +45,10 @@ export class DeferredWork {
       try {
         this.#run(key);
       } catch (error) {
-        this.#logger.error('Background work of the control plane failed and will be retried', { key, error });
+        this.#logger.error('Background work of the control plane failed and will be retried', {
+          key,
+          error,
+        });
         this.#keys.add(key);
       }
     }

@@ -24,13 +24,17 @@ export function parseFieldSelector(text: string): readonly FieldRequirement[] {
   const parts = text.match(/(?:\\.|[^,\\])+/g) ?? [];
   return parts.map((part) => {
     const [, field, operator, value = ''] = /^([^=!]+?)(==|=|!=)(.*)$/.exec(part.trim()) ?? [];
-    if (field === undefined) throw badRequest(`invalid selector: '${part}'; can't understand '${part}'`);
+    if (field === undefined)
+      throw badRequest(`invalid selector: '${part}'; can't understand '${part}'`);
     return { field, negated: operator === '!=', value: value.replaceAll(/\\(.)/g, '$1') };
   });
 }
 
 /** @throws StatusError 400 for a field that is not selectable for the kind */
-export function fieldMatcher(requirements: readonly FieldRequirement[], resource: ApiResource): ObjectMatcher | undefined {
+export function fieldMatcher(
+  requirements: readonly FieldRequirement[],
+  resource: ApiResource,
+): ObjectMatcher | undefined {
   if (requirements.length === 0) return undefined;
   const tests = requirements.map(({ field, negated, value }) => {
     const path = everyKind.get(field) ?? resource.selectableFields.get(field);

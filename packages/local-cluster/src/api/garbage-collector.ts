@@ -18,7 +18,8 @@ interface Options {
 }
 
 const separator = '\0';
-const idOf = (resource: string, namespace: string, name: string): string => [resource, namespace, name].join(separator);
+const idOf = (resource: string, namespace: string, name: string): string =>
+  [resource, namespace, name].join(separator);
 const foreground = 'foregroundDeletion';
 const orphan = 'orphan';
 
@@ -35,7 +36,11 @@ export class GarbageCollector {
     this.#store = options.store;
     this.#registry = options.registry;
     this.#writer = options.writer;
-    this.#work = new DeferredWork({ clock: options.clock, logger: options.logger, run: (id) => this.#visit(id) });
+    this.#work = new DeferredWork({
+      clock: options.clock,
+      logger: options.logger,
+      run: (id) => this.#visit(id),
+    });
     options.store.onChange((change) => this.#observe(change));
   }
 
@@ -45,7 +50,11 @@ export class GarbageCollector {
       for (const { object } of this.#store.list(resource)) {
         const id = idOf(resource, object.metadata.namespace ?? '', object.metadata.name);
         this.#index(id, undefined, object);
-        if (object.metadata.ownerReferences !== undefined || object.metadata.deletionTimestamp !== undefined) this.#work.add(id);
+        if (
+          object.metadata.ownerReferences !== undefined ||
+          object.metadata.deletionTimestamp !== undefined
+        )
+          this.#work.add(id);
       }
     }
   }
@@ -60,15 +69,22 @@ export class GarbageCollector {
     this.#index(id, before?.object, deleted ? undefined : after.object);
     if (deleted) {
       for (const dependent of this.#dependents.get(metadata.uid) ?? []) this.#work.add(dependent);
-      for (const reference of metadata.ownerReferences ?? []) this.#visitOwner(reference, namespace);
+      for (const reference of metadata.ownerReferences ?? [])
+        this.#visitOwner(reference, namespace);
       return;
     }
-    const owned = metadata.ownerReferences !== undefined && !equal(metadata.ownerReferences, before?.object.metadata.ownerReferences);
+    const owned =
+      metadata.ownerReferences !== undefined &&
+      !equal(metadata.ownerReferences, before?.object.metadata.ownerReferences);
     if (owned || metadata.deletionTimestamp !== undefined) this.#work.add(id);
   }
 
   #index(id: string, before: ApiObject | undefined, after: ApiObject | undefined): void {
-    if (before?.metadata.ownerReferences === undefined && after?.metadata.ownerReferences === undefined) return;
+    if (
+      before?.metadata.ownerReferences === undefined &&
+      after?.metadata.ownerReferences === undefined
+    )
+      return;
     for (const { uid } of before?.metadata.ownerReferences ?? []) {
       const ids = this.#dependents.get(uid);
       ids?.delete(id);
@@ -82,7 +98,8 @@ export class GarbageCollector {
 
   #visitOwner(reference: OwnerReference, namespace: string): void {
     const resource = this.#resourceOf(reference);
-    if (resource !== undefined) this.#work.add(idOf(resource.key, resource.namespaced ? namespace : '', reference.name));
+    if (resource !== undefined)
+      this.#work.add(idOf(resource.key, resource.namespaced ? namespace : '', reference.name));
   }
 
   #resourceOf({ apiVersion, kind }: OwnerReference): ApiResource | undefined {
@@ -94,7 +111,9 @@ export class GarbageCollector {
     const [key = '', namespace = '', name = ''] = id.split(separator);
     const resource = this.#registry.byKey(key);
     const stored = this.#store.get(key, namespace, name);
-    return resource === undefined || stored === undefined ? undefined : { resource, object: stored.object };
+    return resource === undefined || stored === undefined
+      ? undefined
+      : { resource, object: stored.object };
   }
 
   #dependentsOf(uid: string) {
@@ -126,16 +145,22 @@ export class GarbageCollector {
   #deleteDependents(resource: ApiResource, owner: ApiObject): void {
     const dependents = this.#dependentsOf(owner.metadata.uid);
     const blocking = dependents.filter(({ object }) =>
-      object.metadata.ownerReferences?.some(({ uid, blockOwnerDeletion }) => uid === owner.metadata.uid && blockOwnerDeletion === true),
+      object.metadata.ownerReferences?.some(
+        ({ uid, blockOwnerDeletion }) => uid === owner.metadata.uid && blockOwnerDeletion === true,
+      ),
     );
-    for (const { id, object } of dependents) if (object.metadata.deletionTimestamp === undefined) this.#work.add(id);
+    for (const { id, object } of dependents)
+      if (object.metadata.deletionTimestamp === undefined) this.#work.add(id);
     if (blocking.length === 0) this.#removeFinalizer(resource, owner, foreground);
   }
 
   /** Deletes an object or removes owner references, depending on the state of the owners. */
   #reconcileOwners(resource: ApiResource, object: ApiObject): void {
     const references = object.metadata.ownerReferences ?? [];
-    const states = references.map((reference) => ({ uid: reference.uid, state: this.#stateOf(reference, object.metadata.namespace) }));
+    const states = references.map((reference) => ({
+      uid: reference.uid,
+      state: this.#stateOf(reference, object.metadata.namespace),
+    }));
     const gone = states.filter(({ state }) => state !== 'present').map(({ uid }) => uid);
     if (gone.length === 0) return;
     if (gone.length < references.length) {
@@ -143,26 +168,43 @@ export class GarbageCollector {
       return;
     }
     const waited = states.some(({ state }) => state === 'waiting');
-    const policy = waited && this.#dependents.has(object.metadata.uid) ? 'Foreground' : 'Background';
+    const policy =
+      waited && this.#dependents.has(object.metadata.uid) ? 'Foreground' : 'Background';
     this.#writer.delete(resource, object, { uid: object.metadata.uid, propagationPolicy: policy });
   }
 
-  #stateOf(reference: OwnerReference, namespace: string | undefined): 'present' | 'waiting' | 'absent' {
+  #stateOf(
+    reference: OwnerReference,
+    namespace: string | undefined,
+  ): 'present' | 'waiting' | 'absent' {
     const resource = this.#resourceOf(reference);
-    // Owners of a kind that is not served count as present, because deleting an object whose owner may exist would lose data.
+    // Owners of a kind that is not served count as present, because deleting an object whose owner
+    // may exist would lose data.
     if (resource === undefined) return 'present';
-    const owner = this.#store.get(resource.key, resource.namespaced ? (namespace ?? '') : '', reference.name)?.object.metadata;
+    const owner = this.#store.get(
+      resource.key,
+      resource.namespaced ? (namespace ?? '') : '',
+      reference.name,
+    )?.object.metadata;
     if (owner?.uid !== reference.uid) return 'absent';
-    return owner.deletionTimestamp !== undefined && owner.finalizers?.includes(foreground) === true ? 'waiting' : 'present';
+    return owner.deletionTimestamp !== undefined && owner.finalizers?.includes(foreground) === true
+      ? 'waiting'
+      : 'present';
   }
 
   #dropOwners(resource: ApiResource, object: ApiObject, uids: readonly string[]): void {
     const kept = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
-    this.#writer.store(resource, withMeta(object, { ownerReferences: kept.length === 0 ? undefined : kept }));
+    this.#writer.store(
+      resource,
+      withMeta(object, { ownerReferences: kept.length === 0 ? undefined : kept }),
+    );
   }
 
   #removeFinalizer(resource: ApiResource, object: ApiObject, finalizer: string): void {
     const kept = (object.metadata.finalizers ?? []).filter((name) => name !== finalizer);
-    this.#writer.store(resource, withMeta(object, { finalizers: kept.length === 0 ? undefined : kept }));
+    this.#writer.store(
+      resource,
+      withMeta(object, { finalizers: kept.length === 0 ? undefined : kept }),
+    );
   }
 }

@@ -13,16 +13,22 @@ const comparison = /^([^\s!=,()<>]+)\s*([<>])\s*(-?\d+)$/;
 const existence = /^(!?)\s*([^\s!=,()<>]+)$/;
 
 /** Splits `a=b,c in (d,e),!f` at the commas outside of parentheses. */
-const partsOf = (text: string): readonly string[] => text.match(/(?:\([^)]*\)|[^,(])+/g)?.map((part) => part.trim()) ?? [];
+const partsOf = (text: string): readonly string[] =>
+  text.match(/(?:\([^)]*\)|[^,(])+/g)?.map((part) => part.trim()) ?? [];
 
 /** @throws StatusError 400 for an invalid label key or value */
 function checked(key: string, values: Iterable<string | undefined>): void {
   const fault = qualifiedNameFault(key);
-  if (fault !== undefined) throw badRequest(`unable to parse requirement: <nil>: Invalid value: ${JSON.stringify(key)}: ${fault}`);
+  if (fault !== undefined)
+    throw badRequest(
+      `unable to parse requirement: <nil>: Invalid value: ${JSON.stringify(key)}: ${fault}`,
+    );
   for (const value of values) {
     const wrong = labelValueFault(value ?? '');
     if (wrong !== undefined)
-      throw badRequest(`unable to parse requirement: values[0][${key}]: Invalid value: ${JSON.stringify(value)}: ${wrong}`);
+      throw badRequest(
+        `unable to parse requirement: values[0][${key}]: Invalid value: ${JSON.stringify(value)}: ${wrong}`,
+      );
   }
 }
 
@@ -43,11 +49,15 @@ function requirement(text: string): LabelMatcher {
   if (ordered !== undefined) {
     return (labels) => {
       const label = valueOf(labels, ordered);
-      return label !== undefined && (sign === '>' ? Number(label) > Number(bound) : Number(label) < Number(bound));
+      return (
+        label !== undefined &&
+        (sign === '>' ? Number(label) > Number(bound) : Number(label) < Number(bound))
+      );
     };
   }
   const [, not, present] = existence.exec(text) ?? [];
-  if (present === undefined) throw badRequest(`unable to parse requirement: found ${JSON.stringify(text)}`);
+  if (present === undefined)
+    throw badRequest(`unable to parse requirement: found ${JSON.stringify(text)}`);
   checked(present, []);
   return (labels) => (valueOf(labels, present) === undefined) === (not === '!');
 }

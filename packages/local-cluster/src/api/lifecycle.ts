@@ -1,7 +1,11 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { objectAt } from '../json/json.ts';
-import { cleanupFinalizer, customResource, definitionResource } from '../registry/custom-resource.ts';
+import {
+  cleanupFinalizer,
+  customResource,
+  definitionResource,
+} from '../registry/custom-resource.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Change } from '../storage/change.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
@@ -20,8 +24,8 @@ interface Options {
 }
 
 /**
- * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and serves a kind as soon as its definition is
- * stored.
+ * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
+ * serves a kind as soon as its definition is stored.
  */
 export class Lifecycle {
   readonly #options: Options;
@@ -29,7 +33,11 @@ export class Lifecycle {
 
   constructor(options: Options) {
     this.#options = options;
-    this.#work = new DeferredWork({ clock: options.clock, logger: options.logger, run: (key) => this.#visit(key) });
+    this.#work = new DeferredWork({
+      clock: options.clock,
+      logger: options.logger,
+      run: (key) => this.#visit(key),
+    });
     options.store.onChange((change) => this.#observe(change));
   }
 
@@ -39,7 +47,8 @@ export class Lifecycle {
       this.#serve(object);
       this.#work.add(`crd ${object.metadata.name}`);
     }
-    for (const { object } of store.list(namespacesKey)) this.#work.add(`namespace ${object.metadata.name}`);
+    for (const { object } of store.list(namespacesKey))
+      this.#work.add(`namespace ${object.metadata.name}`);
   }
 
   stop(): void {
@@ -50,17 +59,23 @@ export class Lifecycle {
     try {
       this.#options.registry.set(customResource(definition));
     } catch (error) {
-      this.#options.logger.error('A stored CustomResourceDefinition cannot be served', { name: definition.metadata.name, error });
+      this.#options.logger.error('A stored CustomResourceDefinition cannot be served', {
+        name: definition.metadata.name,
+        error,
+      });
     }
   }
 
   #observe({ resource, namespace, name, after, deleted, before }: Change): void {
-    if (resource === definitionResource.key) this.#observeDefinition(after.object, before?.object, deleted);
-    if (resource === namespacesKey && after.object.metadata.deletionTimestamp !== undefined) this.#work.add(`namespace ${name}`);
+    if (resource === definitionResource.key)
+      this.#observeDefinition(after.object, before?.object, deleted);
+    if (resource === namespacesKey && after.object.metadata.deletionTimestamp !== undefined)
+      this.#work.add(`namespace ${name}`);
     if (!deleted) return;
     if (this.#isTerminating(namespacesKey, namespace)) this.#work.add(`namespace ${namespace}`);
     const definition = definitionNameOf(resource);
-    if (this.#isTerminating(definitionResource.key, definition)) this.#work.add(`crd ${definition}`);
+    if (this.#isTerminating(definitionResource.key, definition))
+      this.#work.add(`crd ${definition}`);
   }
 
   #observeDefinition(definition: ApiObject, before: ApiObject | undefined, deleted: boolean): void {
@@ -81,7 +96,11 @@ export class Lifecycle {
 
   #visit(key: string): void {
     const [kind, name = ''] = key.split(' ');
-    const object = this.#options.store.get(kind === 'crd' ? definitionResource.key : namespacesKey, '', name)?.object;
+    const object = this.#options.store.get(
+      kind === 'crd' ? definitionResource.key : namespacesKey,
+      '',
+      name,
+    )?.object;
     if (object?.metadata.deletionTimestamp === undefined) return;
     if (kind === 'crd') this.#endDefinition(object);
     else this.#endNamespace(object);
@@ -98,7 +117,10 @@ export class Lifecycle {
     const empty = namespaced.every(({ key }) => store.list(key, name).next().done === true);
     const resource = registry.byKey(namespacesKey);
     if (!empty || resource === undefined) return;
-    writer.store(resource, { ...namespace, spec: { ...objectAt(namespace, 'spec'), finalizers: [] } });
+    writer.store(resource, {
+      ...namespace,
+      spec: { ...objectAt(namespace, 'spec'), finalizers: [] },
+    });
   }
 
   #endDefinition(definition: ApiObject): void {
@@ -108,8 +130,13 @@ export class Lifecycle {
     for (const { object } of [...store.list(resource.key)])
       if (object.metadata.deletionTimestamp === undefined) writer.delete(served, object);
     if (store.count(resource.key) > 0) return;
-    const kept = (definition.metadata.finalizers ?? []).filter((finalizer) => finalizer !== cleanupFinalizer);
-    writer.store(definitionResource, withMeta(definition, { finalizers: kept.length === 0 ? undefined : kept }));
+    const kept = (definition.metadata.finalizers ?? []).filter(
+      (finalizer) => finalizer !== cleanupFinalizer,
+    );
+    writer.store(
+      definitionResource,
+      withMeta(definition, { finalizers: kept.length === 0 ? undefined : kept }),
+    );
   }
 }
 

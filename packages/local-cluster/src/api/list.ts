@@ -12,7 +12,9 @@ const tooOld =
 export function parseVersion(text: string | null): number | undefined {
   if (text === null || text === '') return undefined;
   if (!/^\d+$/.test(text))
-    throw badRequest(`Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
+    throw badRequest(
+      `Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`,
+    );
   return Number(text);
 }
 
@@ -21,20 +23,29 @@ interface Source {
   readonly items: Iterable<Stored>;
 }
 
-/** Returns the items of the current state, of an older version, or of the rest of a continued list. */
-function sourceOf(store: ObjectStore, resource: ApiResource, namespace: string | undefined, query: URLSearchParams): Source {
+/**
+ * Returns the items of the current state, of an older version, or of the rest of a continued list.
+ */
+function sourceOf(
+  store: ObjectStore,
+  resource: ApiResource,
+  namespace: string | undefined,
+  query: URLSearchParams,
+): Source {
   const token = query.get('continue');
   const version = parseVersion(query.get('resourceVersion'));
   const match = query.get('resourceVersionMatch');
   if (token !== null && token !== '') {
-    if (version !== undefined && version !== 0) throw badRequest('specifying resource version is not allowed when using continue');
+    if (version !== undefined && version !== 0)
+      throw badRequest('specifying resource version is not allowed when using continue');
     const { version: begun, after } = decodeContinue(token);
     const at = begun ?? store.revision;
     const items = store.listAt(resource.key, at, namespace, after);
     if (items === undefined) throw expired(tooOld, encodeContinue({ version: undefined, after }));
     return { version: at, items };
   }
-  if (version !== undefined && version > store.revision) throw tooLargeVersion(version, store.revision);
+  if (version !== undefined && version > store.revision)
+    throw tooLargeVersion(version, store.revision);
   if (match === 'Exact' && version !== undefined) {
     const items = store.listAt(resource.key, version, namespace);
     if (items === undefined) throw expired(`The resourceVersion for the provided list is too old.`);
@@ -51,7 +62,8 @@ export function listPage(
   query: URLSearchParams,
 ): { readonly items: readonly Stored[]; readonly metadata: ListMeta } {
   const limit = Number(query.get('limit') ?? 0);
-  if (!Number.isInteger(limit) || limit < 0) throw new StatusError(400, 'BadRequest', 'invalid limit');
+  if (!Number.isInteger(limit) || limit < 0)
+    throw new StatusError(400, 'BadRequest', 'invalid limit');
   const { version, items } = sourceOf(store, resource, selection.namespace, query);
   const page: Stored[] = [];
   let remaining = 0;
@@ -69,7 +81,8 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // The page counts only matching objects, so `remainingItemCount` is omitted for lists with a selector, as in Kubernetes.
+      // The page counts only matching objects, so `remainingItemCount` is omitted for lists with a
+      // selector, as in Kubernetes.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

@@ -1,6 +1,12 @@
 import { isArray, isObject, objectAt, type Json, type JsonObject } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import { duplicate, forbiddenField, invalidValue, required, type FieldError } from '../schema/field-error.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  required,
+  type FieldError,
+} from '../schema/field-error.ts';
 import type { ApiObject, Meta, OwnerReference } from './api-object.ts';
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
@@ -36,16 +42,24 @@ const nameRules: Readonly<Record<ApiResource['nameRule'], NameRule>> = {
   },
 };
 
-export function nameErrors(name: string, rule: ApiResource['nameRule'], field: string): FieldError[] {
+export function nameErrors(
+  name: string,
+  rule: ApiResource['nameRule'],
+  field: string,
+): FieldError[] {
   const { pattern, max, text } = nameRules[rule];
-  if (rule === 'label' && name.includes('.')) return [invalidValue(field, name, 'must not contain dots')];
-  if (name.length > max) return [invalidValue(field, name, `must be no more than ${max} characters`)];
+  if (rule === 'label' && name.includes('.'))
+    return [invalidValue(field, name, 'must not contain dots')];
+  if (name.length > max)
+    return [invalidValue(field, name, `must be no more than ${max} characters`)];
   return pattern.test(name) ? [] : [invalidValue(field, name, text)];
 }
 
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
 
-/** Returns the error of a qualified name, `example.com/name` or `name`; undefined for a valid name. */
+/**
+ * Returns the error of a qualified name, `example.com/name` or `name`; undefined for a valid name.
+ */
 export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split('/');
   const name = parts.at(-1) ?? '';
@@ -53,7 +67,10 @@ export function qualifiedNameFault(key: string): string | undefined {
     return `a qualified name must ${qualifiedText.slice('name part must '.length)} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`;
   const [prefix] = parts;
   if (parts.length === 2 && prefix === '') return 'prefix part must be non-empty';
-  if (parts.length === 2 && (prefix === undefined || prefix.length > 253 || !subdomainPattern.test(prefix)))
+  if (
+    parts.length === 2 &&
+    (prefix === undefined || prefix.length > 253 || !subdomainPattern.test(prefix))
+  )
     return `prefix part ${nameRules.subdomain.text}`;
   if (name === '') return 'name part must be non-empty';
   if (name.length > 63) return 'name part must be no more than 63 characters';
@@ -71,7 +88,8 @@ export function labelErrors(labels: Json | undefined, field = 'metadata.labels')
   return Object.entries(isObject(labels) ? labels : {}).flatMap(([key, value]) => {
     const fault = qualifiedNameFault(key);
     if (fault !== undefined) return [invalidValue(field, key, fault)];
-    if (typeof value !== 'string') return [invalidValue(`${field}.${key}`, value, 'must be a string')];
+    if (typeof value !== 'string')
+      return [invalidValue(`${field}.${key}`, value, 'must be a string')];
     const wrong = labelValueFault(value);
     return wrong === undefined ? [] : [invalidValue(field, value, wrong)];
   });
@@ -85,7 +103,8 @@ function annotationErrors(annotations: JsonObject): FieldError[] {
     return fault === undefined ? [] : [invalidValue('metadata.annotations', key, fault)];
   });
   const bytes = Object.entries(annotations).reduce(
-    (sum, [key, value]) => sum + Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
+    (sum, [key, value]) =>
+      sum + Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
     0,
   );
   if (bytes > maxAnnotationBytes) {
@@ -103,10 +122,19 @@ function ownerErrors(references: readonly OwnerReference[]): FieldError[] {
     ...(['apiVersion', 'kind', 'name', 'uid'] as const)
       .filter((key) => ((reference[key] as string | undefined) ?? '') === '')
       .map((key) =>
-        invalidValue(`metadata.ownerReferences.${key}`, '', key === 'apiVersion' ? 'version must not be empty' : 'must not be empty'),
+        invalidValue(
+          `metadata.ownerReferences.${key}`,
+          '',
+          key === 'apiVersion' ? 'version must not be empty' : 'must not be empty',
+        ),
       ),
     ...(reference.kind === 'Event' && /^(v1|events\.k8s\.io\/.*)$/.test(reference.apiVersion)
-      ? [wrongOwner(reference, `/${reference.apiVersion}, Kind=Event is disallowed from being an owner`)]
+      ? [
+          wrongOwner(
+            reference,
+            `/${reference.apiVersion}, Kind=Event is disallowed from being an owner`,
+          ),
+        ]
       : []),
   ]);
   const controllers = references.filter(({ controller }) => controller === true);
@@ -114,7 +142,10 @@ function ownerErrors(references: readonly OwnerReference[]): FieldError[] {
   if (first !== undefined && second !== undefined) {
     const names = [first, second].map(({ kind, name }) => `${kind}/${name}`);
     errors.push(
-      wrongOwner(references, `Only one reference can have Controller set to true. Found "true" in references for ${names.join(' and ')}`),
+      wrongOwner(
+        references,
+        `Only one reference can have Controller set to true. Found "true" in references for ${names.join(' and ')}`,
+      ),
     );
   }
   return errors;
@@ -126,11 +157,20 @@ const wrongOwner = (shown: Json, why: string): FieldError => ({
   message: `Invalid value: ${JSON.stringify(shown)}: ${why}`,
 });
 
-const standardFinalizers: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes']);
+const standardFinalizers: ReadonlySet<string> = new Set([
+  'orphan',
+  'foregroundDeletion',
+  'kubernetes',
+]);
 
-function finalizerErrors(finalizers: readonly string[], old: readonly string[] | undefined, deleting: boolean): FieldError[] {
+function finalizerErrors(
+  finalizers: readonly string[],
+  old: readonly string[] | undefined,
+  deleting: boolean,
+): FieldError[] {
   const errors = finalizers.flatMap((name, index) => {
-    if (finalizers.indexOf(name) !== index) return [duplicate(`metadata.finalizers[${index}]`, name)];
+    if (finalizers.indexOf(name) !== index)
+      return [duplicate(`metadata.finalizers[${index}]`, name)];
     if (standardFinalizers.has(name)) return [];
     const fault = qualifiedNameFault(name);
     return fault === undefined ? [] : [invalidValue('metadata.finalizers', name, fault)];
@@ -149,14 +189,22 @@ function finalizerErrors(finalizers: readonly string[], old: readonly string[] |
 }
 
 /** Returns the errors in the metadata of an otherwise complete object. */
-export function metadataErrors(object: ApiObject, resource: ApiResource, old?: ApiObject): readonly FieldError[] {
+export function metadataErrors(
+  object: ApiObject,
+  resource: ApiResource,
+  old?: ApiObject,
+): readonly FieldError[] {
   const { metadata } = object;
   return [
     ...(old === undefined ? newNameErrors(metadata, resource) : []),
     ...labelErrors(metadata.labels),
     ...annotationErrors(objectAt(metadata, 'annotations') ?? {}),
     ...ownerErrors(metadata.ownerReferences ?? []),
-    ...finalizerErrors(metadata.finalizers ?? [], old?.metadata.finalizers, old?.metadata.deletionTimestamp !== undefined),
+    ...finalizerErrors(
+      metadata.finalizers ?? [],
+      old?.metadata.finalizers,
+      old?.metadata.deletionTimestamp !== undefined,
+    ),
   ];
 }
 
@@ -164,17 +212,35 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
   // A generateName may end with a dash, because a suffix follows.
   ...(generateName === ''
     ? []
-    : nameErrors(generateName.replace(/-$/, 'a'), resource.nameRule, 'metadata.generateName').map((error) => ({
-        ...error,
-        message: error.message.replace(JSON.stringify(generateName.replace(/-$/, 'a')), JSON.stringify(generateName)),
-      }))),
-  ...(name === '' ? [required('metadata.name', 'name or generateName is required')] : nameErrors(name, resource.nameRule, 'metadata.name')),
+    : nameErrors(generateName.replace(/-$/, 'a'), resource.nameRule, 'metadata.generateName').map(
+        (error) => ({
+          ...error,
+          message: error.message.replace(
+            JSON.stringify(generateName.replace(/-$/, 'a')),
+            JSON.stringify(generateName),
+          ),
+        }),
+      )),
+  ...(name === ''
+    ? [required('metadata.name', 'name or generateName is required')]
+    : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/** Returns the warnings about new finalizers of a custom object whose names are valid but not domain-qualified. */
-export const finalizerWarnings = ({ finalizers = [] }: Meta, old: Meta | undefined): readonly string[] =>
+/**
+ * Returns the warnings about new finalizers of a custom object whose names are valid but not
+ * domain-qualified.
+ */
+export const finalizerWarnings = (
+  { finalizers = [] }: Meta,
+  old: Meta | undefined,
+): readonly string[] =>
   finalizers
-    .filter((name) => !name.includes('/') && !standardFinalizers.has(name) && old?.finalizers?.includes(name) !== true)
+    .filter(
+      (name) =>
+        !name.includes('/') &&
+        !standardFinalizers.has(name) &&
+        old?.finalizers?.includes(name) !== true,
+    )
     .map(
       (name) =>
         `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
@@ -184,6 +250,8 @@ export const finalizerWarnings = ({ finalizers = [] }: Meta, old: Meta | undefin
 export function dropNulls(value: Json): Json {
   if (isArray(value)) return value.map(dropNulls);
   if (!isObject(value)) return value;
-  const entries = Object.entries(value).filter(([, child]) => child !== null && child !== undefined);
+  const entries = Object.entries(value).filter(
+    ([, child]) => child !== null && child !== undefined,
+  );
   return Object.fromEntries(entries.map(([key, child]) => [key, dropNulls(child as Json)]));
 }

@@ -10,19 +10,30 @@ type Kind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions'
 const invalidOption = (kind: Kind, text: string): StatusError =>
   new StatusError(422, 'Invalid', `${kind}.meta.k8s.io "" is invalid: ${text}`);
 
-export const isTrue = (text: string | null): boolean => text === 'true' || text === '1' || text === '';
+export const isTrue = (text: string | null): boolean =>
+  text === 'true' || text === '1' || text === '';
 
-const writeKinds: Readonly<Record<string, Kind>> = { POST: 'CreateOptions', PUT: 'UpdateOptions', PATCH: 'PatchOptions' };
+const writeKinds: Readonly<Record<string, Kind>> = {
+  POST: 'CreateOptions',
+  PUT: 'UpdateOptions',
+  PATCH: 'PatchOptions',
+};
 const kindOf = (method: string): Kind => writeKinds[method] ?? 'DeleteOptions';
 
 function dryRunOf(values: readonly string[], kind: Kind): boolean {
   const given = values.filter((value) => value !== '');
   if (given.every((value) => value === 'All')) return given.length > 0;
-  throw invalidOption(kind, `dryRun: Unsupported value: ${JSON.stringify(given)}: supported values: "All"`);
+  throw invalidOption(
+    kind,
+    `dryRun: Unsupported value: ${JSON.stringify(given)}: supported values: "All"`,
+  );
 }
 
 /** @throws StatusError 422 for an invalid value */
-export const writeOptions = (query: URLSearchParams, method: string): { readonly dryRun: boolean } => ({
+export const writeOptions = (
+  query: URLSearchParams,
+  method: string,
+): { readonly dryRun: boolean } => ({
   dryRun: dryRunOf(query.getAll('dryRun'), kindOf(method)),
 });
 
@@ -39,37 +50,58 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
 
 const maxManagerBytes = 128;
 
-/** Returns the field manager of a request, '' when the request names none. @throws StatusError 422 for an invalid name */
+/**
+ * Returns the field manager of a request, '' when the request names none. @throws StatusError 422
+ * for an invalid name
+ */
 export function fieldManagerOf(query: URLSearchParams, method: string): string {
   const name = query.get('fieldManager') ?? '';
   if (Buffer.byteLength(name) > maxManagerBytes)
-    throw invalidOption(kindOf(method), `fieldManager: Too long: may not be more than ${maxManagerBytes} bytes`);
+    throw invalidOption(
+      kindOf(method),
+      `fieldManager: Too long: may not be more than ${maxManagerBytes} bytes`,
+    );
   if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name))
-    throw invalidOption(kindOf(method), `fieldManager: Invalid value: ${JSON.stringify(name)}: should only contain printable characters`);
+    throw invalidOption(
+      kindOf(method),
+      `fieldManager: Invalid value: ${JSON.stringify(name)}: should only contain printable characters`,
+    );
   return name;
 }
 
 /** Returns the field manager of an apply, which requires one. */
 export function applyManagerOf(query: URLSearchParams): string {
   const manager = fieldManagerOf(query, 'PATCH');
-  if (manager === '') throw invalidOption('PatchOptions', 'fieldManager: Required value: is required for apply patch');
+  if (manager === '')
+    throw invalidOption(
+      'PatchOptions',
+      'fieldManager: Required value: is required for apply patch',
+    );
   return manager;
 }
 
 export function rejectForce(query: URLSearchParams): void {
-  if (query.get('force') !== null) throw invalidOption('PatchOptions', 'force: Forbidden: may not be specified for non-apply patch');
+  if (query.get('force') !== null)
+    throw invalidOption(
+      'PatchOptions',
+      'force: Forbidden: may not be specified for non-apply patch',
+    );
 }
 
 const policies = ['Background', 'Foreground', 'Orphan'];
 
-/** Returns the options of a deletion from the body, or from the query as older clients send them. */
+/**
+ * Returns the options of a deletion from the body, or from the query as older clients send them.
+ */
 export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');
   const resourceVersion = stringAt(preconditions, 'resourceVersion');
   const grace =
     numberAt(sent, 'gracePeriodSeconds') ??
-    (query.get('gracePeriodSeconds') === null ? undefined : Number(query.get('gracePeriodSeconds')));
+    (query.get('gracePeriodSeconds') === null
+      ? undefined
+      : Number(query.get('gracePeriodSeconds')));
   const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
   const named = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? undefined;
   if (named !== undefined && typeof orphans === 'boolean') {
@@ -85,7 +117,10 @@ export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions
       `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan", "nil"`,
     );
   }
-  const dryRun = isObject(sent) && Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : query.getAll('dryRun');
+  const dryRun =
+    isObject(sent) && Array.isArray(sent['dryRun'])
+      ? sent['dryRun'].map(String)
+      : query.getAll('dryRun');
   return {
     dryRun: dryRunOf(dryRun, 'DeleteOptions'),
     ...(uid === undefined ? {} : { uid }),
@@ -103,22 +138,45 @@ export function checkListOptions(query: URLSearchParams, watching: boolean): voi
   const refuse = (field: string, text: string): never => {
     throw invalidOption('ListOptions', `${field}: ${text}`);
   };
-  if (!watching && initial !== null) refuse('sendInitialEvents', 'Forbidden: sendInitialEvents is forbidden for list');
+  if (!watching && initial !== null)
+    refuse('sendInitialEvents', 'Forbidden: sendInitialEvents is forbidden for list');
   if (watching) {
     if (match !== '' && initial === null)
-      refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided');
+      refuse(
+        'resourceVersionMatch',
+        'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+      );
     if (initial !== null && match === '')
-      refuse('resourceVersionMatch', 'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+      refuse(
+        'resourceVersionMatch',
+        'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+      );
     if (initial !== null && match !== 'NotOlderThan')
-      refuse('resourceVersionMatch', `Unsupported value: ${JSON.stringify(match)}: supported values: "NotOlderThan"`);
+      refuse(
+        'resourceVersionMatch',
+        `Unsupported value: ${JSON.stringify(match)}: supported values: "NotOlderThan"`,
+      );
     return;
   }
   if (match === '') return;
   if (match !== 'Exact' && match !== 'NotOlderThan')
-    refuse('resourceVersionMatch', `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`);
-  if (version === '') refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided');
+    refuse(
+      'resourceVersionMatch',
+      `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
+    );
+  if (version === '')
+    refuse(
+      'resourceVersionMatch',
+      'Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
+    );
   if ((query.get('continue') ?? '') !== '')
-    refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch is forbidden when continue is provided');
+    refuse(
+      'resourceVersionMatch',
+      'Forbidden: resourceVersionMatch is forbidden when continue is provided',
+    );
   if (match === 'Exact' && version === '0')
-    refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
+    refuse(
+      'resourceVersionMatch',
+      'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+    );
 }

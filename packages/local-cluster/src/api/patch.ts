@@ -14,12 +14,15 @@ export const patchTypes = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
-/** Maximum depth of a body: deeper than any useful object, and shallow enough for recursive functions. */
+/**
+ * Maximum depth of a body: deeper than any useful object, and shallow enough for recursive
+ * functions.
+ */
 const maxDepth = 1000;
 
 /**
- * Returns whether a body exceeds the maximum depth. A count of brackets, which includes brackets within strings, selects the bodies that
- * need the exact check.
+ * Returns whether a body exceeds the maximum depth. A count of brackets, which includes brackets
+ * within strings, selects the bodies that need the exact check.
  */
 function isTooDeep(text: string): boolean {
   let depth = 0;
@@ -36,7 +39,9 @@ export function parseJson(text: string): Json {
     if (isTooDeep(text)) throw new RangeError('exceeded max depth');
     return value;
   } catch (error) {
-    throw badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
+    throw badRequest(
+      `error decoding the body: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 
@@ -44,20 +49,28 @@ export function parseYamlBody(text: string): Json {
   try {
     return parseYaml(text, { maxAliasCount: 100 }) as Json;
   } catch (error) {
-    throw badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
+    throw badRequest(
+      `error decoding the body: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 }
 
 /**
- * Returns the object after a patch other than apply. @throws StatusError 415 for a patch type that the kind does not support, 422 for a
- * JSON patch that does not apply
+ * Returns the object after a patch other than apply. @throws StatusError 415 for a patch type that
+ * the kind does not support, 422 for a JSON patch that does not apply
  */
-export function patched(object: JsonObject, type: string, text: string, resource: ApiResource): JsonObject {
+export function patched(
+  object: JsonObject,
+  type: string,
+  text: string,
+  resource: ApiResource,
+): JsonObject {
   switch (type) {
     case patchTypes.merge:
       return mergeObject(object, objectIn(text));
     case patchTypes.strategic:
-      if (!resource.builtin) throw unsupportedMediaType([patchTypes.json, patchTypes.merge, patchTypes.apply]);
+      if (!resource.builtin)
+        throw unsupportedMediaType([patchTypes.json, patchTypes.merge, patchTypes.apply]);
       return strategicMergePatch(object, objectIn(text));
     case patchTypes.json:
       return jsonPatched(object, parseJson(text));
@@ -79,21 +92,40 @@ function addedWhereAbsent(operation: Operation, document: unknown): Operation {
   if (operation.op !== 'replace') return operation;
   const keys = operation.path.split('/').slice(1);
   const last = keys.pop()?.replaceAll('~1', '/').replaceAll('~0', '~');
-  const parent: unknown = jsonPatch.getValueByPointer(document, keys.map((key) => `/${key}`).join(''));
-  return isObject(parent) && last !== undefined && !Object.hasOwn(parent, last) ? { ...operation, op: 'add' } : operation;
+  const parent: unknown = jsonPatch.getValueByPointer(
+    document,
+    keys.map((key) => `/${key}`).join(''),
+  );
+  return isObject(parent) && last !== undefined && !Object.hasOwn(parent, last)
+    ? { ...operation, op: 'add' }
+    : operation;
 }
 
 function jsonPatched(object: JsonObject, operations: Json): JsonObject {
   if (!isArray(operations)) throw badRequest('the patch must be a list of operations');
   if (operations.length > maxOperations) {
-    throw tooLarge(`The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`);
+    throw tooLarge(
+      `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`,
+    );
   }
   try {
     let document: unknown = structuredClone(object);
     for (const operation of structuredClone(operations) as unknown as Operation[])
-      document = jsonPatch.applyOperation(document, addedWhereAbsent(operation, document), true, true, true).newDocument;
+      document = jsonPatch.applyOperation(
+        document,
+        addedWhereAbsent(operation, document),
+        true,
+        true,
+        true,
+      ).newDocument;
     return document as JsonObject;
   } catch (error) {
-    throw new StatusError(422, 'Invalid', 'the server rejected our request due to an error in our request', undefined, { cause: error });
+    throw new StatusError(
+      422,
+      'Invalid',
+      'the server rejected our request due to an error in our request',
+      undefined,
+      { cause: error },
+    );
   }
 }

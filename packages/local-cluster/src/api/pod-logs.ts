@@ -12,29 +12,44 @@ export interface PodLogOptions {
 
 /** Reader of container logs; `open` returns undefined for a container without a log. */
 export interface PodLogs {
-  open(podUid: string, containerName: string, options: PodLogOptions): AsyncIterable<Uint8Array> | undefined;
+  open(
+    podUid: string,
+    containerName: string,
+    options: PodLogOptions,
+  ): AsyncIterable<Uint8Array> | undefined;
 }
 
 function containerOf(pod: ApiObject, wanted: string | null): string {
-  const names = [...arrayAt(pod['spec'], 'containers'), ...arrayAt(pod['spec'], 'initContainers')].map(
-    (container) => stringAt(container, 'name') ?? '',
-  );
+  const names = [
+    ...arrayAt(pod['spec'], 'containers'),
+    ...arrayAt(pod['spec'], 'initContainers'),
+  ].map((container) => stringAt(container, 'name') ?? '');
   if (wanted !== null && wanted !== '') {
-    if (!names.includes(wanted)) throw badRequest(`container ${wanted} is not valid for pod ${pod.metadata.name}`);
+    if (!names.includes(wanted))
+      throw badRequest(`container ${wanted} is not valid for pod ${pod.metadata.name}`);
     return wanted;
   }
   const [only, ...others] = names;
   if (others.length > 0)
-    throw badRequest(`a container name must be specified for pod ${pod.metadata.name}, choose one of: [${names.join(' ')}]`);
+    throw badRequest(
+      `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${names.join(' ')}]`,
+    );
   return only ?? '';
 }
 
 /** Handles GET pods/{name}/log. */
-export function logResponse(pod: ApiObject, query: URLSearchParams, logs: PodLogs | undefined, signal: AbortSignal): PlaneResponse {
+export function logResponse(
+  pod: ApiObject,
+  query: URLSearchParams,
+  logs: PodLogs | undefined,
+  signal: AbortSignal,
+): PlaneResponse {
   const container = containerOf(pod, query.get('container'));
   const tail = query.get('tailLines');
   if (tail !== null && !/^\d+$/.test(tail))
-    throw badRequest(`invalid tailLines ${JSON.stringify(tail)}: must be greater than or equal to 0`);
+    throw badRequest(
+      `invalid tailLines ${JSON.stringify(tail)}: must be greater than or equal to 0`,
+    );
   const previous = query.get('previous') === 'true';
   const stream = logs?.open(pod.metadata.uid, container, {
     follow: query.get('follow') === 'true',
@@ -44,7 +59,8 @@ export function logResponse(pod: ApiObject, query: URLSearchParams, logs: PodLog
   });
   if (stream === undefined) {
     // A pod without a node has no kubelet and thus no log.
-    if (stringAt(pod['spec'], 'nodeName') === undefined) return { status: 204, headers: {}, body: '' };
+    if (stringAt(pod['spec'], 'nodeName') === undefined)
+      return { status: 204, headers: {}, body: '' };
     throw new StatusError(
       400,
       'BadRequest',

@@ -10,7 +10,8 @@ const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Succe
 /** Resource that the conflict messages of a binding name. */
 const binding = { group: '', plural: 'pods/binding', kind: 'Binding' };
 
-const podIn = ({ context, resource, path }: ResourceRequest): ApiObject => context.writer.get(resource, path.namespace, path.name ?? '');
+const podIn = ({ context, resource, path }: ResourceRequest): ApiObject =>
+  context.writer.get(resource, path.namespace, path.name ?? '');
 
 /** Handles POST pods/{name}/binding, by which a scheduler assigns a node. */
 export function bind(scope: ResourceRequest): PlaneResponse {
@@ -22,13 +23,22 @@ export function bind(scope: ResourceRequest): PlaneResponse {
   const { name, uid } = pod.metadata;
   const wantedUid = stringAt(objectAt(body, 'metadata'), 'uid');
   if (wantedUid !== undefined && wantedUid !== uid)
-    throw conflict(resource, name, `Precondition failed: UID in precondition: ${wantedUid}, UID in object meta: ${uid}`);
+    throw conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${wantedUid}, UID in object meta: ${uid}`,
+    );
   if (pod.metadata.deletionTimestamp !== undefined)
     throw conflict(binding, name, `pod ${name} is being deleted, cannot be assigned to a host`);
   const spec = objectAt(pod, 'spec') ?? {};
   const present = stringAt(spec, 'nodeName');
-  if (present !== undefined) throw conflict(binding, name, `pod ${name} is already assigned to node "${present}"`);
-  context.writer.store(resource, { ...pod, spec: { ...spec, nodeName: node }, status: scheduled(pod, timestampOf(context.clock.now())) });
+  if (present !== undefined)
+    throw conflict(binding, name, `pod ${name} is already assigned to node "${present}"`);
+  context.writer.store(resource, {
+    ...pod,
+    spec: { ...spec, nodeName: node },
+    status: scheduled(pod, timestampOf(context.clock.now())),
+  });
   return jsonResponse(201, success);
 }
 
@@ -38,7 +48,10 @@ function scheduled(pod: ApiObject, now: string): JsonObject {
   );
   return {
     ...objectAt(pod, 'status'),
-    conditions: [...conditions, { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now }],
+    conditions: [
+      ...conditions,
+      { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now },
+    ],
   };
 }
 
@@ -47,6 +60,10 @@ export function evict(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const options = objectAt(bodyOf(scope), 'deleteOptions');
   const grace = options?.['gracePeriodSeconds'];
-  context.writer.delete(resource, podIn(scope), typeof grace === 'number' ? { gracePeriodSeconds: grace } : {});
+  context.writer.delete(
+    resource,
+    podIn(scope),
+    typeof grace === 'number' ? { gracePeriodSeconds: grace } : {},
+  );
   return jsonResponse(201, success);
 }

@@ -16,7 +16,10 @@ export interface PlaneRequest {
 export interface PlaneResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text, or a stream of texts (watch) or bytes (log) until the stream ends or a reader calls `return`. */
+  /**
+   * A text, or a stream of texts (watch) or bytes (log) until the stream ends or a reader calls
+   * `return`.
+   */
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 
@@ -31,7 +34,10 @@ export interface ResourcePath {
   readonly subresource: string | undefined;
 }
 
-/** Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for any other path, including paths of discovery. */
+/**
+ * Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for any other path, including paths
+ * of discovery.
+ */
 export function parseResourcePath(path: string): ResourcePath | undefined {
   const parts = path
     .split('/')
@@ -43,8 +49,21 @@ export function parseResourcePath(path: string): ResourcePath | undefined {
   if (rest.length === 0) return undefined;
   const [first, namespace, plural, name, subresource] = rest;
   // A namespace is an object too and has subresources of its own.
-  if (first === 'namespaces' && namespace !== undefined && plural !== undefined && plural !== 'status' && plural !== 'finalize') {
+  if (
+    first === 'namespaces' &&
+    namespace !== undefined &&
+    plural !== undefined &&
+    plural !== 'status' &&
+    plural !== 'finalize'
+  ) {
     return { group, version, plural, namespace, name, subresource };
   }
-  return { group, version, plural: first ?? '', namespace: undefined, name: rest[1], subresource: rest[2] };
+  return {
+    group,
+    version,
+    plural: first ?? '',
+    namespace: undefined,
+    name: rest[1],
+    subresource: rest[2],
+  };
 }

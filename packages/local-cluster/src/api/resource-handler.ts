@@ -26,7 +26,13 @@ import type { PlaneRequest, PlaneResponse, ResourcePath } from './request.ts';
 import { deletedStatus, jsonResponse } from './respond.ts';
 import { scaleOf, withScale } from './scale.ts';
 import { selectionOf } from './selection.ts';
-import { badRequest, invalid, methodNotAllowed, notFound, unsupportedMediaType } from './status-error.ts';
+import {
+  badRequest,
+  invalid,
+  methodNotAllowed,
+  notFound,
+  unsupportedMediaType,
+} from './status-error.ts';
 import { shapeOf } from '../json/duplicate-keys.ts';
 import { invalidValue } from '../schema/field-error.ts';
 
@@ -43,12 +49,15 @@ export interface ResourceRequest {
 const maxWatchMs = 3_600_000;
 const minWatchSeconds = 1800;
 
-const contentTypeOf = ({ headers }: PlaneRequest): string => headers?.['content-type']?.split(';')[0]?.trim() ?? '';
+const contentTypeOf = ({ headers }: PlaneRequest): string =>
+  headers?.['content-type']?.split(';')[0]?.trim() ?? '';
 
 /** Returns the field manager of a write: the given name, or the program of the user agent. */
 const managerOf = ({ query, request }: ResourceRequest): string => {
   const named = fieldManagerOf(query, request.method);
-  return named !== '' ? named : (request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown');
+  return named !== ''
+    ? named
+    : (request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown');
 };
 
 export const bodyOf = ({ request }: ResourceRequest): Json => parseBody(request);
@@ -57,7 +66,8 @@ export function parseBody(request: PlaneRequest): Json {
   const { body = '' } = request;
   const type = contentTypeOf(request);
   if (type === '' || type === 'application/json') return parseJson(body);
-  if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml') return parseYamlBody(body);
+  if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml')
+    return parseYamlBody(body);
   throw unsupportedMediaType(['application/json', 'application/yaml']);
 }
 
@@ -68,22 +78,36 @@ const decoded = (scope: ResourceRequest, body: Json): JsonObject =>
     duplicates: duplicatesIn(scope),
   });
 
-/** Returns the keys that the body contains twice. A patch is not checked, because the checked object is computed from it. */
+/**
+ * Returns the keys that the body contains twice. A patch is not checked, because the checked object
+ * is computed from it.
+ */
 function duplicatesIn({ request, query }: ResourceRequest): readonly string[] {
   const { body = '', method } = request;
-  if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{')) return [];
+  if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{'))
+    return [];
   return shapeOf(body).duplicates;
 }
 
 const serializerOf = ({ resource, context, query, request }: ResourceRequest) =>
-  negotiatedSerializer({ resource, clock: context.clock, includeObject: query.get('includeObject'), accept: request.headers?.['accept'] });
+  negotiatedSerializer({
+    resource,
+    clock: context.clock,
+    includeObject: query.get('includeObject'),
+    accept: request.headers?.['accept'],
+  });
 
 function objectResponse(scope: ResourceRequest, status: number, object: ApiObject): PlaneResponse {
   const serializer = serializerOf(scope);
-  return { status, headers: { 'content-type': serializer.contentType }, body: serializer.object(object) };
+  return {
+    status,
+    headers: { 'content-type': serializer.contentType },
+    body: serializer.object(object),
+  };
 }
 
-const objectIn = (scope: ResourceRequest): ApiObject => scope.context.writer.get(scope.resource, scope.path.namespace, nameIn(scope));
+const objectIn = (scope: ResourceRequest): ApiObject =>
+  scope.context.writer.get(scope.resource, scope.path.namespace, nameIn(scope));
 const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
 
 /** Handles GET of a collection. */
@@ -96,7 +120,12 @@ export function list(scope: ResourceRequest): PlaneResponse {
   const serializer = serializerOf(scope);
   return {
     status: 200,
-    headers: { 'content-type': serializer.contentType.replace('PartialObjectMetadata;', 'PartialObjectMetadataList;') },
+    headers: {
+      'content-type': serializer.contentType.replace(
+        'PartialObjectMetadata;',
+        'PartialObjectMetadataList;',
+      ),
+    },
     body: serializer.list(items, metadata),
   };
 }
@@ -109,7 +138,8 @@ function watch(scope: ResourceRequest): PlaneResponse {
   checkListOptions(query, true);
   const version = parseVersion(query.get('resourceVersion'));
   const seconds = Number(query.get('timeoutSeconds') ?? 0);
-  const timeoutMs = seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
+  const timeoutMs =
+    seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
   const stream = context.hub.watch({
     resource,
     selection: selectionOf(resource, path.namespace, query, path.name),
@@ -122,8 +152,16 @@ function watch(scope: ResourceRequest): PlaneResponse {
   return { status: 200, headers: { 'content-type': serializer.contentType }, body: stream };
 }
 
-/** Returns the version after which a watch starts. Undefined: the watch starts with the current state. */
-function startOf({ store }: PlaneContext, sendInitial: boolean, said: boolean, version: number | undefined): number | undefined {
+/**
+ * Returns the version after which a watch starts. Undefined: the watch starts with the current
+ * state.
+ */
+function startOf(
+  { store }: PlaneContext,
+  sendInitial: boolean,
+  said: boolean,
+  version: number | undefined,
+): number | undefined {
   if (sendInitial) return undefined;
   if (version !== undefined && version !== 0) return version;
   return said ? store.revision : undefined;
@@ -131,7 +169,9 @@ function startOf({ store }: PlaneContext, sendInitial: boolean, said: boolean, v
 
 /** Handles GET of one object. */
 export const read = (scope: ResourceRequest): PlaneResponse =>
-  isTrue(scope.query.get('watch') ?? 'false') ? watch(scope) : objectResponse(scope, 200, objectIn(scope));
+  isTrue(scope.query.get('watch') ?? 'false')
+    ? watch(scope)
+    : objectResponse(scope, 200, objectIn(scope));
 
 /** Handles POST to a collection. */
 export function create(scope: ResourceRequest): PlaneResponse {
@@ -141,20 +181,35 @@ export function create(scope: ResourceRequest): PlaneResponse {
   if (resource.namespaced && namespace === undefined) throw methodNotAllowed();
   negotiate(scope.request.headers?.['accept']);
   fieldManagerOf(scope.query, scope.request.method);
-  const made = context.writer.create(resource, namespace, decoded(scope, body), writeOptions(scope.query, scope.request.method));
+  const made = context.writer.create(
+    resource,
+    namespace,
+    decoded(scope, body),
+    writeOptions(scope.query, scope.request.method),
+  );
   warnOfFinalizers(scope, made, undefined);
   return objectResponse(scope, 201, made);
 }
 
-function warnOfFinalizers({ resource, warnings }: ResourceRequest, object: ApiObject, old: ApiObject | undefined): void {
+function warnOfFinalizers(
+  { resource, warnings }: ResourceRequest,
+  object: ApiObject,
+  old: ApiObject | undefined,
+): void {
   if (!resource.builtin) warnings.push(...finalizerWarnings(object.metadata, old?.metadata));
 }
 
-const partOf = ({ path }: ResourceRequest): Part => (path.subresource === 'status' ? 'status' : 'main');
+const partOf = ({ path }: ResourceRequest): Part =>
+  path.subresource === 'status' ? 'status' : 'main';
 
 function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: Part): ApiObject {
   const { context, resource } = scope;
-  const managedFields = managersAfterUpdate(old, sent, { manager: managerOf(scope), resource, part, nowMs: context.clock.now() });
+  const managedFields = managersAfterUpdate(old, sent, {
+    manager: managerOf(scope),
+    resource,
+    part,
+    nowMs: context.clock.now(),
+  });
   const updated = context.writer.update(resource, old, sent, part, {
     ...writeOptions(scope.query, scope.request.method),
     ...(managedFields === undefined ? {} : { managedFields }),
@@ -180,10 +235,13 @@ export function patch(scope: ResourceRequest): PlaneResponse {
   rejectForce(scope.query);
   const old = objectIn(scope);
   const result = patched(old, type, scope.request.body ?? '', resource);
-  const unknown = validationOf(scope.query, 'PATCH') === 'Strict' ? unknownFields(result, resource) : [];
+  const unknown =
+    validationOf(scope.query, 'PATCH') === 'Strict' ? unknownFields(result, resource) : [];
   if (unknown.length > 0) {
     const texts = unknown.map((field) => `unknown field ${JSON.stringify(field)}`);
-    throw invalid(resource, nameIn(scope), [invalidValue('patch', scope.request.body ?? '', `strict decoding error: ${texts.join(', ')}`)]);
+    throw invalid(resource, nameIn(scope), [
+      invalidValue('patch', scope.request.body ?? '', `strict decoding error: ${texts.join(', ')}`),
+    ]);
   }
   const sent = decoded(scope, result);
   return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
@@ -198,27 +256,50 @@ function apply(scope: ResourceRequest): PlaneResponse {
   const name = nameIn(scope);
   const sentName = stringAt(objectAt(body, 'metadata'), 'name');
   if (sentName !== undefined && sentName !== name)
-    throw badRequest(`the name of the object (${sentName}) does not match the name on the URL (${name})`);
-  if (objectAt(body, 'metadata')?.['managedFields'] !== undefined) throw badRequest('metadata.managedFields must be nil');
-  // The configuration is checked as sent, so that an error in the configuration is not attributed to the merged object.
+    throw badRequest(
+      `the name of the object (${sentName}) does not match the name on the URL (${name})`,
+    );
+  if (objectAt(body, 'metadata')?.['managedFields'] !== undefined)
+    throw badRequest('metadata.managedFields must be nil');
+  // The configuration is checked as sent, so that an error in the configuration is not attributed
+  // to the merged object.
   if (stringAt(body, 'kind') === undefined || stringAt(body, 'apiVersion') === undefined)
-    throw badRequest(`the object provided is unrecognized (must be of type ${resource.kind}): apiVersion and kind are required`);
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${resource.kind}): apiVersion and kind are required`,
+    );
   checkTyped(body, resource);
   decoded(scope, body);
   const part = partOf(scope);
   const old = context.store.get(resource.key, path.namespace ?? '', name)?.object;
   if (old === undefined && part === 'status') throw notFound(resource, name);
   const force = isTrue(query.get('force') ?? 'false');
-  const { object, managedFields } = applied({ old, config: body, manager, force, resource, part, nowMs: context.clock.now() });
+  const { object, managedFields } = applied({
+    old,
+    config: body,
+    manager,
+    force,
+    resource,
+    part,
+    nowMs: context.clock.now(),
+  });
   const complete = decoded(scope, object);
   const options = writeOptions(scope.query, scope.request.method);
   if (old !== undefined)
-    return objectResponse(scope, 200, context.writer.update(resource, old, complete, part, { ...options, managedFields }));
+    return objectResponse(
+      scope,
+      200,
+      context.writer.update(resource, old, complete, part, { ...options, managedFields }),
+    );
   const metadata = { ...objectAt(complete, 'metadata'), name };
   return objectResponse(
     scope,
     201,
-    context.writer.create(resource, path.namespace, { ...complete, metadata }, { ...options, managedFields }),
+    context.writer.create(
+      resource,
+      path.namespace,
+      { ...complete, metadata },
+      { ...options, managedFields },
+    ),
   );
 }
 
@@ -226,16 +307,30 @@ const deleteBody = (scope: ResourceRequest): Json =>
   scope.request.body === undefined || scope.request.body.trim() === '' ? {} : bodyOf(scope);
 
 /** Kinds for which the server answers a completed deletion with the object. */
-const returnDeleted: ReadonlySet<string> = new Set(['/pods', '/persistentvolumeclaims', '/services', '/serviceaccounts']);
+const returnDeleted: ReadonlySet<string> = new Set([
+  '/pods',
+  '/persistentvolumeclaims',
+  '/services',
+  '/serviceaccounts',
+]);
 
 /** Handles DELETE of one object. */
 export function remove(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
-  const { object, gone } = context.writer.delete(resource, objectIn(scope), deleteOptions(scope.query, deleteBody(scope)));
+  const { object, gone } = context.writer.delete(
+    resource,
+    objectIn(scope),
+    deleteOptions(scope.query, deleteBody(scope)),
+  );
   if (!gone || returnDeleted.has(resource.key)) return objectResponse(scope, 200, object);
   return jsonResponse(
     200,
-    deletedStatus({ name: object.metadata.name, group: resource.group, kind: resource.plural, uid: object.metadata.uid }),
+    deletedStatus({
+      name: object.metadata.name,
+      group: resource.group,
+      kind: resource.plural,
+      uid: object.metadata.uid,
+    }),
   );
 }
 
@@ -247,7 +342,11 @@ export function removeAll(scope: ResourceRequest): PlaneResponse {
   const options = deleteOptions(query, deleteBody(scope));
   for (const { object } of items) context.writer.delete(resource, object, options);
   const serializer = serializerOf(scope);
-  return { status: 200, headers: { 'content-type': serializer.contentType }, body: serializer.list(items, metadata) };
+  return {
+    status: 200,
+    headers: { 'content-type': serializer.contentType },
+    body: serializer.list(items, metadata),
+  };
 }
 
 /** Handles GET, PUT and PATCH of the scale subresource. */
@@ -259,7 +358,10 @@ export function scale(scope: ResourceRequest): PlaneResponse {
   if (request.method === 'GET') return jsonResponse(200, scaleOf(old, paths));
   const present: Json = scaleOf(old, paths);
   const type = contentTypeOf(scope.request);
-  const wanted = request.method === 'PATCH' ? patched(present, type, request.body ?? '', { ...resource, builtin: true }) : bodyOf(scope);
+  const wanted =
+    request.method === 'PATCH'
+      ? patched(present, type, request.body ?? '', { ...resource, builtin: true })
+      : bodyOf(scope);
   if (!isObject(wanted)) throw badRequest('a Scale must be an object');
   const sent = decoded(scope, withScale(old, wanted, paths));
   return jsonResponse(200, scaleOf(update(scope, old, sent, 'main'), paths));

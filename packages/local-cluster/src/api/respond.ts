@@ -18,14 +18,26 @@ export const textResponse = (status: number, body: string): PlaneResponse => ({
 export function errorResponse(error: StatusError): PlaneResponse {
   const response = jsonResponse(error.code, error.status);
   const retryAfter = error.details?.retryAfterSeconds;
-  return retryAfter === undefined ? response : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfter) } };
+  return retryAfter === undefined
+    ? response
+    : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfter) } };
 }
 
 /** Body of a completed deletion for kinds whose object is not returned. */
-export const deletedStatus = (details: { readonly name: string; readonly group: string; readonly kind: string; readonly uid: string }) => ({
+export const deletedStatus = (details: {
+  readonly name: string;
+  readonly group: string;
+  readonly kind: string;
+  readonly uid: string;
+}) => ({
   kind: 'Status',
   apiVersion: 'v1',
   metadata: {},
   status: 'Success',
-  details: { name: details.name, ...(details.group === '' ? {} : { group: details.group }), kind: details.kind, uid: details.uid },
+  details: {
+    name: details.name,
+    ...(details.group === '' ? {} : { group: details.group }),
+    kind: details.kind,
+    uid: details.uid,
+  },
 });

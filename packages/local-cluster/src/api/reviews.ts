@@ -19,7 +19,11 @@ const bodiesByPlural: Readonly<Record<string, (body: Json) => object>> = {
     apiVersion: 'authorization.k8s.io/v1',
     metadata: {},
     spec: objectAt(body, 'spec') ?? {},
-    status: { resourceRules: [everything], nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }], incomplete: false },
+    status: {
+      resourceRules: [everything],
+      nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
+      incomplete: false,
+    },
   }),
   selfsubjectreviews: () => ({
     kind: 'SelfSubjectReview',
@@ -31,13 +35,32 @@ const bodiesByPlural: Readonly<Record<string, (body: Json) => object>> = {
 
 /** Virtual kinds that are answered and not stored, by group for discovery. */
 export const reviewKinds = [
-  { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
-  { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview' },
-  { group: 'authentication.k8s.io', version: 'v1', plural: 'selfsubjectreviews', kind: 'SelfSubjectReview' },
+  {
+    group: 'authorization.k8s.io',
+    version: 'v1',
+    plural: 'selfsubjectaccessreviews',
+    kind: 'SelfSubjectAccessReview',
+  },
+  {
+    group: 'authorization.k8s.io',
+    version: 'v1',
+    plural: 'selfsubjectrulesreviews',
+    kind: 'SelfSubjectRulesReview',
+  },
+  {
+    group: 'authentication.k8s.io',
+    version: 'v1',
+    plural: 'selfsubjectreviews',
+    kind: 'SelfSubjectReview',
+  },
 ] as const;
 
 /** Answers a review; undefined for any other kind. */
-export function reviewResponse(group: string, plural: string, body: () => Json): PlaneResponse | undefined {
+export function reviewResponse(
+  group: string,
+  plural: string,
+  body: () => Json,
+): PlaneResponse | undefined {
   const known = reviewKinds.some((kind) => kind.group === group && kind.plural === plural);
   const response = known ? bodiesByPlural[plural]?.(body()) : undefined;
   return response === undefined ? undefined : jsonResponse(201, response);

@@ -4,7 +4,12 @@ import type { ApiResource } from '../registry/api-resource.ts';
 import type { PlaneContext } from './context.ts';
 import { logResponse } from './pod-logs.ts';
 import { bind, evict } from './pod-subresources.ts';
-import { parseResourcePath, type PlaneRequest, type PlaneResponse, type ResourcePath } from './request.ts';
+import {
+  parseResourcePath,
+  type PlaneRequest,
+  type PlaneResponse,
+  type ResourcePath,
+} from './request.ts';
 import * as handler from './resource-handler.ts';
 import type { ResourceRequest } from './resource-handler.ts';
 import { jsonResponse, textResponse } from './respond.ts';
@@ -15,7 +20,12 @@ type Handler = (scope: ResourceRequest) => PlaneResponse;
 type Methods = Readonly<Record<string, Handler>>;
 
 const collection: Methods = { GET: handler.list, POST: handler.create, DELETE: handler.removeAll };
-const object: Methods = { GET: handler.read, PUT: handler.replace, PATCH: handler.patch, DELETE: handler.remove };
+const object: Methods = {
+  GET: handler.read,
+  PUT: handler.replace,
+  PATCH: handler.patch,
+  DELETE: handler.remove,
+};
 const status: Methods = { GET: handler.read, PUT: handler.replace, PATCH: handler.patch };
 const scale: Methods = { GET: handler.scale, PUT: handler.scale, PATCH: handler.scale };
 
@@ -33,7 +43,10 @@ const podParts: Readonly<Record<string, Methods>> = {
   },
 };
 
-function methodsFor(resource: ApiResource, { name, subresource }: ResourcePath): Methods | undefined {
+function methodsFor(
+  resource: ApiResource,
+  { name, subresource }: ResourcePath,
+): Methods | undefined {
   if (name === undefined) return collection;
   switch (subresource) {
     case undefined:
@@ -70,14 +83,28 @@ const fixedPaths: Readonly<Record<string, () => PlaneResponse>> = {
 const emptyQuery = new URLSearchParams();
 
 /** Answers a request within the current turn of the event loop. @throws StatusError */
-export function route(context: PlaneContext, openApi: OpenApi, request: PlaneRequest): PlaneResponse {
+export function route(
+  context: PlaneContext,
+  openApi: OpenApi,
+  request: PlaneRequest,
+): PlaneResponse {
   const path = request.path.length > 1 ? request.path.replace(/\/+$/, '') : request.path;
-  const other = request.method === 'GET' ? otherPath(context, openApi, path, request.headers?.['accept']) : undefined;
+  const other =
+    request.method === 'GET'
+      ? otherPath(context, openApi, path, request.headers?.['accept'])
+      : undefined;
   return other ?? resourceResponse(context, path, request);
 }
 
-const otherPath = (context: PlaneContext, openApi: OpenApi, path: string, accept: string | undefined): PlaneResponse | undefined =>
-  fixedPaths[path]?.() ?? openApi.respond(path) ?? discoveryResponse(path, accept, context.registry);
+const otherPath = (
+  context: PlaneContext,
+  openApi: OpenApi,
+  path: string,
+  accept: string | undefined,
+): PlaneResponse | undefined =>
+  fixedPaths[path]?.() ??
+  openApi.respond(path) ??
+  discoveryResponse(path, accept, context.registry);
 
 function parsedPath(path: string): ResourcePath {
   try {
@@ -89,12 +116,19 @@ function parsedPath(path: string): ResourcePath {
   throw noSuchResource();
 }
 
-function resourceResponse(context: PlaneContext, path: string, request: PlaneRequest): PlaneResponse {
+function resourceResponse(
+  context: PlaneContext,
+  path: string,
+  request: PlaneRequest,
+): PlaneResponse {
   const parsed = parsedPath(path);
   const resource = context.registry.find(parsed.group, parsed.version, parsed.plural);
   const query = request.query ?? emptyQuery;
   if (resource === undefined) {
-    const review = request.method === 'POST' ? reviewResponse(parsed.group, parsed.plural, () => handler.parseBody(request)) : undefined;
+    const review =
+      request.method === 'POST'
+        ? reviewResponse(parsed.group, parsed.plural, () => handler.parseBody(request))
+        : undefined;
     return review ?? unknownKind(context, parsed);
   }
   if (!isAddressed(resource, parsed)) throw noSuchResource();
@@ -104,12 +138,21 @@ function resourceResponse(context: PlaneContext, path: string, request: PlaneReq
   if (handle === undefined) throw methodNotAllowed();
   const warnings: string[] = [];
   const response = handle({ context, request, resource, path: parsed, query, warnings });
-  return warnings.length === 0 ? response : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
+  return warnings.length === 0
+    ? response
+    : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
 }
 
-/** A path of an unknown kind in a served group is answered with a Status; any other path with the plain text of Kubernetes. */
+/**
+ * A path of an unknown kind in a served group is answered with a Status; any other path with the
+ * plain text of Kubernetes.
+ */
 function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePath): PlaneResponse {
-  const served = registry.all().some((resource) => resource.builtin && resource.group === group && resource.version === version);
+  const served = registry
+    .all()
+    .some(
+      (resource) => resource.builtin && resource.group === group && resource.version === version,
+    );
   if (served) throw noSuchResource();
   return textResponse(404, '404 page not found\n');
 }
@@ -118,5 +161,9 @@ function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePat
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/** Formats a warning header (RFC 7234 §5.5) as Kubernetes does. Characters that a header cannot hold are replaced. */
-const warning = (text: string): string => `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;
+/**
+ * Formats a warning header (RFC 7234 §5.5) as Kubernetes does. Characters that a header cannot hold
+ * are replaced.
+ */
+const warning = (text: string): string =>
+  `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

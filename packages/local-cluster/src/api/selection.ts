@@ -12,17 +12,25 @@ export interface Selection {
   matches(object: ApiObject): boolean;
 }
 
-export function selectionOf(resource: ApiResource, namespace: string | undefined, query: URLSearchParams, pathName?: string): Selection {
+export function selectionOf(
+  resource: ApiResource,
+  namespace: string | undefined,
+  query: URLSearchParams,
+  pathName?: string,
+): Selection {
   const labels = labelMatcher(query.get('labelSelector') ?? '');
   const requirements = parseFieldSelector(query.get('fieldSelector') ?? '');
   const fields = fieldMatcher(requirements, resource);
-  const exact = (field: string) => requirements.find((entry) => entry.field === field && !entry.negated)?.value;
+  const exact = (field: string) =>
+    requirements.find((entry) => entry.field === field && !entry.negated)?.value;
   const name = pathName ?? exact('metadata.name');
   return {
     namespace: namespace ?? (resource.namespaced ? exact('metadata.namespace') : undefined),
     name,
     matches: (object) =>
-      (name === undefined || object.metadata.name === name) && labels?.(object.metadata.labels) !== false && fields?.(object) !== false,
+      (name === undefined || object.metadata.name === name) &&
+      labels?.(object.metadata.labels) !== false &&
+      fields?.(object) !== false,
   };
 }
 
@@ -34,7 +42,8 @@ export interface SelectedEvent {
 
 /** Returns the event that a change causes for watchers of the selection. */
 export function eventIn(selection: Selection, change: Change): SelectedEvent | undefined {
-  if (selection.namespace !== undefined && change.namespace !== selection.namespace) return undefined;
+  if (selection.namespace !== undefined && change.namespace !== selection.namespace)
+    return undefined;
   const was = change.before !== undefined && selection.matches(change.before.object);
   if (change.deleted) return was ? { type: 'DELETED', state: 'after' } : undefined;
   const is = selection.matches(change.after.object);

@@ -12,7 +12,11 @@ interface StatusDetails {
   readonly kind?: string;
   readonly uid?: string;
   readonly retryAfterSeconds?: number;
-  readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[];
+  readonly causes?: readonly {
+    readonly reason?: string;
+    readonly message?: string;
+    readonly field?: string;
+  }[];
 }
 
 /** An error in the form that clients of Kubernetes expect: a `Status` object and an HTTP code. */
@@ -52,11 +56,21 @@ export class StatusError extends Error {
   }
 }
 
-const qualified = (plural: string, group: string): string => (group === '' ? plural : `${plural}.${group}`);
-const detailsOf = ({ group, plural }: Subject, name: string): StatusDetails => ({ name, ...(group === '' ? {} : { group }), kind: plural });
+const qualified = (plural: string, group: string): string =>
+  group === '' ? plural : `${plural}.${group}`;
+const detailsOf = ({ group, plural }: Subject, name: string): StatusDetails => ({
+  name,
+  ...(group === '' ? {} : { group }),
+  kind: plural,
+});
 
 export const notFound = (subject: Subject, name: string): StatusError =>
-  new StatusError(404, 'NotFound', `${qualified(subject.plural, subject.group)} "${name}" not found`, detailsOf(subject, name));
+  new StatusError(
+    404,
+    'NotFound',
+    `${qualified(subject.plural, subject.group)} "${name}" not found`,
+    detailsOf(subject, name),
+  );
 
 export const alreadyExists = (subject: Subject, name: string, deleting: boolean): StatusError =>
   new StatusError(
@@ -78,50 +92,107 @@ export const conflict = (
     detailsOf(subject, name),
   );
 
-/** Returns the error of a deletion whose preconditions fail; the message has the kind instead of the plural. */
-export const deletionConflict = ({ kind, group }: Subject, name: string, why: string): StatusError =>
-  new StatusError(409, 'Conflict', `Operation cannot be fulfilled on ${qualified(kind, group)} "${name}": ${why}`, {
-    name,
-    ...(group === '' ? {} : { group }),
-    kind,
-  });
+/**
+ * Returns the error of a deletion whose preconditions fail; the message has the kind instead of the
+ * plural.
+ */
+export const deletionConflict = (
+  { kind, group }: Subject,
+  name: string,
+  why: string,
+): StatusError =>
+  new StatusError(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${qualified(kind, group)} "${name}": ${why}`,
+    {
+      name,
+      ...(group === '' ? {} : { group }),
+      kind,
+    },
+  );
 
-export function invalid(subject: Subject, name: string, errors: readonly FieldError[]): StatusError {
-  const texts = errors.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+export function invalid(
+  subject: Subject,
+  name: string,
+  errors: readonly FieldError[],
+): StatusError {
+  const texts = errors.map(({ field, message }) =>
+    field === '' ? message : `${field}: ${message}`,
+  );
   const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
-  return new StatusError(422, 'Invalid', `${qualified(subject.kind, subject.group)} "${name}" is invalid: ${text}`, {
-    name,
-    ...(subject.group === '' ? {} : { group: subject.group }),
-    kind: subject.kind,
-    causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
-  });
+  return new StatusError(
+    422,
+    'Invalid',
+    `${qualified(subject.kind, subject.group)} "${name}" is invalid: ${text}`,
+    {
+      name,
+      ...(subject.group === '' ? {} : { group: subject.group }),
+      kind: subject.kind,
+      causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
+    },
+  );
 }
 
-export const badRequest = (message: string): StatusError => new StatusError(400, 'BadRequest', message);
-export const forbidden = (subject: Subject, name: string, why: string, cause?: { reason: string; message: string; field: string }) =>
-  new StatusError(403, 'Forbidden', `${qualified(subject.plural, subject.group)} "${name}" is forbidden: ${why}`, {
-    ...detailsOf(subject, name),
-    ...(cause === undefined ? {} : { causes: [cause] }),
-  });
+export const badRequest = (message: string): StatusError =>
+  new StatusError(400, 'BadRequest', message);
+export const forbidden = (
+  subject: Subject,
+  name: string,
+  why: string,
+  cause?: { reason: string; message: string; field: string },
+) =>
+  new StatusError(
+    403,
+    'Forbidden',
+    `${qualified(subject.plural, subject.group)} "${name}" is forbidden: ${why}`,
+    {
+      ...detailsOf(subject, name),
+      ...(cause === undefined ? {} : { causes: [cause] }),
+    },
+  );
 export const unauthorized = (): StatusError => new StatusError(401, 'Unauthorized', 'Unauthorized');
 export const expired = (message: string, continueToken?: string): StatusError =>
-  new StatusError(410, 'Expired', message, undefined, continueToken === undefined ? {} : { continueToken });
-export const noSuchResource = (): StatusError => new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
+  new StatusError(
+    410,
+    'Expired',
+    message,
+    undefined,
+    continueToken === undefined ? {} : { continueToken },
+  );
+export const noSuchResource = (): StatusError =>
+  new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
 export const methodNotAllowed = (): StatusError =>
-  new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
+  new StatusError(
+    405,
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+    {},
+  );
 export const notAcceptable = (): StatusError =>
-  new StatusError(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
+  new StatusError(
+    406,
+    'NotAcceptable',
+    'only the following media types are accepted: application/json, application/yaml',
+  );
 export const unsupportedMediaType = (accepted: readonly string[]): StatusError =>
   new StatusError(
     415,
     'UnsupportedMediaType',
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
   );
-export const tooLarge = (why: string): StatusError => new StatusError(413, 'RequestEntityTooLarge', `Request entity too large: ${why}`);
+export const tooLarge = (why: string): StatusError =>
+  new StatusError(413, 'RequestEntityTooLarge', `Request entity too large: ${why}`);
 export const tooLargeVersion = (wanted: number, present: number): StatusError =>
   new StatusError(504, 'Timeout', `Too large resource version: ${wanted}, current: ${present}`, {
     retryAfterSeconds: 1,
     causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
   });
 export const internalError = (cause: unknown): StatusError =>
-  new StatusError(500, 'InternalError', 'Internal error occurred: see the log of the control plane', undefined, { cause });
+  new StatusError(
+    500,
+    'InternalError',
+    'Internal error occurred: see the log of the control plane',
+    undefined,
+    { cause },
+  );

@@ -32,7 +32,10 @@ interface Watcher {
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`;
 
-/** Sends every change to the watchers of its kind. Watchers with the same encoding share one serialized text. */
+/**
+ * Sends every change to the watchers of its kind. Watchers with the same encoding share one
+ * serialized text.
+ */
 export class WatchHub {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
@@ -41,7 +44,11 @@ export class WatchHub {
   #bookmarkTimer: Timer | undefined;
 
   /** `maxLines` is the maximum number of unread lines; a watcher with more is closed. */
-  constructor(options: { readonly store: ObjectStore; readonly clock: Clock; readonly maxLines: number }) {
+  constructor(options: {
+    readonly store: ObjectStore;
+    readonly clock: Clock;
+    readonly maxLines: number;
+  }) {
     this.#store = options.store;
     this.#clock = options.clock;
     this.#maxLines = options.maxLines;
@@ -54,12 +61,21 @@ export class WatchHub {
 
   watch(request: WatchRequest): WatchStream {
     const { resource, version } = request;
-    const stream: WatchStream = new WatchStream({ maxLines: this.#maxLines, onClose: () => this.#remove(resource.key, watcher) });
+    const stream: WatchStream = new WatchStream({
+      maxLines: this.#maxLines,
+      onClose: () => this.#remove(resource.key, watcher),
+    });
     const timer = this.#clock.after(request.timeoutMs, () => {
       if (request.bookmarks) this.#bookmark(watcher);
       stream.end();
     });
-    const watcher: Watcher = { request, stream, timer, version: version ?? this.#store.revision, first: true };
+    const watcher: Watcher = {
+      request,
+      stream,
+      timer,
+      version: version ?? this.#store.revision,
+      first: true,
+    };
     this.#watchersOf(resource.key).add(watcher);
     if (version === undefined) this.#sendState(watcher);
     else this.#sendPast(watcher, version);
@@ -89,7 +105,10 @@ export class WatchHub {
   #sendPast(watcher: Watcher, version: number): void {
     const changes = this.#store.since(watcher.request.resource.key, version);
     if (changes === undefined) {
-      this.#fail(watcher, expired(`too old resource version: ${version} (${this.#store.compacted})`));
+      this.#fail(
+        watcher,
+        expired(`too old resource version: ${version} (${this.#store.compacted})`),
+      );
       return;
     }
     for (const change of changes) this.#offer(watcher, change, new Map());
@@ -121,7 +140,14 @@ export class WatchHub {
         event.state === 'left' && change.before !== undefined
           ? objectLeavingSelection(change.before.object, change.version)
           : change.after.object;
-      text = line(event.type, serializer.event(object, event.state === 'after' ? change.after.json : undefined, watcher.first));
+      text = line(
+        event.type,
+        serializer.event(
+          object,
+          event.state === 'after' ? change.after.json : undefined,
+          watcher.first,
+        ),
+      );
       texts.set(key, text);
     }
     watcher.first = false;
@@ -135,13 +161,20 @@ export class WatchHub {
       creationTimestamp: null,
       ...(annotations === undefined ? {} : { annotations }),
     };
-    watcher.stream.push(line('BOOKMARK', JSON.stringify({ kind: resource.kind, apiVersion: apiVersionOf(resource), metadata })));
+    watcher.stream.push(
+      line(
+        'BOOKMARK',
+        JSON.stringify({ kind: resource.kind, apiVersion: apiVersionOf(resource), metadata }),
+      ),
+    );
   }
 
   /** Arms the timer for bookmarks while any watcher requests bookmarks. */
   #scheduleBookmarks(): void {
     if (this.#bookmarkTimer !== undefined) return;
-    const wanting = [...this.#watchers.values()].flatMap((watchers) => [...watchers]).filter(({ request }) => request.bookmarks);
+    const wanting = [...this.#watchers.values()]
+      .flatMap((watchers) => [...watchers])
+      .filter(({ request }) => request.bookmarks);
     if (wanting.length === 0) return;
     this.#bookmarkTimer = this.#clock.after(bookmarkIntervalMs, () => {
       this.#bookmarkTimer = undefined;
@@ -163,7 +196,8 @@ export class WatchHub {
   /** Ends the watches of one kind, or of all kinds. */
   end(key?: string): void {
     for (const [resource, watchers] of this.#watchers) {
-      if (key === undefined || resource === key) for (const { stream } of [...watchers]) stream.end();
+      if (key === undefined || resource === key)
+        for (const { stream } of [...watchers]) stream.end();
     }
   }
 }

@@ -1,9 +1,16 @@
 import { equal, isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
-import { childPlace, identityAt, isAtomicMap, itemPlace, keyDefault, type Place } from './list-keys.ts';
+import {
+  childPlace,
+  identityAt,
+  isAtomicMap,
+  itemPlace,
+  keyDefault,
+  type Place,
+} from './list-keys.ts';
 
 /**
- * A set of fields in the form of `fieldsV1`. An element of a path is `f:name`, `k:{"key":"value"}` (an item by its keys) or `v:value` (an
- * item by its value); NUL joins the elements of a path.
+ * A set of fields in the form of `fieldsV1`. An element of a path is `f:name`, `k:{"key":"value"}`
+ * (an item by its keys) or `v:value` (an item by its value); NUL joins the elements of a path.
  */
 export type FieldSet = ReadonlySet<string>;
 
@@ -29,7 +36,8 @@ function collect(value: Json, place: Place, path: readonly string[], found: Set<
   if (isObject(value) && !isAtomicMap(place)) {
     const entries = Object.entries(value).filter(([, child]) => child !== undefined);
     if (entries.length === 0) add();
-    for (const [key, child] of entries) collect(child ?? null, childPlace(place, key), [...path, `f:${key}`], found);
+    for (const [key, child] of entries)
+      collect(child ?? null, childPlace(place, key), [...path, `f:${key}`], found);
     return;
   }
   if (!isArray(value) || identityAt(place).kind === 'atomic' || value.length === 0) {
@@ -77,7 +85,10 @@ function itemIndex(items: readonly Json[], element: string): number {
   return items.findIndex(
     (item) =>
       isObject(item) &&
-      Object.entries(wanted).every(([key, value]) => equal(item[key], value) || (item[key] === undefined && key === 'protocol')),
+      Object.entries(wanted).every(
+        ([key, value]) =>
+          equal(item[key], value) || (item[key] === undefined && key === 'protocol'),
+      ),
   );
 }
 

@@ -3,7 +3,9 @@ import { valuesOf } from '../schema/structural-schema.ts';
 
 /** Identity of list items: by keys, by value, or none. */
 export type ListIdentity =
-  { readonly kind: 'map'; readonly keys: readonly string[] } | { readonly kind: 'set' } | { readonly kind: 'atomic' };
+  | { readonly kind: 'map'; readonly keys: readonly string[] }
+  | { readonly kind: 'set' }
+  | { readonly kind: 'atomic' };
 
 const atomic: ListIdentity = { kind: 'atomic' };
 
@@ -43,17 +45,27 @@ export const itemPlace = (place: Place): Place => ({ ...place, schema: place.sch
 
 export function identityAt({ schema, builtin, field }: Place): ListIdentity {
   if (builtin) {
-    if (field === 'ports') return schema?.items?.properties?.['containerPort'] === undefined ? servicePorts : containerPorts;
+    if (field === 'ports')
+      return schema?.items?.properties?.['containerPort'] === undefined
+        ? servicePorts
+        : containerPorts;
     return builtinLists[field] ?? atomic;
   }
   const type = schema?.['x-kubernetes-list-type'];
   if (type === 'set') return { kind: 'set' };
-  return type === 'map' ? { kind: 'map', keys: schema?.['x-kubernetes-list-map-keys'] ?? [] } : atomic;
+  return type === 'map'
+    ? { kind: 'map', keys: schema?.['x-kubernetes-list-map-keys'] ?? [] }
+    : atomic;
 }
 
 /** Returns whether a map is set as a whole, such as a selector. */
-export const isAtomicMap = ({ schema }: Place): boolean => schema?.['x-kubernetes-map-type'] === 'atomic';
+export const isAtomicMap = ({ schema }: Place): boolean =>
+  schema?.['x-kubernetes-map-type'] === 'atomic';
 
-/** Returns the value of an absent key of an item: the default of its schema, or TCP for the protocol of a port. */
+/**
+ * Returns the value of an absent key of an item: the default of its schema, or TCP for the protocol
+ * of a port.
+ */
 export const keyDefault = (place: Place, key: string) =>
-  itemPlace(place).schema?.properties?.[key]?.default ?? (place.builtin && key === 'protocol' ? 'TCP' : undefined);
+  itemPlace(place).schema?.properties?.[key]?.default ??
+  (place.builtin && key === 'protocol' ? 'TCP' : undefined);

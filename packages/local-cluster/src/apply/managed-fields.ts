@@ -1,8 +1,24 @@
 import type { ApiObject } from '../api/api-object.ts';
 import { timestampOf } from '../api/api-object.ts';
-import { arrayAt, equal, isObject, objectAt, stringAt, without, type JsonArray, type JsonObject } from '../json/json.ts';
+import {
+  arrayAt,
+  equal,
+  isObject,
+  objectAt,
+  stringAt,
+  without,
+  type JsonArray,
+  type JsonObject,
+} from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import { elementsOf, fieldsOf, fromFieldsV1, toFieldsV1, valueAtPath, type FieldSet } from './field-set.ts';
+import {
+  elementsOf,
+  fieldsOf,
+  fromFieldsV1,
+  toFieldsV1,
+  valueAtPath,
+  type FieldSet,
+} from './field-set.ts';
 import type { Place } from './list-keys.ts';
 
 export interface ManagerEntry {
@@ -44,7 +60,11 @@ export const writeManagers = (entries: readonly ManagerEntry[]): JsonArray =>
       ...(subresource === '' ? {} : { subresource }),
     }));
 
-export const rootOf = (resource: ApiResource): Place => ({ schema: resource.schema, builtin: resource.builtin, field: '' });
+export const rootOf = (resource: ApiResource): Place => ({
+  schema: resource.schema,
+  builtin: resource.builtin,
+  field: '',
+});
 
 const serverMetadata = [
   'name',
@@ -68,14 +88,25 @@ export function ownable(object: JsonObject, part: Writer['part'], hasStatus: boo
   return Object.keys(metadata).length === 0 ? rest : { ...rest, metadata };
 }
 
-const isManager = (entry: ManagerEntry, writer: Writer, operation: ManagerEntry['operation']): boolean =>
-  entry.manager === writer.manager && entry.operation === operation && entry.subresource === (writer.part === 'status' ? 'status' : '');
+const isManager = (
+  entry: ManagerEntry,
+  writer: Writer,
+  operation: ManagerEntry['operation'],
+): boolean =>
+  entry.manager === writer.manager &&
+  entry.operation === operation &&
+  entry.subresource === (writer.part === 'status' ? 'status' : '');
 
 /**
- * Returns the managers after an update other than apply: the writer owns the changed fields. The server tracks managers from the first
- * server-side apply of an object on, because nothing reads them earlier.
+ * Returns the managers after an update other than apply: the writer owns the changed fields. The
+ * server tracks managers from the first server-side apply of an object on, because nothing reads
+ * them earlier.
  */
-export function managersAfterUpdate(old: ApiObject, sent: JsonObject, writer: Writer): JsonArray | undefined {
+export function managersAfterUpdate(
+  old: ApiObject,
+  sent: JsonObject,
+  writer: Writer,
+): JsonArray | undefined {
   const present = old.metadata.managedFields;
   if (present === undefined) return undefined;
   const [first, ...more] = arrayAt(objectAt(sent, 'metadata'), 'managedFields');
@@ -85,7 +116,8 @@ export function managersAfterUpdate(old: ApiObject, sent: JsonObject, writer: Wr
   const before = ownable(old, part, resource.hasStatus);
   const after = ownable(sent, part, resource.hasStatus);
   if (equal(before, after)) return present;
-  const changed = (path: string): boolean => !equal(valueAtPath(before, elementsOf(path)), valueAtPath(after, elementsOf(path)));
+  const changed = (path: string): boolean =>
+    !equal(valueAtPath(before, elementsOf(path)), valueAtPath(after, elementsOf(path)));
   const changedFields = [...fieldsOf(after, rootOf(resource))].filter(changed);
   const managers = readManagers(present);
   const own = managers.find((entry) => isManager(entry, writer, 'Update'));
@@ -96,8 +128,13 @@ export function managersAfterUpdate(old: ApiObject, sent: JsonObject, writer: Wr
         ? { ...entry, fields: new Set([...entry.fields].filter((path) => !changed(path))) }
         : entry,
     );
-  const kept = [...(own?.fields ?? [])].filter((path) => valueAtPath(after, elementsOf(path)) !== undefined);
-  return writeManagers([...others, entryOf(writer, 'Update', new Set([...kept, ...changedFields]))]);
+  const kept = [...(own?.fields ?? [])].filter(
+    (path) => valueAtPath(after, elementsOf(path)) !== undefined,
+  );
+  return writeManagers([
+    ...others,
+    entryOf(writer, 'Update', new Set([...kept, ...changedFields])),
+  ]);
 }
 
 export const entryOf = (
@@ -113,7 +150,10 @@ export const entryOf = (
   fields,
 });
 
-/** Returns the managers of an object. An object without managedFields gets the manager `before-first-apply`, as in Kubernetes. */
+/**
+ * Returns the managers of an object. An object without managedFields gets the manager
+ * `before-first-apply`, as in Kubernetes.
+ */
 export function managersOf(old: ApiObject, writer: Writer): readonly ManagerEntry[] {
   if (old.metadata.managedFields !== undefined) return readManagers(old.metadata.managedFields);
   const fields = fieldsOf(ownable(old, 'main', writer.resource.hasStatus), rootOf(writer.resource));

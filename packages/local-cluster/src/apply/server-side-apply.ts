@@ -1,10 +1,33 @@
 import type { ApiObject } from '../api/api-object.ts';
 import { StatusError } from '../api/status-error.ts';
-import { equal, isArray, isObject, type Json, type JsonArray, type JsonObject } from '../json/json.ts';
+import {
+  equal,
+  isArray,
+  isObject,
+  type Json,
+  type JsonArray,
+  type JsonObject,
+} from '../json/json.ts';
 import { setOwn } from '../json/merge-patch.ts';
-import { elementsOf, fieldsOf, itemElement, removedAtPath, shownPath, valueAtPath, type FieldSet } from './field-set.ts';
+import {
+  elementsOf,
+  fieldsOf,
+  itemElement,
+  removedAtPath,
+  shownPath,
+  valueAtPath,
+  type FieldSet,
+} from './field-set.ts';
 import { childPlace, identityAt, isAtomicMap, itemPlace, type Place } from './list-keys.ts';
-import { entryOf, managersOf, ownable, rootOf, writeManagers, type ManagerEntry, type Writer } from './managed-fields.ts';
+import {
+  entryOf,
+  managersOf,
+  ownable,
+  rootOf,
+  writeManagers,
+  type ManagerEntry,
+  type Writer,
+} from './managed-fields.ts';
 
 export interface Application extends Writer {
   readonly old: ApiObject | undefined;
@@ -13,12 +36,16 @@ export interface Application extends Writer {
   readonly force: boolean;
 }
 
-/** Merges the configuration into the live value: maps by key, lists by the identity of items, and atomic values as a whole. */
+/**
+ * Merges the configuration into the live value: maps by key, lists by the identity of items, and
+ * atomic values as a whole.
+ */
 function merged(live: Json | undefined, config: Json, place: Place): Json {
   if (isObject(config) && isObject(live) && !isAtomicMap(place)) {
     const result: Record<string, Json | undefined> = { ...live };
     for (const [key, value] of Object.entries(config))
-      if (value !== undefined) setOwn(result, key, merged(live[key], value, childPlace(place, key)));
+      if (value !== undefined)
+        setOwn(result, key, merged(live[key], value, childPlace(place, key)));
     return result;
   }
   if (!isArray(config) || !isArray(live) || identityAt(place).kind === 'atomic') return config;
@@ -36,7 +63,10 @@ function merged(live: Json | undefined, config: Json, place: Place): Json {
  * Server-side apply: returns the merged object and the managers after the apply.
  * @throws StatusError 409 for fields of other managers that would change, unless forced
  */
-export function applied(application: Application): { readonly object: JsonObject; readonly managedFields: JsonArray } {
+export function applied(application: Application): {
+  readonly object: JsonObject;
+  readonly managedFields: JsonArray;
+} {
   const { old, config, resource, part } = application;
   const place = rootOf(resource);
   const wanted = fieldsOf(ownable(config, part, resource.hasStatus), place);
@@ -47,13 +77,18 @@ export function applied(application: Application): { readonly object: JsonObject
   const object = isObject(mergedObject) ? mergedObject : config;
   const lost = old === undefined ? [] : conflictsOf(old, object, wanted, others, application);
   const pruned = withoutAbandoned(object, wanted, own, others);
-  const remaining = others.map((entry) => ({ ...entry, fields: new Set([...entry.fields].filter((path) => !lost.includes(path))) }));
+  const remaining = others.map((entry) => ({
+    ...entry,
+    fields: new Set([...entry.fields].filter((path) => !lost.includes(path))),
+  }));
   const managers = [...remaining, entryOf(application, 'Apply', wanted)];
   return { object: pruned, managedFields: keepTime(writeManagers(managers), old, application) };
 }
 
 const isOwn = (entry: ManagerEntry, { manager, part }: Application): boolean =>
-  entry.manager === manager && entry.operation === 'Apply' && entry.subresource === (part === 'status' ? 'status' : '');
+  entry.manager === manager &&
+  entry.operation === 'Apply' &&
+  entry.subresource === (part === 'status' ? 'status' : '');
 
 /** Returns the changed fields of other managers, which a forced apply takes over. */
 function conflictsOf(
@@ -63,9 +98,13 @@ function conflictsOf(
   others: readonly ManagerEntry[],
   { force }: Application,
 ): readonly string[] {
-  const changed = [...wanted].filter((path) => !equal(valueAtPath(old, elementsOf(path)), valueAtPath(next, elementsOf(path))));
+  const changed = [...wanted].filter(
+    (path) => !equal(valueAtPath(old, elementsOf(path)), valueAtPath(next, elementsOf(path))),
+  );
   const conflicts = others.flatMap((entry) =>
-    changed.filter((path) => entry.fields.has(path) && !isItemPath(path)).map((path) => ({ entry, path })),
+    changed
+      .filter((path) => entry.fields.has(path) && !isItemPath(path))
+      .map((path) => ({ entry, path })),
   );
   if (conflicts.length === 0 || force) return conflicts.map(({ path }) => path);
   const named = (entry: ManagerEntry) =>
@@ -81,14 +120,21 @@ function conflictsOf(
           )
           .join('\n')}`;
   throw new StatusError(409, 'Conflict', `Apply failed with ${summary}`, {
-    causes: conflicts.map(({ entry, path }) => ({ reason: 'FieldManagerConflict', message: named(entry), field: shownPath(path) })),
+    causes: conflicts.map(({ entry, path }) => ({
+      reason: 'FieldManagerConflict',
+      message: named(entry),
+      field: shownPath(path),
+    })),
   });
 }
 
 /** The existence of an item is not a conflict; its fields may be. */
 const isItemPath = (path: string): boolean => elementsOf(path).at(-1)?.startsWith('k:') === true;
 
-/** Removes the fields that this manager applied earlier and no longer applies, unless another manager owns them. */
+/**
+ * Removes the fields that this manager applied earlier and no longer applies, unless another
+ * manager owns them.
+ */
 function withoutAbandoned(
   object: JsonObject,
   wanted: FieldSet,
@@ -99,16 +145,28 @@ function withoutAbandoned(
     const within = (other: string) => other === path || other.startsWith(`${path}\0`);
     return ![...wanted].some(within) && !others.some(({ fields }) => [...fields].some(within));
   });
-  const result = abandoned.reduce<Json>((value, path) => removedAtPath(value, elementsOf(path)), object);
+  const result = abandoned.reduce<Json>(
+    (value, path) => removedAtPath(value, elementsOf(path)),
+    object,
+  );
   return isObject(result) ? result : object;
 }
 
-/** Keeps the time of an unchanged manager, so that an apply without changes leaves the object unchanged. */
-function keepTime(managers: JsonArray, old: ApiObject | undefined, { manager }: Application): JsonArray {
+/**
+ * Keeps the time of an unchanged manager, so that an apply without changes leaves the object
+ * unchanged.
+ */
+function keepTime(
+  managers: JsonArray,
+  old: ApiObject | undefined,
+  { manager }: Application,
+): JsonArray {
   const before = old?.metadata.managedFields ?? [];
   return managers.map((entry) => {
     if (!isObject(entry) || entry['manager'] !== manager) return entry;
-    const same = before.find((other) => isObject(other) && equal({ ...other, time: '' }, { ...entry, time: '' }));
+    const same = before.find(
+      (other) => isObject(other) && equal({ ...other, time: '' }, { ...entry, time: '' }),
+    );
     return same ?? entry;
   });
 }

@@ -6,17 +6,34 @@ import type { PlaneResponse } from '../api/request.ts';
 import type { Registry } from '../registry/registry.ts';
 import { discoverGroups, type DiscoveredGroup, type DiscoveredResource } from './verbs.ts';
 
-const versionOf = ({ group, version }: DiscoveredGroup) => ({ groupVersion: group === '' ? version : `${group}/${version}`, version });
+const versionOf = ({ group, version }: DiscoveredGroup) => ({
+  groupVersion: group === '' ? version : `${group}/${version}`,
+  version,
+});
 
-const optional = (key: string, values: readonly string[]) => (values.length > 0 ? { [key]: values } : {});
+const optional = (key: string, values: readonly string[]) =>
+  values.length > 0 ? { [key]: values } : {};
 
 /** Returns the storage version hash, which clients only compare for equality. */
 const storageHash = (group: string, version: string, kind: string): string =>
-  createHash('sha256').update(`${group}/${version}/${kind}`).digest().subarray(0, 8).toString('base64');
+  createHash('sha256')
+    .update(`${group}/${version}/${kind}`)
+    .digest()
+    .subarray(0, 8)
+    .toString('base64');
 
 const legacyEntries = (
   { group, version }: DiscoveredGroup,
-  { plural, singular, namespaced, kind, verbs, shortNames, categories, subresources }: DiscoveredResource,
+  {
+    plural,
+    singular,
+    namespaced,
+    kind,
+    verbs,
+    shortNames,
+    categories,
+    subresources,
+  }: DiscoveredResource,
 ) => [
   {
     name: plural,
@@ -49,7 +66,11 @@ function legacyResources(found: DiscoveredGroup | undefined) {
   };
 }
 
-const legacyGroup = (found: DiscoveredGroup) => ({ name: found.group, versions: [versionOf(found)], preferredVersion: versionOf(found) });
+const legacyGroup = (found: DiscoveredGroup) => ({
+  name: found.group,
+  versions: [versionOf(found)],
+  preferredVersion: versionOf(found),
+});
 
 const aggregatedEntry = (group: DiscoveredGroup, resource: DiscoveredResource) => ({
   resource: resource.plural,
@@ -61,11 +82,13 @@ const aggregatedEntry = (group: DiscoveredGroup, resource: DiscoveredResource) =
   ...optional('categories', resource.categories),
   ...(resource.subresources.length > 0
     ? {
-        subresources: resource.subresources.map(({ name, group: partGroup, version, kind, verbs }) => ({
-          subresource: name,
-          responseKind: { group: partGroup, version, kind },
-          verbs,
-        })),
+        subresources: resource.subresources.map(
+          ({ name, group: partGroup, version, kind, verbs }) => ({
+            subresource: name,
+            responseKind: { group: partGroup, version, kind },
+            verbs,
+          }),
+        ),
       }
     : {}),
 });
@@ -77,7 +100,11 @@ const aggregated = (groups: readonly DiscoveredGroup[], version: string) => ({
   items: groups.map((group) => ({
     metadata: { name: group.group, creationTimestamp: null },
     versions: [
-      { version: group.version, resources: group.resources.map((resource) => aggregatedEntry(group, resource)), freshness: 'Current' },
+      {
+        version: group.version,
+        resources: group.resources.map((resource) => aggregatedEntry(group, resource)),
+        freshness: 'Current',
+      },
     ],
   })),
 });
@@ -85,29 +112,59 @@ const aggregated = (groups: readonly DiscoveredGroup[], version: string) => ({
 /** Returns the version of aggregated discovery that a client accepts, if any. */
 function aggregatedVersion(accept: string | undefined): string | undefined {
   const ranges = parseAccept(accept ?? '').filter(
-    ({ type, parameters }) => type === 'application/json' && parameters['g'] === 'apidiscovery.k8s.io',
+    ({ type, parameters }) =>
+      type === 'application/json' && parameters['g'] === 'apidiscovery.k8s.io',
   );
-  return ranges.map(({ parameters }) => parameters['v']).find((version) => version === 'v2' || version === 'v2beta1');
+  return ranges
+    .map(({ parameters }) => parameters['v'])
+    .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
 /** Answers the paths of discovery; undefined for any other path. */
-export function discoveryResponse(path: string, accept: string | undefined, registry: Registry): PlaneResponse | undefined {
+export function discoveryResponse(
+  path: string,
+  accept: string | undefined,
+  registry: Registry,
+): PlaneResponse | undefined {
   const parts = path.split('/').filter((part) => part !== '');
   const [root, group, version] = parts;
-  if ((root !== 'api' && root !== 'apis') || parts.length > 3 || (root === 'api' && parts.length > 2)) return undefined;
+  if (
+    (root !== 'api' && root !== 'apis') ||
+    parts.length > 3 ||
+    (root === 'api' && parts.length > 2)
+  )
+    return undefined;
   const groups = discoverGroups(registry);
   if (parts.length === 1) {
     const shown = groups.filter((entry) => (entry.group === '') === (root === 'api'));
     const form = aggregatedVersion(accept);
     if (form !== undefined) {
-      return jsonResponse(200, aggregated(shown, form), `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`);
+      return jsonResponse(
+        200,
+        aggregated(shown, form),
+        `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`,
+      );
     }
-    if (root === 'apis') return jsonResponse(200, { kind: 'APIGroupList', apiVersion: 'v1', groups: shown.map(legacyGroup) });
-    return jsonResponse(200, { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] });
+    if (root === 'apis')
+      return jsonResponse(200, {
+        kind: 'APIGroupList',
+        apiVersion: 'v1',
+        groups: shown.map(legacyGroup),
+      });
+    return jsonResponse(200, {
+      kind: 'APIVersions',
+      versions: ['v1'],
+      serverAddressByClientCIDRs: [],
+    });
   }
-  if (root === 'api') return jsonResponse(200, legacyResources(groups.find((entry) => entry.group === '' && entry.version === group)));
+  if (root === 'api')
+    return jsonResponse(
+      200,
+      legacyResources(groups.find((entry) => entry.group === '' && entry.version === group)),
+    );
   const found = groups.find((entry) => entry.group === group);
-  if (version !== undefined) return jsonResponse(200, legacyResources(found?.version === version ? found : undefined));
+  if (version !== undefined)
+    return jsonResponse(200, legacyResources(found?.version === version ? found : undefined));
   if (found === undefined) throw noSuchResource();
   return jsonResponse(200, { kind: 'APIGroup', apiVersion: 'v1', ...legacyGroup(found) });
 }

@@ -12,20 +12,26 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/** Returns the schema name of a kind. Built-in kinds have the names of Kubernetes, which follow the packages of Go. */
+/**
+ * Returns the schema name of a kind. Built-in kinds have the names of Kubernetes, which follow the
+ * packages of Go.
+ */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`
     : `${(group === '' ? 'core' : group).split('.').reverse().join('.')}.${version}.${kind}`;
 
 const metaTypes: ReadonlySet<string> = new Set(
-  'ObjectMeta OwnerReference ManagedFieldsEntry LabelSelector LabelSelectorRequirement Condition'.split(' '),
+  'ObjectMeta OwnerReference ManagedFieldsEntry LabelSelector LabelSelectorRequirement Condition'.split(
+    ' ',
+  ),
 );
 
 /** Returns the schema name of a type from the name of its model (`V1PodSpec`). */
 function partName(model: string): string {
   const [, version = 'V1', name = model] = /^(?:Core)?(V\d+[a-z0-9]*)(.+)$/.exec(model) ?? [];
-  if (metaTypes.has(name)) return `io.k8s.apimachinery.pkg.apis.meta.${version.toLowerCase()}.${name}`;
+  if (metaTypes.has(name))
+    return `io.k8s.apimachinery.pkg.apis.meta.${version.toLowerCase()}.${name}`;
   return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
 }
 
@@ -38,11 +44,18 @@ function components(resources: readonly ApiResource[]): Record<string, unknown> 
     return `${prefix}${partName(name)}`;
   };
   for (const resource of resources) {
-    const schema = resource.model === undefined ? customSchema(resource) : openApiOfBuiltin(resource.model, refer);
-    schemas[componentName(resource)] = { ...schema, 'x-kubernetes-group-version-kind': [groupVersionKind(resource)] };
+    const schema =
+      resource.model === undefined
+        ? customSchema(resource)
+        : openApiOfBuiltin(resource.model, refer);
+    schemas[componentName(resource)] = {
+      ...schema,
+      'x-kubernetes-group-version-kind': [groupVersionKind(resource)],
+    };
   }
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
-    schemas[partName(name)] ??= name === 'V1JSONSchemaProps' ? { type: 'object' } : openApiOfBuiltin(name, refer);
+    schemas[partName(name)] ??=
+      name === 'V1JSONSchemaProps' ? { type: 'object' } : openApiOfBuiltin(name, refer);
   }
   return schemas;
 }
@@ -66,12 +79,18 @@ const queryParameter = (name: string, description: string) => ({
 const writeParameters = [
   queryParameter('dryRun', 'All: the server processes the request without storing the result.'),
   queryParameter('fieldManager', 'Name of the client that makes the changes.'),
-  queryParameter('fieldValidation', 'Ignore, Warn or Strict: treatment of unknown and duplicate fields.'),
+  queryParameter(
+    'fieldValidation',
+    'Ignore, Warn or Strict: treatment of unknown and duplicate fields.',
+  ),
 ];
 
 function pathsOf(resource: ApiResource): Record<string, unknown> {
-  const base = resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
-  const collection = resource.namespaced ? `${base}/namespaces/{namespace}/${resource.plural}` : `${base}/${resource.plural}`;
+  const base =
+    resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
+  const collection = resource.namespaced
+    ? `${base}/namespaces/{namespace}/${resource.plural}`
+    : `${base}/${resource.plural}`;
   const schema = { $ref: `${prefix}${componentName(resource)}` };
   const content = { 'application/json': { schema } };
   const operation = (action: string, write: boolean) => ({
@@ -81,8 +100,14 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
     'x-kubernetes-group-version-kind': groupVersionKind(resource),
   });
   return {
-    ...(resource.namespaced ? { [`${base}/${resource.plural}`]: { get: operation('list', false) } } : {}),
-    [collection]: { get: operation('list', false), post: operation('post', true), delete: operation('deletecollection', false) },
+    ...(resource.namespaced
+      ? { [`${base}/${resource.plural}`]: { get: operation('list', false) } }
+      : {}),
+    [collection]: {
+      get: operation('list', false),
+      post: operation('post', true),
+      delete: operation('deletecollection', false),
+    },
     [`${collection}/{name}`]: {
       get: operation('get', false),
       put: operation('put', true),
@@ -90,9 +115,16 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
       delete: operation('delete', false),
     },
     ...Object.fromEntries(
-      [...(resource.hasStatus ? ['status'] : []), ...(resource.scale === undefined ? [] : ['scale'])].map((part) => [
+      [
+        ...(resource.hasStatus ? ['status'] : []),
+        ...(resource.scale === undefined ? [] : ['scale']),
+      ].map((part) => [
         `${collection}/{name}/${part}`,
-        { get: operation('get', false), put: operation('put', true), patch: operation('patch', true) },
+        {
+          get: operation('get', false),
+          put: operation('put', true),
+          patch: operation('patch', true),
+        },
       ]),
     ),
   };
@@ -136,8 +168,13 @@ export class OpenApi {
     if (this.#documents?.generation === this.#registry.generation) return this.#documents;
     const byGroup = new Map<string, string>();
     for (const { group, version } of this.#registry.groups()) {
-      const resources = this.#registry.all().filter((resource) => resource.group === group && resource.version === version);
-      byGroup.set(group === '' ? `api/${version}` : `apis/${group}/${version}`, JSON.stringify(documentOf(resources)));
+      const resources = this.#registry
+        .all()
+        .filter((resource) => resource.group === group && resource.version === version);
+      byGroup.set(
+        group === '' ? `api/${version}` : `apis/${group}/${version}`,
+        JSON.stringify(documentOf(resources)),
+      );
     }
     const paths = [...byGroup].map(([key, text]) => {
       const hash = createHash('sha256').update(text).digest('hex').slice(0, 32).toUpperCase();

@@ -28,14 +28,25 @@ export interface DiscoveredGroup {
   readonly resources: readonly DiscoveredResource[];
 }
 
-const objectVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+const objectVerbs = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
 const partVerbs = ['get', 'patch', 'update'];
 
 const subresourcesOf = (resource: ApiResource): readonly DiscoveredSubresource[] => {
   const { group, version, kind } = resource;
   return [
     ...(resource.hasStatus ? [{ name: 'status', group, version, kind, verbs: partVerbs }] : []),
-    ...(resource.scale === undefined ? [] : [{ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: partVerbs }]),
+    ...(resource.scale === undefined
+      ? []
+      : [{ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: partVerbs }]),
     ...resource.otherSubresources.map((part) => ({ group, version, ...part })),
   ];
 };

@@ -1,8 +1,8 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
 /**
- * A self-signed X.509 certificate (RFC 5280) for 127.0.0.1 and localhost. kubectl sends its token only over TLS, and clients trust exactly
- * this certificate, so no authority is needed.
+ * A self-signed X.509 certificate (RFC 5280) for 127.0.0.1 and localhost. kubectl sends its token
+ * only over TLS, and clients trust exactly this certificate, so no authority is needed.
  */
 export interface Certificate {
   /** Certificate in PEM. */
@@ -22,19 +22,25 @@ function encoded(tag: number, ...contents: readonly Uint8Array[]): Buffer {
 }
 
 const sequence = (...contents: readonly Uint8Array[]): Buffer => encoded(0x30, ...contents);
-const explicit = (number: number, ...contents: readonly Uint8Array[]): Buffer => encoded(0xa0 | number, ...contents);
+const explicit = (number: number, ...contents: readonly Uint8Array[]): Buffer =>
+  encoded(0xa0 | number, ...contents);
 const objectId = (hex: string): Buffer => encoded(0x06, Buffer.from(hex, 'hex'));
 const octets = (content: Uint8Array): Buffer => encoded(0x04, content);
 const bits = (content: Uint8Array): Buffer => encoded(0x03, Buffer.of(0), content);
 const truth = Buffer.of(0x01, 0x01, 0xff);
 
 const ecdsaWithSha256 = sequence(objectId('2a8648ce3d040302'));
-const commonName = (name: string): Buffer => sequence(encoded(0x31, sequence(objectId('550403'), encoded(0x0c, Buffer.from(name)))));
+const commonName = (name: string): Buffer =>
+  sequence(encoded(0x31, sequence(objectId('550403'), encoded(0x0c, Buffer.from(name)))));
 
-/** Encodes a time as RFC 5280 §4.1.2.5 requires: UTCTime before 2050, GeneralizedTime from then on. */
+/**
+ * Encodes a time as RFC 5280 §4.1.2.5 requires: UTCTime before 2050, GeneralizedTime from then on.
+ */
 function time(date: Date): Buffer {
   const text = `${date.toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
-  return date.getUTCFullYear() < 2050 ? encoded(0x17, Buffer.from(text.slice(2))) : encoded(0x18, Buffer.from(text));
+  return date.getUTCFullYear() < 2050
+    ? encoded(0x17, Buffer.from(text.slice(2)))
+    : encoded(0x18, Buffer.from(text));
 }
 
 const dnsName = (name: string): Buffer => encoded(0x82, Buffer.from(name));

@@ -13,10 +13,12 @@ export interface KubeconfigContent {
 }
 
 /**
- * Writes a kubeconfig that only this user can read. The file is replaced atomically, so a reader sees either the old or the new content.
+ * Writes a kubeconfig that only this user can read. The file is replaced atomically, so a reader
+ * sees either the old or the new content.
  */
 export function writeKubeconfig(path: string, { server, token, ca }: KubeconfigContent): void {
-  const authority = ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
+  const authority =
+    ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
   const text = stringify({
     apiVersion: 'v1',
     kind: 'Config',

@@ -2,12 +2,21 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * Decoder for the protobuf messages of kubectl, which sends some requests as protobuf without a fallback to JSON. A message is an envelope
- * (`runtime.Unknown`, after four magic bytes) around one of the types below, with the field numbers of the .proto files of Kubernetes.
+ * Decoder for the protobuf messages of kubectl, which sends some requests as protobuf without a
+ * fallback to JSON. A message is an envelope (`runtime.Unknown`, after four magic bytes) around one
+ * of the types below, with the field numbers of the .proto files of Kubernetes.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
-type FieldType = 'string' | 'bytes' | 'integer' | 'boolean' | 'time' | Message | { readonly list: FieldType } | { readonly map: FieldType };
+type FieldType =
+  | 'string'
+  | 'bytes'
+  | 'integer'
+  | 'boolean'
+  | 'time'
+  | Message
+  | { readonly list: FieldType }
+  | { readonly map: FieldType };
 interface Message {
   readonly fields: Readonly<Record<number, readonly [name: string, type: FieldType]>>;
 }
@@ -62,7 +71,12 @@ const accessReview = message({
 /** Message types by kind. No two served groups have a kind of the same name here. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
-  ConfigMap: message({ 1: metadata, 2: ['data', strings], 3: ['binaryData', { map: 'bytes' }], 4: ['immutable', 'boolean'] }),
+  ConfigMap: message({
+    1: metadata,
+    2: ['data', strings],
+    3: ['binaryData', { map: 'bytes' }],
+    4: ['immutable', 'boolean'],
+  }),
   Secret: message({
     1: metadata,
     2: ['data', { map: 'bytes' }],
@@ -70,11 +84,18 @@ const types: Readonly<Record<string, Message>> = {
     4: ['stringData', strings],
     5: ['immutable', 'boolean'],
   }),
-  ServiceAccount: message({ 1: metadata, 3: ['imagePullSecrets', localReferences], 4: ['automountServiceAccountToken', 'boolean'] }),
+  ServiceAccount: message({
+    1: metadata,
+    3: ['imagePullSecrets', localReferences],
+    4: ['automountServiceAccountToken', 'boolean'],
+  }),
   Eviction: message({ 1: metadata, 2: ['deleteOptions', deleteOptions] }),
   DeleteOptions: deleteOptions,
   SelfSubjectAccessReview: message({ 1: metadata, 2: ['spec', accessReview] }),
-  SelfSubjectRulesReview: message({ 1: metadata, 2: ['spec', message({ 1: ['namespace', 'string'] })] }),
+  SelfSubjectRulesReview: message({
+    1: metadata,
+    2: ['spec', message({ 1: ['namespace', 'string'] })],
+  }),
   SelfSubjectReview: message({ 1: metadata }),
 };
 
@@ -126,9 +147,13 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
   }
 }
 
-const buffer = (value: bigint | Buffer): Buffer => (typeof value === 'bigint' ? Buffer.alloc(0) : value);
+const buffer = (value: bigint | Buffer): Buffer =>
+  typeof value === 'bigint' ? Buffer.alloc(0) : value;
 
-function valueOf(raw: bigint | Buffer, type: Exclude<FieldType, { list: FieldType } | { map: FieldType }>): Json {
+function valueOf(
+  raw: bigint | Buffer,
+  type: Exclude<FieldType, { list: FieldType } | { map: FieldType }>,
+): Json {
   switch (type) {
     case 'string':
       return buffer(raw).toString('utf8');
@@ -147,8 +172,10 @@ function valueOf(raw: bigint | Buffer, type: Exclude<FieldType, { list: FieldTyp
   }
 }
 
-const isList = (type: FieldType): type is { readonly list: FieldType } => typeof type === 'object' && 'list' in type;
-const isMap = (type: FieldType): type is { readonly map: FieldType } => typeof type === 'object' && 'map' in type;
+const isList = (type: FieldType): type is { readonly list: FieldType } =>
+  typeof type === 'object' && 'list' in type;
+const isMap = (type: FieldType): type is { readonly map: FieldType } =>
+  typeof type === 'object' && 'map' in type;
 
 function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
   const entries = new Map<string, Json>();
@@ -157,8 +184,14 @@ function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
     if (name === undefined || type === undefined) continue;
     const present = entries.get(name);
     if (isMap(type)) {
-      const { key, value: item } = read(buffer(value), message({ 1: ['key', 'string'], 2: ['value', type.map] }));
-      entries.set(name, { ...(isObject(present) ? present : {}), [typeof key === 'string' ? key : '']: item ?? '' });
+      const { key, value: item } = read(
+        buffer(value),
+        message({ 1: ['key', 'string'], 2: ['value', type.map] }),
+      );
+      entries.set(name, {
+        ...(isObject(present) ? present : {}),
+        [typeof key === 'string' ? key : '']: item ?? '',
+      });
     } else if (isList(type)) {
       if (isList(type.list) || isMap(type.list)) continue;
       entries.set(name, [...(isArray(present) ? present : []), valueOf(value, type.list)]);
@@ -172,8 +205,11 @@ function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
 
 /** Converts a protobuf body to JSON. @throws StatusError 415 for a kind without a message type */
 export function jsonOfProtobuf(bytes: Buffer): string {
-  if (!bytes.subarray(0, 4).equals(magic)) throw badRequest('the body is not in the protobuf form of Kubernetes');
-  const parts = new Map([...rawFields(bytes.subarray(4))].map(({ number, value }) => [number, buffer(value)]));
+  if (!bytes.subarray(0, 4).equals(magic))
+    throw badRequest('the body is not in the protobuf form of Kubernetes');
+  const parts = new Map(
+    [...rawFields(bytes.subarray(4))].map(({ number, value }) => [number, buffer(value)]),
+  );
   const { apiVersion, kind } = read(parts.get(1) ?? Buffer.alloc(0), typeMeta);
   const type = typeof kind === 'string' && Object.hasOwn(types, kind) ? types[kind] : undefined;
   if (type === undefined) throw unsupportedMediaType(['application/json', 'application/yaml']);

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
 /**
- * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads nothing for `stalledMs` is closed,
- * because the server would otherwise have to buffer the unread data.
+ * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads
+ * nothing for `stalledMs` is closed, because the server would otherwise have to buffer the unread
+ * data.
  */
 export async function sendStream(
   response: ServerResponse,
@@ -16,8 +17,15 @@ export async function sendStream(
   signal.addEventListener('abort', stop, { once: true });
   response.flushHeaders();
   try {
-    for (let next = await iterator.next(); next.done !== true && !response.destroyed; next = await iterator.next()) {
-      if (!response.write(next.value)) await once(response, 'drain', { signal: AbortSignal.any([signal, AbortSignal.timeout(stalledMs)]) });
+    for (
+      let next = await iterator.next();
+      next.done !== true && !response.destroyed;
+      next = await iterator.next()
+    ) {
+      if (!response.write(next.value))
+        await once(response, 'drain', {
+          signal: AbortSignal.any([signal, AbortSignal.timeout(stalledMs)]),
+        });
     }
     response.end();
   } catch (error) {

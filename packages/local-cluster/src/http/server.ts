@@ -1,6 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { once, type EventEmitter } from 'node:events';
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/kube/logger';
@@ -23,9 +27,15 @@ export interface ApiServerOptions {
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /** Certificate of the server. Kubeconfigs contain the certificate, so the caller keeps it over restarts. Default: a new certificate. */
+  /**
+   * Certificate of the server. Kubeconfigs contain the certificate, so the caller keeps it over
+   * restarts. Default: a new certificate.
+   */
   readonly certificate?: Certificate;
-  /** Maximum time that a watcher takes to read sent data before its connection is closed; default 30 s. */
+  /**
+   * Maximum time that a watcher takes to read sent data before its connection is closed; default 30
+   * s.
+   */
   readonly stalledMs?: number;
 }
 
@@ -36,7 +46,10 @@ export interface ApiServer {
   readonly secureUrl: string;
   /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
-  /** Ends the watches, waits for pending requests, and releases the port. The control plane remains open. */
+  /**
+   * Ends the watches, waits for pending requests, and releases the port. The control plane remains
+   * open.
+   */
   close(): Promise<void>;
 }
 
@@ -60,9 +73,16 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const url = request.url ?? '/';
     const mark = url.indexOf('?');
     const path = mark === -1 ? url : url.slice(0, mark);
-    if (!openPaths.has(path) && !timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw unauthorized();
+    if (
+      !openPaths.has(path) &&
+      !timingSafeEqual(digest(request.headers.authorization ?? ''), expected)
+    )
+      throw unauthorized();
     const { method = 'GET' } = request;
-    const bytes = method === 'GET' || method === 'HEAD' ? Buffer.alloc(0) : await readBody(request, maxBodyBytes);
+    const bytes =
+      method === 'GET' || method === 'HEAD'
+        ? Buffer.alloc(0)
+        : await readBody(request, maxBodyBytes);
     const { accept, 'content-type': contentType, 'user-agent': userAgent } = request.headers;
     const binary = bytes.length > 0 && contentType?.startsWith(protobufType) === true;
     const body = binary ? jsonOfProtobuf(bytes) : bytes.toString('utf8');
@@ -70,7 +90,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       method,
       path,
       query: new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1)),
-      headers: { accept, 'content-type': binary ? 'application/json' : contentType, 'user-agent': userAgent },
+      headers: {
+        accept,
+        'content-type': binary ? 'application/json' : contentType,
+        'user-agent': userAgent,
+      },
       signal,
       ...(body === '' ? {} : { body }),
     });
@@ -89,10 +113,13 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // The connection is closed, because the parser would read the rest of a rejected body as the next request.
+    // The connection is closed, because the parser would read the rest of a rejected body as the
+    // next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
-      response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+      response
+        .writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) })
+        .end(body);
       return;
     }
     response.writeHead(status, headers);
@@ -109,14 +136,18 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
   const certificate = options.certificate ?? createCertificate({ nowMs: Date.now() });
   const plain = createHttpServer(limits, listener);
-  const secure = createHttpsServer({ ...limits, ...certificate, ALPNProtocols: ['http/1.1'] }, listener);
+  const secure = createHttpsServer(
+    { ...limits, ...certificate, ALPNProtocols: ['http/1.1'] },
+    listener,
+  );
   const sockets = new Set<Socket>();
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
-  // Both servers receive connections from the server above and start their connection timeouts on the `listening` event.
+  // Both servers receive connections from the server above and start their connection timeouts on
+  // the `listening` event.
   plain.emit('listening');
   secure.emit('listening');
   server.listen(port, host);

@@ -1,6 +1,8 @@
 /** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
 export interface TextShape {
-  /** Paths of duplicate keys in the form of strict decoding (`spec.ports[0].name`), each path once. */
+  /**
+   * Paths of duplicate keys in the form of strict decoding (`spec.ports[0].name`), each path once.
+   */
   readonly duplicates: readonly string[];
   readonly depth: number;
 }
@@ -29,7 +31,12 @@ export function shapeOf(text: string): TextShape {
   for (const [token] of text.matchAll(tokens)) {
     const level = levels.at(-1);
     if (token === '{' || token === '[') {
-      levels.push({ path: level === undefined ? '' : pathAt(level), keys: token === '{' ? new Set() : undefined, key: '', index: 0 });
+      levels.push({
+        path: level === undefined ? '' : pathAt(level),
+        keys: token === '{' ? new Set() : undefined,
+        key: '',
+        index: 0,
+      });
       depth = Math.max(depth, levels.length);
       awaitsKey = token === '{';
     } else if (token === '}' || token === ']') {

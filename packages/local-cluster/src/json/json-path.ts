@@ -1,8 +1,9 @@
 import { isArray, isObject, type Json } from './json.ts';
 
 /**
- * The part of the JSONPath of Kubernetes that printer columns, scale and selectable fields use: `.a.b`, `.a\.b`, `['a.b']`, `[0]`, `[-1]`,
- * `[*]`, `.*` and `[?(@.type=="Ready")].status`. Recursive descent (`..`) is not supported.
+ * The part of the JSONPath of Kubernetes that printer columns, scale and selectable fields use:
+ * `.a.b`, `.a\.b`, `['a.b']`, `[0]`, `[-1]`, `[*]`, `.*` and `[?(@.type=="Ready")].status`.
+ * Recursive descent (`..`) is not supported.
  */
 export type JsonPath = readonly Step[];
 
@@ -10,15 +11,27 @@ type Step =
   | { readonly kind: 'key'; readonly key: string }
   | { readonly kind: 'index'; readonly index: number }
   | { readonly kind: 'each' }
-  | { readonly kind: 'filter'; readonly path: JsonPath; readonly operator?: string; readonly operand?: Json };
+  | {
+      readonly kind: 'filter';
+      readonly path: JsonPath;
+      readonly operator?: string;
+      readonly operand?: Json;
+    };
 
-const filterPattern = /^\[\?\(\s*@((?:\.[^=!<>\s()]+|\[[^\]]+\])*)\s*(?:(==|!=|<=|>=|<|>)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^)\s]+)\s*)?\)\]/;
+const filterPattern =
+  /^\[\?\(\s*@((?:\.[^=!<>\s()]+|\[[^\]]+\])*)\s*(?:(==|!=|<=|>=|<|>)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^)\s]+)\s*)?\)\]/;
 const stepPatterns: readonly (readonly [RegExp, (match: RegExpExecArray) => Step])[] = [
   [filterPattern, ([, path = '', operator, operand]) => filterStep(path, operator, operand)],
   [/^(?:\[\*\]|\.\*)/, () => ({ kind: 'each' })],
   [/^\[(-?\d+)\]/, ([, index]) => ({ kind: 'index', index: Number(index) })],
-  [/^\[(?:'([^']*)'|"([^"]*)")\]/, ([, single, double]) => ({ kind: 'key', key: single ?? double ?? '' })],
-  [/^\.?((?:[^.[\]\\{}]|\\.)+)/, ([, key = '']) => ({ kind: 'key', key: key.replaceAll(/\\(.)/g, '$1') })],
+  [
+    /^\[(?:'([^']*)'|"([^"]*)")\]/,
+    ([, single, double]) => ({ kind: 'key', key: single ?? double ?? '' }),
+  ],
+  [
+    /^\.?((?:[^.[\]\\{}]|\\.)+)/,
+    ([, key = '']) => ({ kind: 'key', key: key.replaceAll(/\\(.)/g, '$1') }),
+  ],
 ];
 
 function filterStep(path: string, operator: string | undefined, operand: string | undefined): Step {
@@ -44,8 +57,11 @@ export function parseJsonPath(text: string): JsonPath {
   if (rest.startsWith('$')) rest = rest.slice(1);
   const steps: Step[] = [];
   while (rest !== '' && rest !== '.') {
-    const found = stepPatterns.map(([pattern, make]) => ({ match: pattern.exec(rest), make })).find(({ match }) => match !== null);
-    if (found?.match == null) throw new SyntaxError(`unrecognized JSON path ${JSON.stringify(text)}`);
+    const found = stepPatterns
+      .map(([pattern, make]) => ({ match: pattern.exec(rest), make }))
+      .find(({ match }) => match !== null);
+    if (found?.match == null)
+      throw new SyntaxError(`unrecognized JSON path ${JSON.stringify(text)}`);
     steps.push(found.make(found.match));
     rest = rest.slice(found.match[0].length);
   }
@@ -92,7 +108,10 @@ function stepInto(node: Json, step: Step): readonly Json[] {
 
 /** Returns every value at the path; none when a key is absent. */
 export const findAll = (value: Json, path: JsonPath): readonly Json[] =>
-  path.reduce<readonly Json[]>((nodes, step) => nodes.flatMap((node) => stepInto(node, step)), [value]);
+  path.reduce<readonly Json[]>(
+    (nodes, step) => nodes.flatMap((node) => stepInto(node, step)),
+    [value],
+  );
 
 /** Returns the keys of a path of plain keys (`.spec.replicas`); undefined for any other path. */
 export function plainKeys(text: string): readonly string[] | undefined {

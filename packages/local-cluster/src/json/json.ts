@@ -1,11 +1,14 @@
-/** Immutable JSON: stored and returned values are never changed in place. `undefined` means absent. */
+/**
+ * Immutable JSON: stored and returned values are never changed in place. `undefined` means absent.
+ */
 export type Json = null | boolean | number | string | JsonArray | JsonObject;
 export type JsonArray = readonly Json[];
 export interface JsonObject {
   readonly [key: string]: Json | undefined;
 }
 
-export const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 export const isArray = (value: unknown): value is JsonArray => Array.isArray(value);
 
 export const objectAt = (value: Json | undefined, key: string): JsonObject | undefined => {
@@ -34,10 +37,17 @@ export const valueAt = (value: Json | undefined, path: readonly string[]): Json 
   path.reduce<Json | undefined>((node, key) => (isObject(node) ? node[key] : undefined), value);
 
 /** Returns the object with the value at a path of keys replaced; absent parents are created. */
-export function withValueAt(object: JsonObject, path: readonly string[], value: Json | undefined): JsonObject {
+export function withValueAt(
+  object: JsonObject,
+  path: readonly string[],
+  value: Json | undefined,
+): JsonObject {
   const [key, ...rest] = path;
   if (key === undefined) return object;
-  return { ...object, [key]: rest.length === 0 ? value : withValueAt(objectAt(object, key) ?? {}, rest, value) };
+  return {
+    ...object,
+    [key]: rest.length === 0 ? value : withValueAt(objectAt(object, key) ?? {}, rest, value),
+  };
 }
 
 /** Returns the object without the given keys. */
@@ -47,7 +57,8 @@ export const without = (object: JsonObject, ...keys: readonly string[]): JsonObj
 /** Compares deeply, without regard to the order of keys and to keys that are `undefined`. */
 export function equal(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
-  if (isArray(a)) return isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]));
+  if (isArray(a))
+    return isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]));
   if (!isObject(a) || !isObject(b)) return false;
   for (const key of Object.keys(a)) if (!equal(a[key], b[key])) return false;
   for (const key of Object.keys(b)) if (b[key] !== undefined && a[key] === undefined) return false;

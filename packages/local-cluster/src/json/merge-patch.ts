@@ -13,8 +13,18 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
 }
 
 /** Assigns a key from outside, so that `__proto__` becomes an ordinary key. */
-export function setOwn(target: Record<string, Json | undefined>, key: string, value: Json | undefined): void {
-  if (key === '__proto__') Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+export function setOwn(
+  target: Record<string, Json | undefined>,
+  key: string,
+  value: Json | undefined,
+): void {
+  if (key === '__proto__')
+    Object.defineProperty(target, key, {
+      value,
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
   else target[key] = value;
 }
 

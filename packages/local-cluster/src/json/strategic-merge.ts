@@ -1,9 +1,18 @@
-import { equal, isArray, isObject, stringAt, type Json, type JsonArray, type JsonObject } from './json.ts';
+import {
+  equal,
+  isArray,
+  isObject,
+  stringAt,
+  type Json,
+  type JsonArray,
+  type JsonObject,
+} from './json.ts';
 import { setOwn } from './merge-patch.ts';
 
 /**
- * Merge keys of strategic merge patch for the built-in kinds. Kubernetes reads merge keys from struct tags; the keys of the served kinds
- * depend only on the name of the field, except for `ports`, which containers key by containerPort and services by port.
+ * Merge keys of strategic merge patch for the built-in kinds. Kubernetes reads merge keys from
+ * struct tags; the keys of the served kinds depend only on the name of the field, except for
+ * `ports`, which containers key by containerPort and services by port.
  */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
@@ -37,21 +46,35 @@ export function strategicMergePatch(target: JsonObject, patch: JsonObject): Json
   if (patch[directive] === 'delete') return {};
   const replaces = patch[directive] === 'replace';
   const retained = patch[retainKeys];
-  const kept = isArray(retained) ? Object.entries(target).filter(([key]) => retained.includes(key)) : Object.entries(target);
+  const kept = isArray(retained)
+    ? Object.entries(target).filter(([key]) => retained.includes(key))
+    : Object.entries(target);
   const result: Record<string, Json | undefined> = replaces ? {} : Object.fromEntries(kept);
   for (const [key, value] of Object.entries(patch)) {
-    if (value === undefined || key === directive || key === retainKeys || key.startsWith(orderPrefix)) continue;
-    if (key.startsWith(deletePrefix)) removePrimitives(result, key.slice(deletePrefix.length), value);
+    if (
+      value === undefined ||
+      key === directive ||
+      key === retainKeys ||
+      key.startsWith(orderPrefix)
+    )
+      continue;
+    if (key.startsWith(deletePrefix))
+      removePrimitives(result, key.slice(deletePrefix.length), value);
     else if (value === null) Reflect.deleteProperty(result, key);
     else setOwn(result, key, mergeField(key, result[key], value));
   }
   for (const [key, order] of Object.entries(patch)) {
-    if (key.startsWith(orderPrefix) && isArray(order)) reorder(result, key.slice(orderPrefix.length), order);
+    if (key.startsWith(orderPrefix) && isArray(order))
+      reorder(result, key.slice(orderPrefix.length), order);
   }
   return result;
 }
 
-function removePrimitives(result: Record<string, Json | undefined>, key: string, removed: Json): void {
+function removePrimitives(
+  result: Record<string, Json | undefined>,
+  key: string,
+  removed: Json,
+): void {
   const present = result[key];
   if (isArray(present) && isArray(removed))
     setOwn(
@@ -63,8 +86,10 @@ function removePrimitives(result: Record<string, Json | undefined>, key: string,
 
 function mergeField(key: string, present: Json | undefined, value: Json): Json {
   if (isObject(value)) return strategicMergePatch(isObject(present) ? present : {}, value);
-  if (!isArray(value) || !isArray(present)) return isArray(value) ? withoutDirectives(value) : value;
-  if (mergedPrimitives.has(key)) return [...present, ...value.filter((item) => !present.includes(item))];
+  if (!isArray(value) || !isArray(present))
+    return isArray(value) ? withoutDirectives(value) : value;
+  if (mergedPrimitives.has(key))
+    return [...present, ...value.filter((item) => !present.includes(item))];
   const mergeKey = mergeKeyOf(key, [...value, ...present]);
   return mergeKey === undefined ? withoutDirectives(value) : mergeList(mergeKey, present, value);
 }
@@ -80,24 +105,34 @@ const withoutDirectives = (items: JsonArray): JsonArray =>
   });
 
 function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): JsonArray {
-  if (patch.some((item) => isObject(item) && item[directive] === 'replace')) return withoutDirectives(patch);
+  if (patch.some((item) => isObject(item) && item[directive] === 'replace'))
+    return withoutDirectives(patch);
   let result: JsonArray = present;
   for (const item of patch) {
     if (!isObject(item)) continue;
-    const index = result.findIndex((other) => isObject(other) && equal(other[mergeKey], item[mergeKey]));
-    if (stringAt(item, directive) === 'delete') result = result.filter((_, position) => position !== index);
+    const index = result.findIndex(
+      (other) => isObject(other) && equal(other[mergeKey], item[mergeKey]),
+    );
+    if (stringAt(item, directive) === 'delete')
+      result = result.filter((_, position) => position !== index);
     else if (index === -1) result = [...result, strategicMergePatch({}, item)];
-    else result = result.map((other, position) => (position === index && isObject(other) ? strategicMergePatch(other, item) : other));
+    else
+      result = result.map((other, position) =>
+        position === index && isObject(other) ? strategicMergePatch(other, item) : other,
+      );
   }
   return result;
 }
 
-/** Sorts the list in the order of the patch; items that the order does not name remain at the end. */
+/**
+ * Sorts the list in the order of the patch; items that the order does not name remain at the end.
+ */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;
   const mergeKey = mergeKeyOf(key, items);
-  const identity = (item: Json): Json | undefined => (isObject(item) && mergeKey !== undefined ? item[mergeKey] : item);
+  const identity = (item: Json): Json | undefined =>
+    isObject(item) && mergeKey !== undefined ? item[mergeKey] : item;
   const rank = (item: Json): number => {
     const found = order.findIndex((wanted) => equal(identity(wanted), identity(item)));
     return found === -1 ? order.length : found;

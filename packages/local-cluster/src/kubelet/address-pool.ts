@@ -6,7 +6,10 @@ export interface Reservation {
   release(): Promise<void>;
 }
 
-/** Returns an address of 127.64.0.0/10, without octets that resemble a network or a broadcast address. */
+/**
+ * Returns an address of 127.64.0.0/10, without octets that resemble a network or a broadcast
+ * address.
+ */
 export function loopbackAddress(random: () => number): string {
   const octet = (from: number, count: number) => from + Math.floor(random() * count);
   return `127.${octet(64, 64)}.${octet(1, 254)}.${octet(1, 254)}`;
@@ -22,8 +25,9 @@ const listen = (host: string, port: number): Promise<Server> =>
 const maxAttempts = 50;
 
 /**
- * Addresses for pods. This process reserves an address by listening on a fixed port of the address: no two nodes of the machine can reserve
- * the same address, and the kernel releases the address when the process ends, even when it is killed.
+ * Addresses for pods. This process reserves an address by listening on a fixed port of the address:
+ * no two nodes of the machine can reserve the same address, and the kernel releases the address
+ * when the process ends, even when it is killed.
  */
 export class AddressPool {
   readonly #random: () => number;
@@ -35,12 +39,13 @@ export class AddressPool {
   }
 
   /**
-   * Reserves an address, `preferred` if that one is free. Throws where the system cannot bind loopback addresses, such as macOS without
-   * aliases.
+   * Reserves an address, `preferred` if that one is free. Throws where the system cannot bind
+   * loopback addresses, such as macOS without aliases.
    */
   async reserve(preferred?: string): Promise<Reservation> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-      const address = attempt === 0 && preferred !== undefined ? preferred : loopbackAddress(this.#random);
+      const address =
+        attempt === 0 && preferred !== undefined ? preferred : loopbackAddress(this.#random);
       try {
         const server = await listen(address, this.#port);
         return { address, release: () => new Promise((resolve) => server.close(() => resolve())) };

@@ -6,9 +6,16 @@ export interface BackOffLimits {
   readonly resetAfterMs: number;
 }
 
-export const kubeletBackOff: BackOffLimits = { initialMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
+export const kubeletBackOff: BackOffLimits = {
+  initialMs: 10_000,
+  maxMs: 300_000,
+  resetAfterMs: 600_000,
+};
 
-/** Delay before the next restart after the end of a run; 0 before the first restart, which is immediate. */
+/**
+ * Delay before the next restart after the end of a run; 0 before the first restart, which is
+ * immediate.
+ */
 export interface BackOff {
   readonly delayMs: number;
 }

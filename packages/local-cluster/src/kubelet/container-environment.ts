@@ -11,17 +11,29 @@ type Variables = Record<string, string>;
 type EnvVar = NonNullable<Container['env']>[number];
 type KeySource = { readonly name?: string; readonly key: string; readonly optional?: boolean };
 
-/** Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, and unknown references remain unchanged. */
+/**
+ * Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, and unknown references remain
+ * unchanged.
+ */
 export const expand = (text: string, variables: Readonly<Variables>): string =>
   text.replace(/\$(?:\$|\(([^()]*)\))/g, (written: string, name: string | undefined) =>
-    name === undefined ? '$' : Object.hasOwn(variables, name) ? (variables[name] ?? written) : written,
+    name === undefined
+      ? '$'
+      : Object.hasOwn(variables, name)
+        ? (variables[name] ?? written)
+        : written,
   );
 
 /** Returns the value of a fieldRef; undefined for fields that the downward API does not have. */
-export function fieldOf(pod: Pod, path: string, addresses: { readonly podIP: string; readonly hostIP: string }): string | undefined {
+export function fieldOf(
+  pod: Pod,
+  path: string,
+  addresses: { readonly podIP: string; readonly hostIP: string },
+): string | undefined {
   const { metadata, spec } = pod;
   const entry = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(path);
-  if (entry !== null) return (entry[1] === 'labels' ? metadata.labels : metadata.annotations)?.[entry[2] ?? ''] ?? '';
+  if (entry !== null)
+    return (entry[1] === 'labels' ? metadata.labels : metadata.annotations)?.[entry[2] ?? ''] ?? '';
   switch (path) {
     case 'metadata.name':
       return metadata.name;
@@ -45,13 +57,17 @@ export function fieldOf(pod: Pod, path: string, addresses: { readonly podIP: str
 }
 
 /**
- * Returns the environment that the spec of a container defines, in the order of a kubelet: envFrom, then env, and later entries take
- * precedence.
+ * Returns the environment that the spec of a container defines, in the order of a kubelet: envFrom,
+ * then env, and later entries take precedence.
  */
 export async function specifiedEnvironment(
   pod: Pod,
   container: Container,
-  { client, podIP, hostIP }: { readonly client: KubeClient; readonly podIP: string; readonly hostIP: string },
+  {
+    client,
+    podIP,
+    hostIP,
+  }: { readonly client: KubeClient; readonly podIP: string; readonly hostIP: string },
 ): Promise<Readonly<Variables>> {
   const sources = new Sources(client, pod.metadata.namespace ?? '');
   const variables: Variables = {};
@@ -81,26 +97,44 @@ async function valueOf(
   if (valueFrom.fieldRef !== undefined) {
     const { fieldPath } = valueFrom.fieldRef;
     const value = fieldOf(pod, fieldPath, addresses);
-    if (value === undefined) throw new ContainerConfigError(`fieldRef ${fieldPath} is not supported`);
+    if (value === undefined)
+      throw new ContainerConfigError(`fieldRef ${fieldPath} is not supported`);
     return value;
   }
   if (valueFrom.secretKeyRef !== undefined) {
     const reference = valueFrom.secretKeyRef;
-    return keyOf(await sources.secret(reference.name ?? '', reference.optional), reference, 'Secret', pod);
+    return keyOf(
+      await sources.secret(reference.name ?? '', reference.optional),
+      reference,
+      'Secret',
+      pod,
+    );
   }
   if (valueFrom.configMapKeyRef !== undefined) {
     const reference = valueFrom.configMapKeyRef;
-    return keyOf(await sources.configMap(reference.name ?? '', reference.optional), reference, 'ConfigMap', pod);
+    return keyOf(
+      await sources.configMap(reference.name ?? '', reference.optional),
+      reference,
+      'ConfigMap',
+      pod,
+    );
   }
   throw new ContainerConfigError(
     `the source of variable ${variable.name} is not supported: fieldRef, secretKeyRef and configMapKeyRef are`,
   );
 }
 
-function keyOf(data: Readonly<Variables> | undefined, reference: KeySource, kind: string, pod: Pod): string | undefined {
+function keyOf(
+  data: Readonly<Variables> | undefined,
+  reference: KeySource,
+  kind: string,
+  pod: Pod,
+): string | undefined {
   const value = data?.[reference.key];
   if (value !== undefined || reference.optional === true) return value;
-  throw new ContainerConfigError(`couldn't find key ${reference.key} in ${kind} ${pod.metadata.namespace ?? ''}/${reference.name ?? ''}`);
+  throw new ContainerConfigError(
+    `couldn't find key ${reference.key} in ${kind} ${pod.metadata.namespace ?? ''}/${reference.name ?? ''}`,
+  );
 }
 
 /** Secrets and config maps, each of which is read once per start. */
@@ -117,15 +151,25 @@ class Sources {
   secret(name: string, optional = false): Promise<Readonly<Variables> | undefined> {
     return this.#once(`secret "${name}"`, optional, async () => {
       const { data = {} } = await this.#client.get(secrets, this.#namespace, name);
-      return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
+      return Object.fromEntries(
+        Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
+      );
     });
   }
 
   configMap(name: string, optional = false): Promise<Readonly<Variables> | undefined> {
-    return this.#once(`configmap "${name}"`, optional, async () => (await this.#client.get(configMaps, this.#namespace, name)).data ?? {});
+    return this.#once(
+      `configmap "${name}"`,
+      optional,
+      async () => (await this.#client.get(configMaps, this.#namespace, name)).data ?? {},
+    );
   }
 
-  async #once(what: string, optional: boolean, read: () => Promise<Readonly<Variables>>): Promise<Readonly<Variables> | undefined> {
+  async #once(
+    what: string,
+    optional: boolean,
+    read: () => Promise<Readonly<Variables>>,
+  ): Promise<Readonly<Variables> | undefined> {
     const present = this.#read.get(what) ?? found(read);
     this.#read.set(what, present);
     const data = await present;

@@ -9,8 +9,9 @@ import { startsOfTail } from './log-tail.ts';
 const older = (path: string): string => `${path}.1`;
 
 /**
- * The log of one container. Every run starts a new file, and the file of the previous run remains readable. A file that has reached
- * `maxBytes` is rotated, and the older rotated part is dropped. When the disk rejects writes, lines are lost and the container continues.
+ * The log of one container. Every run starts a new file, and the file of the previous run remains
+ * readable. A file that has reached `maxBytes` is rotated, and the older rotated part is dropped.
+ * When the disk rejects writes, lines are lost and the container continues.
  */
 export class ContainerLog {
   readonly #path: string;
@@ -26,7 +27,11 @@ export class ContainerLog {
   #last: Promise<void> = Promise.resolve();
   #failing = false;
 
-  constructor(options: { readonly path: string; readonly maxBytes: number; readonly logger: Logger }) {
+  constructor(options: {
+    readonly path: string;
+    readonly maxBytes: number;
+    readonly logger: Logger;
+  }) {
     this.#path = options.path;
     this.#previousPath = options.path.replace(/\.log$/, '.previous.log');
     this.#maxBytes = options.maxBytes;
@@ -86,28 +91,40 @@ export class ContainerLog {
 
   async *#read(
     path: string,
-    { follow, tailLines, previous, signal }: { follow: boolean; tailLines?: number; previous: boolean; signal: AbortSignal },
+    {
+      follow,
+      tailLines,
+      previous,
+      signal,
+    }: { follow: boolean; tailLines?: number; previous: boolean; signal: AbortSignal },
   ): AsyncIterable<Uint8Array> {
     const files = [older(path), path].filter((part) => existsSync(part));
     const starts = await startsOfTail(files, tailLines);
     if (!follow || previous) {
       for (const [index, part] of files.entries()) {
         const start = starts[index];
-        if (start !== undefined && !signal.aborted) yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
+        if (start !== undefined && !signal.aborted)
+          yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
       }
       return;
     }
     yield* this.#follow(path, files[0] ?? path, await startsByInode(files, starts), signal);
   }
 
-  async *#follow(path: string, first: string, starts: ReadonlyMap<number, number>, signal: AbortSignal): AsyncIterable<Uint8Array> {
+  async *#follow(
+    path: string,
+    first: string,
+    starts: ReadonlyMap<number, number>,
+    signal: AbortSignal,
+  ): AsyncIterable<Uint8Array> {
     const buffer = Buffer.alloc(64 * 1024);
     let file = await open(first, 'r');
     try {
       let inode = (await file.stat()).ino;
       let position = starts.get(inode) ?? 0;
       while (!signal.aborted) {
-        // Both values are read before the file, so that the next iteration reads everything that is written later.
+        // Both values are read before the file, so that the next iteration reads everything that is
+        // written later.
         const running = this.#running;
         const version = this.#version;
         const current = await inodeOf(path);
@@ -127,14 +144,18 @@ export class ContainerLog {
           continue;
         }
         if (!running) return;
-        if (version === this.#version) await once(this.#changes, 'change', { signal }).catch(() => undefined);
+        if (version === this.#version)
+          await once(this.#changes, 'change', { signal }).catch(() => undefined);
       }
     } finally {
       await file.close();
     }
   }
 
-  /** Runs one write after the other. A failure is logged once, and again only after a successful write. */
+  /**
+   * Runs one write after the other. A failure is logged once, and again only after a successful
+   * write.
+   */
   #inTurn(task: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(task).then(
       () => {
@@ -143,7 +164,8 @@ export class ContainerLog {
         this.#changes.emit('change');
       },
       (error: unknown) => {
-        if (!this.#failing) this.#logger.warn('A container log could not be written', { error, path: this.#path });
+        if (!this.#failing)
+          this.#logger.warn('A container log could not be written', { error, path: this.#path });
         this.#failing = true;
       },
     );
@@ -157,7 +179,10 @@ const inodeOf = (path: string): Promise<number | undefined> =>
     () => undefined,
   );
 
-async function startsByInode(files: readonly string[], starts: readonly (number | undefined)[]): Promise<ReadonlyMap<number, number>> {
+async function startsByInode(
+  files: readonly string[],
+  starts: readonly (number | undefined)[],
+): Promise<ReadonlyMap<number, number>> {
   const entries = await Promise.all(
     files.map(async (file, index): Promise<[number, number]> => {
       const { ino, size } = await stat(file);
@@ -170,11 +195,13 @@ async function startsByInode(files: readonly string[], starts: readonly (number 
 /** Opens the successor of a file that is no longer at `path`; undefined during a rotation. */
 async function successor(path: string, inode: number): Promise<FileHandle | undefined> {
   const opened = (file: string) => open(file, 'r').catch(() => undefined);
-  // The files are opened in this order, because a rotation in between moves the newer file to the path that is opened second.
+  // The files are opened in this order, because a rotation in between moves the newer file to the
+  // path that is opened second.
   const newer = await opened(path);
   const aside = await opened(older(path));
   if (aside !== undefined && (await aside.stat()).ino !== inode) {
-    // Two rotations have happened: the followed file was dropped, and this file came directly after it.
+    // Two rotations have happened: the followed file was dropped, and this file came directly after
+    // it.
     await newer?.close();
     return aside;
   }

@@ -12,7 +12,12 @@ export interface Terminated {
 }
 
 export type ContainerState =
-  | { readonly kind: 'waiting'; readonly reason: string; readonly message?: string; readonly retryAtMs?: number }
+  | {
+      readonly kind: 'waiting';
+      readonly reason: string;
+      readonly message?: string;
+      readonly retryAtMs?: number;
+    }
   | {
       readonly kind: 'running';
       readonly containerID: string;
@@ -44,7 +49,10 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /** The node was stopped gracefully. Its next start runs the container again, whatever the restart policy. */
+  /**
+   * The node was stopped gracefully. Its next start runs the container again, whatever the restart
+   * policy.
+   */
   nodeStopped: 'NodeStopped',
 } as const;
 
@@ -53,13 +61,18 @@ export const killedExitCode = 137;
 
 export const isSidecar = (container: Container): boolean => container.restartPolicy === 'Always';
 
-export const restartPolicyOf = (pod: Pod, container: Container): string => container.restartPolicy ?? pod.spec?.restartPolicy ?? 'Always';
+export const restartPolicyOf = (pod: Pod, container: Container): string =>
+  container.restartPolicy ?? pod.spec?.restartPolicy ?? 'Always';
 
 export const initContainersOf = (pod: Pod): readonly Container[] => pod.spec?.initContainers ?? [];
 export const mainContainersOf = (pod: Pod): readonly Container[] => pod.spec?.containers ?? [];
-export const containersOf = (pod: Pod): readonly Container[] => [...initContainersOf(pod), ...mainContainersOf(pod)];
+export const containersOf = (pod: Pod): readonly Container[] => [
+  ...initContainersOf(pod),
+  ...mainContainersOf(pod),
+];
 
-export const isTerminalPhase = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';
+export const isTerminalPhase = (phase: string | undefined): boolean =>
+  phase === 'Succeeded' || phase === 'Failed';
 
 type ReportedStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 type ReportedTerminated = NonNullable<NonNullable<ReportedStatus['state']>['terminated']>;
@@ -73,7 +86,10 @@ const fromReported = (reported: ReportedTerminated): Terminated => ({
   finishedAt: reported.finishedAt ?? '',
 });
 
-function stateFromReported(reported: ReportedStatus, now: { readonly iso: string; readonly ms: number }): ContainerState {
+function stateFromReported(
+  reported: ReportedStatus,
+  now: { readonly iso: string; readonly ms: number },
+): ContainerState {
   const { state, lastState } = reported;
   if (state?.running !== undefined) {
     const run: Terminated = {
@@ -86,7 +102,8 @@ function stateFromReported(reported: ReportedStatus, now: { readonly iso: string
     };
     return { kind: 'terminated', run, finishedAtMs: now.ms };
   }
-  if (state?.terminated !== undefined) return { kind: 'terminated', run: fromReported(state.terminated), finishedAtMs: now.ms };
+  if (state?.terminated !== undefined)
+    return { kind: 'terminated', run: fromReported(state.terminated), finishedAtMs: now.ms };
   if (lastState?.terminated !== undefined && state?.waiting?.reason !== Waiting.nodeStopped) {
     return { kind: 'terminated', run: fromReported(lastState.terminated), finishedAtMs: now.ms };
   }
@@ -94,19 +111,35 @@ function stateFromReported(reported: ReportedStatus, now: { readonly iso: string
 }
 
 /**
- * Returns the records of a pod that an earlier process of this node may have run. No container of that process runs any more, so a run that
- * is reported as running counts as ended. Back-off delays start over.
+ * Returns the records of a pod that an earlier process of this node may have run. No container of
+ * that process runs any more, so a run that is reported as running counts as ended. Back-off delays
+ * start over.
  */
-export function recordsFromStatus(pod: Pod, now: { readonly iso: string; readonly ms: number }): Map<string, ContainerRecord> {
+export function recordsFromStatus(
+  pod: Pod,
+  now: { readonly iso: string; readonly ms: number },
+): Map<string, ContainerRecord> {
   const reported = new Map(
-    [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])].map((status) => [status.name, status]),
+    [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])].map(
+      (status) => [status.name, status],
+    ),
   );
-  const waitingReason = initContainersOf(pod).length > 0 ? Waiting.podInitializing : Waiting.containerCreating;
+  const waitingReason =
+    initContainersOf(pod).length > 0 ? Waiting.podInitializing : Waiting.containerCreating;
   return new Map(
     containersOf(pod).map(({ name }): [string, ContainerRecord] => {
       const status = reported.get(name);
       if (status === undefined) {
-        return [name, { name, state: { kind: 'waiting', reason: waitingReason }, ran: false, restarts: 0, backOff: noBackOff }];
+        return [
+          name,
+          {
+            name,
+            state: { kind: 'waiting', reason: waitingReason },
+            ran: false,
+            restarts: 0,
+            backOff: noBackOff,
+          },
+        ];
       }
       const state = stateFromReported(status, now);
       const last = status.lastState?.terminated;

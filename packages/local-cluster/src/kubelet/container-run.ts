@@ -38,7 +38,10 @@ export class ContainerRun {
     const { runner, runId, launch, log } = options;
     await log.begin();
     try {
-      return new ContainerRun(options, await runner.start({ ...launch, runId, output: (chunk) => log.write(chunk) }));
+      return new ContainerRun(
+        options,
+        await runner.start({ ...launch, runId, output: (chunk) => log.write(chunk) }),
+      );
     } catch (error) {
       await log.end();
       throw error;
@@ -50,12 +53,20 @@ export class ContainerRun {
     this.#process = process;
     this.#clock = clock;
     this.#prober = new Prober({
-      target: { container, podIP, exec: (command, timeoutMs) => this.#exec(options, command, timeoutMs) },
+      target: {
+        container,
+        podIP,
+        exec: (command, timeoutMs) => this.#exec(options, command, timeoutMs),
+      },
       clock,
       onChange,
       onFailure: (kind: ProbeKind, detail) => onUnhealthy(`${kind} probe failed: ${detail}`),
       onDead: ({ terminationGracePeriodSeconds }) =>
-        this.terminate(terminationGracePeriodSeconds === undefined ? graceMs : terminationGracePeriodSeconds * 1000),
+        this.terminate(
+          terminationGracePeriodSeconds === undefined
+            ? graceMs
+            : terminationGracePeriodSeconds * 1000,
+        ),
     });
     this.exited = process.exited.then(async (exit) => {
       this.#over = true;
@@ -74,7 +85,10 @@ export class ContainerRun {
     return this.#prober.ready;
   }
 
-  /** Sends SIGTERM, and SIGKILL after the grace period. A repeated call can only shorten the grace period. */
+  /**
+   * Sends SIGTERM, and SIGKILL after the grace period. A repeated call can only shorten the grace
+   * period.
+   */
   terminate(graceMs: number): void {
     if (this.#over) return;
     const atMs = this.#clock.monotonic() + graceMs;
@@ -88,7 +102,11 @@ export class ContainerRun {
     this.#process.kill();
   }
 
-  async #exec({ runner, launch, runId, clock }: ContainerRunOptions, command: readonly string[], timeoutMs: number): Promise<ProbeOutcome> {
+  async #exec(
+    { runner, launch, runId, clock }: ContainerRunOptions,
+    command: readonly string[],
+    timeoutMs: number,
+  ): Promise<ProbeOutcome> {
     let printed = '';
     try {
       const process = await runner.start({

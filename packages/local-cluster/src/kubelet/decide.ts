@@ -26,13 +26,19 @@ type Verdict =
   | { readonly kind: 'backOff'; readonly dueAtMs: number; readonly delayMs: number }
   | { readonly kind: 'retry'; readonly dueAtMs: number };
 
-function verdictOn(pod: Pod, container: Container, record: ContainerRecord, nowMs: number): Verdict {
+function verdictOn(
+  pod: Pod,
+  container: Container,
+  record: ContainerRecord,
+  nowMs: number,
+): Verdict {
   const { state } = record;
   switch (state.kind) {
     case 'running':
       return { kind: 'running' };
     case 'waiting':
-      if (state.retryAtMs !== undefined && state.retryAtMs > nowMs) return { kind: 'retry', dueAtMs: state.retryAtMs };
+      if (state.retryAtMs !== undefined && state.retryAtMs > nowMs)
+        return { kind: 'retry', dueAtMs: state.retryAtMs };
       return { kind: 'start' };
     case 'terminated': {
       const policy = restartPolicyOf(pod, container);
@@ -41,15 +47,17 @@ function verdictOn(pod: Pod, container: Container, record: ContainerRecord, nowM
       if (succeeded && (isInit || policy !== 'Always')) return { kind: 'done' };
       if (!succeeded && policy === 'Never') return { kind: 'failed' };
       const dueAtMs = state.finishedAtMs + record.backOff.delayMs;
-      return dueAtMs > nowMs ? { kind: 'backOff', dueAtMs, delayMs: record.backOff.delayMs } : { kind: 'start' };
+      return dueAtMs > nowMs
+        ? { kind: 'backOff', dueAtMs, delayMs: record.backOff.delayMs }
+        : { kind: 'start' };
     }
   }
 }
 
 /**
- * Returns the next steps of a kubelet for a pod: init containers run one after the other, then all other containers together, and each
- * container restarts by the restart policy of the pod after its back-off. A sidecar (an init container that always restarts) counts as done
- * once it has started.
+ * Returns the next steps of a kubelet for a pod: init containers run one after the other, then all
+ * other containers together, and each container restarts by the restart policy of the pod after its
+ * back-off. A sidecar (an init container that always restarts) counts as done once it has started.
  */
 export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const start: string[] = [];
@@ -57,7 +65,8 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const dueAt: number[] = [];
   const check = (container: Container): Verdict => {
     const record = records.get(container.name);
-    const verdict: Verdict = record === undefined ? { kind: 'failed' } : verdictOn(pod, container, record, nowMs);
+    const verdict: Verdict =
+      record === undefined ? { kind: 'failed' } : verdictOn(pod, container, record, nowMs);
     if (verdict.kind === 'start') start.push(container.name);
     if (verdict.kind === 'backOff') {
       waiting.set(container.name, {
@@ -78,12 +87,19 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const inits = initContainersOf(pod);
   const mains = mainContainersOf(pod);
   const sidecars = inits.filter(isSidecar);
-  if (isOver(pod, records)) return plan(sidecars.filter(({ name }) => records.get(name)?.state.kind === 'running').map(({ name }) => name));
+  if (isOver(pod, records))
+    return plan(
+      sidecars
+        .filter(({ name }) => records.get(name)?.state.kind === 'running')
+        .map(({ name }) => name),
+    );
   const begun = mains.some(({ name }) => records.get(name)?.ran === true);
   for (const container of inits) {
     const verdict = check(container);
     const state = records.get(container.name)?.state;
-    const passed = isSidecar(container) ? begun || (state?.kind === 'running' && state.started) : verdict.kind === 'done';
+    const passed = isSidecar(container)
+      ? begun || (state?.kind === 'running' && state.started)
+      : verdict.kind === 'done';
     if (!passed) return plan([]);
   }
   mains.forEach(check);
@@ -97,7 +113,8 @@ export function isOver(pod: Pod, records: Records): boolean {
     return state?.kind === 'terminated' && exitCodes(state.run.exitCode);
   };
   const initFailed = initContainersOf(pod).some(
-    (container) => restartPolicyOf(pod, container) === 'Never' && ended(container, (exitCode) => exitCode !== 0),
+    (container) =>
+      restartPolicyOf(pod, container) === 'Never' && ended(container, (exitCode) => exitCode !== 0),
   );
   if (initFailed) return true;
   const mains = mainContainersOf(pod);
@@ -105,7 +122,9 @@ export function isOver(pod: Pod, records: Records): boolean {
     mains.length > 0 &&
     mains.every((container) => {
       const policy = restartPolicyOf(pod, container);
-      return policy !== 'Always' && ended(container, (exitCode) => policy === 'Never' || exitCode === 0);
+      return (
+        policy !== 'Always' && ended(container, (exitCode) => policy === 'Never' || exitCode === 0)
+      );
     })
   );
 }

@@ -30,15 +30,21 @@ export interface Launch {
 const inheritedVariables = ['PATH', 'LANG', 'TZ'] as const;
 
 /**
- * Converts a container of a spec into a process of this machine, and creates its folders. The environment consists of a few inherited
- * variables, those of the pod (HOSTNAME, HOME, TMPDIR, POD_IP, HOST), those of the image, and those of the spec; later ones take
- * precedence. Mount paths are translated in the working directory, the arguments and the values. Throws `UnknownImageError` and
- * `ContainerConfigError`.
+ * Converts a container of a spec into a process of this machine, and creates its folders. The
+ * environment consists of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR,
+ * POD_IP, HOST), those of the image, and those of the spec; later ones take precedence. Mount paths
+ * are translated in the working directory, the arguments and the values. Throws `UnknownImageError`
+ * and `ContainerConfigError`.
  */
 export async function launchOf(
   pod: Pod,
   container: Container,
-  options: { readonly settings: NodeSettings; readonly folder: NodeFolder; readonly podIP: string; readonly hostIP: string },
+  options: {
+    readonly settings: NodeSettings;
+    readonly folder: NodeFolder;
+    readonly podIP: string;
+    readonly hostIP: string;
+  },
 ): Promise<Launch> {
   const { settings, folder, podIP, hostIP } = options;
   const { client, images, environment } = settings;
@@ -55,14 +61,17 @@ export async function launchOf(
   const temporary = join(podFolder, 'tmp');
   const mounts = await prepareMounts(pod, container, { client, folder });
   const workingDir = workingDirOf(container, mounts, podFolder);
-  for (const path of [home, temporary, workingDir]) await mkdir(path, { recursive: true, mode: 0o700 });
+  for (const path of [home, temporary, workingDir])
+    await mkdir(path, { recursive: true, mode: 0o700 });
 
   const specified = await specifiedEnvironment(pod, container, { client, podIP, hostIP });
   const inherited = inheritedVariables.flatMap((name) => {
     const value = environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });
-  const given = Object.entries({ ...image.env, ...specified }).map(([name, value]) => [name, translatePath(value, mounts)] as const);
+  const given = Object.entries({ ...image.env, ...specified }).map(
+    ([name, value]) => [name, translatePath(value, mounts)] as const,
+  );
   const env = {
     ...Object.fromEntries(inherited),
     HOSTNAME: pod.metadata.name,
@@ -73,7 +82,10 @@ export async function launchOf(
     ...Object.fromEntries(given),
   };
   const argument = (text: string) => translateArgument(expand(text, specified), mounts);
-  const entryPoint = container.command === undefined || container.command.length === 0 ? image.command : container.command.map(argument);
+  const entryPoint =
+    container.command === undefined || container.command.length === 0
+      ? image.command
+      : container.command.map(argument);
   return {
     command: [...entryPoint, ...(container.args ?? []).map(argument)],
     env,

@@ -1,5 +1,10 @@
 import { Reflector } from '@conversation-operator/kube/reflector';
-import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '@conversation-operator/kube/core';
+import {
+  persistentVolumeClaims,
+  pods,
+  type PersistentVolumeClaim,
+  type Pod,
+} from '@conversation-operator/kube/core';
 import { AddressPool } from './address-pool.ts';
 import { kubeletBackOff } from './back-off.ts';
 import { LocalRunner } from './local-runner.ts';
@@ -11,9 +16,16 @@ import type { ProcessRunner } from './process-runner.ts';
 import { claimNamesOf, createScheduler, needsScheduling } from './scheduler.ts';
 import { VolumeProvisioner, byUid, folderRequest } from './volume-provisioner.ts';
 
-export type { EventSink, ImageProgram, LocalKubeletOptions as ProcessNodeOptions } from './options.ts';
+export type {
+  EventSink,
+  ImageProgram,
+  LocalKubeletOptions as ProcessNodeOptions,
+} from './options.ts';
 
-const requestOf = ({ metadata }: Pod | PersistentVolumeClaim) => ({ namespace: metadata.namespace ?? '', name: metadata.name });
+const requestOf = ({ metadata }: Pod | PersistentVolumeClaim) => ({
+  namespace: metadata.namespace ?? '',
+  name: metadata.name,
+});
 
 const byClaim = 'claim';
 const defaultMaxLogBytes = 10 * 1024 * 1024;
@@ -36,13 +48,15 @@ interface Running {
 }
 
 /**
- * Scheduler, kubelet and volume provisioner of a cluster of one machine: every container is a process, every claim a folder, and every pod
- * has a loopback address. All state in memory can be rebuilt: after `kill -9`, the next `start` ends the processes of the previous one and
- * runs the pods that still exist.
+ * Scheduler, kubelet and volume provisioner of a cluster of one machine: every container is a
+ * process, every claim a folder, and every pod has a loopback address. All state in memory can be
+ * rebuilt: after `kill -9`, the next `start` ends the processes of the previous one and runs the
+ * pods that still exist.
  *
- * Processes are not isolated: they run as this user, see its files, and are separated by convention only. Resource limits, lifecycle hooks,
- * security contexts, host paths, ephemeral containers and gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the port
- * from every other pod; the variable HOST contains the address to bind.
+ * Processes are not isolated: they run as this user, see its files, and are separated by convention
+ * only. Resource limits, lifecycle hooks, security contexts, host paths, ephemeral containers and
+ * gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the port from every other
+ * pod; the variable HOST contains the address to bind.
  */
 export class LocalKubelet {
   readonly #options: LocalKubeletOptions;
@@ -54,10 +68,14 @@ export class LocalKubelet {
     this.#settings = withDefaults(options);
   }
 
-  /** Resolves when the node accepts pods. Throws when the machine is not supported, or another process uses the data folder. */
+  /**
+   * Resolves when the node accepts pods. Throws when the machine is not supported, or another
+   * process uses the data folder.
+   */
   async start(): Promise<void> {
     if (this.#running !== undefined) throw new Error('the local kubelet has been started already');
-    if (process.platform !== 'linux') throw new Error('the local kubelet requires Linux, because of sessions and /proc');
+    if (process.platform !== 'linux')
+      throw new Error('the local kubelet requires Linux, because of sessions and /proc');
     const folder = new NodeFolder(this.#settings.dataDir);
     await folder.create();
     const nodeId = await folder.nodeId();
@@ -67,29 +85,44 @@ export class LocalKubelet {
     this.#running = { manager, stack: stack.move() };
   }
 
-  /** Ends every container and resolves when no process remains. The pods remain in the API, and the next start runs them again. */
+  /**
+   * Ends every container and resolves when no process remains. The pods remain in the API, and the
+   * next start runs them again.
+   */
   async stop(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
     await running?.stack.disposeAsync();
   }
 
-  /** Returns the log of the current or previous run of a container; undefined when there is none. */
+  /**
+   * Returns the log of the current or previous run of a container; undefined when there is none.
+   */
   open(
     podUid: string,
     containerName: string,
-    options: { readonly follow: boolean; readonly tailLines?: number; readonly previous: boolean; readonly signal: AbortSignal },
+    options: {
+      readonly follow: boolean;
+      readonly tailLines?: number;
+      readonly previous: boolean;
+      readonly signal: AbortSignal;
+    },
   ): AsyncIterable<Uint8Array> | undefined {
     return this.#running?.manager.log(podUid, containerName)?.open(options);
   }
 
-  async #begin(folder: NodeFolder, nodeId: string, stack: AsyncDisposableStack): Promise<PodManager> {
+  async #begin(
+    folder: NodeFolder,
+    nodeId: string,
+    stack: AsyncDisposableStack,
+  ): Promise<PodManager> {
     const settings = this.#settings;
     const { client, clock, logger, name } = settings;
     const addresses = new AddressPool({ random: settings.random, port: settings.reservationPort });
     const probe = await addresses.reserve();
     await probe.release();
-    const runner: ProcessRunner = this.#options.runner ?? new LocalRunner({ nodeId, runsDir: folder.runs, clock, logger });
+    const runner: ProcessRunner =
+      this.#options.runner ?? new LocalRunner({ nodeId, runsDir: folder.runs, clock, logger });
     await runner.recover();
     stack.defer(() => runner.close());
     await reportNode({ client, clock, name, ready: true });
@@ -102,21 +135,29 @@ export class LocalKubelet {
     const podReflector = new Reflector({
       ...settings,
       resource: pods,
-      indexers: { [byClaim]: (pod) => claimNamesOf(pod).map((claim) => `${pod.metadata.namespace ?? ''}/${claim}`) },
+      indexers: {
+        [byClaim]: (pod) =>
+          claimNamesOf(pod).map((claim) => `${pod.metadata.namespace ?? ''}/${claim}`),
+      },
     });
     const claimReflector = new Reflector({
       ...settings,
       resource: persistentVolumeClaims,
       indexers: { [byUid]: ({ metadata }) => [metadata.uid] },
     });
-    const scheduler = createScheduler({ settings, pods: podReflector.store, claims: claimReflector.store });
+    const scheduler = createScheduler({
+      settings,
+      pods: podReflector.store,
+      claims: claimReflector.store,
+    });
     const manager = new PodManager({
       settings,
       folder,
       runner,
       addresses,
       pods: podReflector.store,
-      onReleased: (claimUids) => [...claimUids].forEach((uid) => provisioner.controller.enqueue(folderRequest(uid))),
+      onReleased: (claimUids) =>
+        [...claimUids].forEach((uid) => provisioner.controller.enqueue(folderRequest(uid))),
     });
     const provisioner = new VolumeProvisioner({
       settings,
@@ -129,10 +170,17 @@ export class LocalKubelet {
       if (needsScheduling(pod)) scheduler.enqueue(requestOf(pod));
       else manager.controller.enqueue(requestOf(pod));
     };
-    podReflector.addHandler({ added: onPod, updated: onPod, deleted: (pod) => manager.controller.enqueue(requestOf(pod)) });
+    podReflector.addHandler({
+      added: onPod,
+      updated: onPod,
+      deleted: (pod) => manager.controller.enqueue(requestOf(pod)),
+    });
     const onClaim = (claim: PersistentVolumeClaim) => {
       provisioner.controller.enqueue(requestOf(claim));
-      const waiting = podReflector.store.byIndex(byClaim, `${claim.metadata.namespace ?? ''}/${claim.metadata.name}`);
+      const waiting = podReflector.store.byIndex(
+        byClaim,
+        `${claim.metadata.namespace ?? ''}/${claim.metadata.name}`,
+      );
       waiting.filter(needsScheduling).forEach(onPod);
     };
     claimReflector.addHandler({

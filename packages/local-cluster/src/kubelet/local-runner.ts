@@ -6,21 +6,39 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './process-runner.ts';
-import { ProcessTable, nodeMarker, readProcess, runMarker, type ProcessEntry } from './process-table.ts';
+import type {
+  ProcessExit,
+  ProcessRequest,
+  ProcessRunner,
+  RunningProcess,
+} from './process-runner.ts';
+import {
+  ProcessTable,
+  nodeMarker,
+  readProcess,
+  runMarker,
+  type ProcessEntry,
+} from './process-table.ts';
 
-/** State of a run on disk, which suffices to find the session of the run after a crash, even when its first process is gone. */
+/**
+ * State of a run on disk, which suffices to find the session of the run after a crash, even when
+ * its first process is gone.
+ */
 const runFileSchema = z.object({ pid: z.int(), startTicks: z.int(), bootId: z.string() });
 
-/** Maximum wait for output after the end of a run. A process that has left its session and its environment may keep the pipe open. */
+/**
+ * Maximum wait for output after the end of a run. A process that has left its session and its
+ * environment may keep the pipe open.
+ */
 const drainMs = 1000;
 const recoverTimeoutMs = 30_000;
 
 const signalNumbers: Readonly<Record<string, number>> = constants.signals;
 
 /**
- * Runs processes of this machine, each in a session of its own. A run consists of the processes of its session and of those that carry its
- * marker in their environment. A process that both starts another session and clears its environment escapes.
+ * Runs processes of this machine, each in a session of its own. A run consists of the processes of
+ * its session and of those that carry its marker in their environment. A process that both starts
+ * another session and clears its environment escapes.
  */
 export class LocalRunner implements ProcessRunner {
   readonly #nodeId: string;
@@ -30,7 +48,12 @@ export class LocalRunner implements ProcessRunner {
   readonly #logger: Logger;
   readonly #table: ProcessTable;
 
-  constructor(options: { readonly nodeId: string; readonly runsDir: string; readonly clock: Clock; readonly logger: Logger }) {
+  constructor(options: {
+    readonly nodeId: string;
+    readonly runsDir: string;
+    readonly clock: Clock;
+    readonly logger: Logger;
+  }) {
     this.#nodeId = options.nodeId;
     this.#runsDir = options.runsDir;
     this.#clock = options.clock;
@@ -46,20 +69,26 @@ export class LocalRunner implements ProcessRunner {
     const left = new Set<number>();
     const timeout = new AbortController();
     const timer = this.#clock.after(recoverTimeoutMs, () => {
-      timeout.abort(new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`));
+      timeout.abort(
+        new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`),
+      );
     });
     await this.#table
       .killAll((entry) => {
         const isOwn = entry.node === this.#nodeId || this.#isRecorded(sessions, entry);
         if (!isOwn) return false;
         left.add(entry.pid);
-        // The session may contain processes that have cleared their environment. Session 0 was started outside of this pid namespace.
-        if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session)) sessions.set(entry.session, 0);
+        // The session may contain processes that have cleared their environment. Session 0 was
+        // started outside of this pid namespace.
+        if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session))
+          sessions.set(entry.session, 0);
         return true;
       }, timeout.signal)
       .finally(() => timer.cancel());
-    if (left.size > 0) this.#logger.info('Ended processes that an earlier run had left', { count: left.size });
-    for (const file of readdirSync(this.#runsDir)) rmSync(join(this.#runsDir, file), { force: true });
+    if (left.size > 0)
+      this.#logger.info('Ended processes that an earlier run had left', { count: left.size });
+    for (const file of readdirSync(this.#runsDir))
+      rmSync(join(this.#runsDir, file), { force: true });
   }
 
   async start(request: ProcessRequest): Promise<RunningProcess> {
@@ -79,7 +108,14 @@ export class LocalRunner implements ProcessRunner {
     if (pid === undefined) throw new Error('the process has no id');
     // After the start, 'error' only means that a signal could not be sent.
     child.on('error', (error) => this.#logger.warn('A signal could not be sent', { error, pid }));
-    return new LocalProcess({ child, pid, request, table: this.#table, clock: this.#clock, done: () => this.#forget(request.runId) });
+    return new LocalProcess({
+      child,
+      pid,
+      request,
+      table: this.#table,
+      clock: this.#clock,
+      done: () => this.#forget(request.runId),
+    });
   }
 
   async close(): Promise<void> {
@@ -90,9 +126,14 @@ export class LocalRunner implements ProcessRunner {
     const startTicks = readProcess(pid)?.startTicks;
     if (startTicks === undefined) return;
     try {
-      writeFileSync(join(this.#runsDir, runId), JSON.stringify({ pid, startTicks, bootId: this.#bootId }), { mode: 0o600 });
+      writeFileSync(
+        join(this.#runsDir, runId),
+        JSON.stringify({ pid, startTicks, bootId: this.#bootId }),
+        { mode: 0o600 },
+      );
     } catch (error) {
-      // Only recovery after a crash needs the record, and the markers find nearly all processes without it.
+      // Only recovery after a crash needs the record, and the markers find nearly all processes
+      // without it.
       this.#logger.warn('A run could not be recorded', { error, pid });
     }
   }
@@ -106,7 +147,8 @@ export class LocalRunner implements ProcessRunner {
     for (const file of readdirSync(this.#runsDir)) {
       const run = this.#read(join(this.#runsDir, file));
       if (run === undefined || run.bootId !== this.#bootId) continue;
-      // The kernel does not reuse a pid that still names a session, so another process with this pid means that the session is over.
+      // The kernel does not reuse a pid that still names a session, so another process with this
+      // pid means that the session is over.
       const leader = readProcess(run.pid);
       if (leader !== undefined && leader.startTicks !== run.startTicks) continue;
       sessions.set(run.pid, run.startTicks);
@@ -123,7 +165,10 @@ export class LocalRunner implements ProcessRunner {
     }
   }
 
-  #isRecorded(sessions: ReadonlyMap<number, number>, { session, startTicks }: ProcessEntry): boolean {
+  #isRecorded(
+    sessions: ReadonlyMap<number, number>,
+    { session, startTicks }: ProcessEntry,
+  ): boolean {
     const since = sessions.get(session);
     return since !== undefined && startTicks >= since;
   }
@@ -184,11 +229,15 @@ class LocalProcess implements RunningProcess {
   }
 }
 
-async function pump(stream: Readable | null, output: (chunk: Uint8Array) => Promise<void>): Promise<void> {
+async function pump(
+  stream: Readable | null,
+  output: (chunk: Uint8Array) => Promise<void>,
+): Promise<void> {
   if (stream === null) return;
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // The stream was destroyed because another process held the pipe open; the data read so far are complete.
+    // The stream was destroyed because another process held the pipe open; the data read so far are
+    // complete.
   }
 }

@@ -1,7 +1,13 @@
 import { open } from 'node:fs/promises';
 
-/** Returns the offset in each file at which the last `lines` lines start; undefined for files that contain none of these lines. */
-export async function startsOfTail(files: readonly string[], lines: number | undefined): Promise<readonly (number | undefined)[]> {
+/**
+ * Returns the offset in each file at which the last `lines` lines start; undefined for files that
+ * contain none of these lines.
+ */
+export async function startsOfTail(
+  files: readonly string[],
+  lines: number | undefined,
+): Promise<readonly (number | undefined)[]> {
   if (lines === undefined) return files.map(() => 0);
   const starts: (number | undefined)[] = files.map(() => undefined);
   let missing = lines;
@@ -14,7 +20,10 @@ export async function startsOfTail(files: readonly string[], lines: number | und
 }
 
 /** Reads backwards, so that the cost depends on the tail and not on the length of the file. */
-async function startOfTail(path: string, lines: number): Promise<{ readonly start: number; readonly found: number }> {
+async function startOfTail(
+  path: string,
+  lines: number,
+): Promise<{ readonly start: number; readonly found: number }> {
   const file = await open(path, 'r');
   try {
     const { size } = await file.stat();

@@ -1,7 +1,13 @@
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { configMaps, persistentVolumeClaims, secrets, type Container, type Pod } from '@conversation-operator/kube/core';
+import {
+  configMaps,
+  persistentVolumeClaims,
+  secrets,
+  type Container,
+  type Pod,
+} from '@conversation-operator/kube/core';
 import { ContainerConfigError, found } from './container-environment.ts';
 import { pathSegment, type NodeFolder } from './node-folder.ts';
 
@@ -23,15 +29,21 @@ type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 const trimmed = (path: string): string => posix.normalize(path).replace(/(?<=.)\/+$/, '');
 
 /**
- * Translates a path below a mount into a path of this machine; other values remain unchanged. Processes have no mount namespace here, so
- * this translation makes `/workspace/x` in the spec of a pod refer to the volume. The longest mount path takes precedence, and only whole
- * path segments match.
+ * Translates a path below a mount into a path of this machine; other values remain unchanged.
+ * Processes have no mount namespace here, so this translation makes `/workspace/x` in the spec of a
+ * pod refer to the volume. The longest mount path takes precedence, and only whole path segments
+ * match.
  */
 export function translatePath(value: string, mounts: readonly Mount[]): string {
   const mount = mounts
-    .filter(({ mountPath }) => value === mountPath || value.startsWith(mountPath === '/' ? '/' : `${mountPath}/`))
+    .filter(
+      ({ mountPath }) =>
+        value === mountPath || value.startsWith(mountPath === '/' ? '/' : `${mountPath}/`),
+    )
     .toSorted((a, b) => b.mountPath.length - a.mountPath.length)[0];
-  return mount === undefined ? value : `${mount.folder}${value.slice(mount.mountPath === '/' ? 0 : mount.mountPath.length)}`;
+  return mount === undefined
+    ? value
+    : `${mount.folder}${value.slice(mount.mountPath === '/' ? 0 : mount.mountPath.length)}`;
 }
 
 /** Translates like `translatePath`, and also the value of an option: `--data=/workspace`. */
@@ -40,8 +52,15 @@ export function translateArgument(value: string, mounts: readonly Mount[]): stri
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/** Returns the working directory of the process: a mounted folder, or a folder of the pod in place of a path of the image. */
-export function workingDirOf(container: Container, mounts: readonly Mount[], podFolder: string): string {
+/**
+ * Returns the working directory of the process: a mounted folder, or a folder of the pod in place
+ * of a path of the image.
+ */
+export function workingDirOf(
+  container: Container,
+  mounts: readonly Mount[],
+  podFolder: string,
+): string {
   const { workingDir } = container;
   if (workingDir === undefined || workingDir === '') return join(podFolder, 'home');
   const absolute = trimmed(posix.join('/', workingDir));
@@ -49,7 +68,10 @@ export function workingDirOf(container: Container, mounts: readonly Mount[], pod
   return translated === absolute ? join(podFolder, 'root', absolute) : translated;
 }
 
-/** Creates the folders of the volumes of a container. Throws `ContainerConfigError` for a volume that is missing or unsupported. */
+/**
+ * Creates the folders of the volumes of a container. Throws `ContainerConfigError` for a volume
+ * that is missing or unsupported.
+ */
 export async function prepareMounts(
   pod: Pod,
   container: Container,
@@ -59,30 +81,48 @@ export async function prepareMounts(
   const mounts: Mount[] = [];
   for (const { name, mountPath, subPath = '' } of container.volumeMounts ?? []) {
     const volume = volumes.get(name);
-    if (volume === undefined) throw new ContainerConfigError(`volume "${name}" of the container is not a volume of the pod`);
+    if (volume === undefined)
+      throw new ContainerConfigError(
+        `volume "${name}" of the container is not a volume of the pod`,
+      );
     const { path, ...claim } = await sourceOf(pod, volume, client, folder);
-    mounts.push({ mountPath: trimmed(posix.join('/', mountPath)), folder: subPath === '' ? path : await below(path, subPath), ...claim });
+    mounts.push({
+      mountPath: trimmed(posix.join('/', mountPath)),
+      folder: subPath === '' ? path : await below(path, subPath),
+      ...claim,
+    });
   }
   return mounts;
 }
 
 async function below(root: string, subPath: string): Promise<string> {
   const path = posix.normalize(subPath);
-  if (posix.isAbsolute(path) || path.split('/').includes('..')) throw new ContainerConfigError('subPath must be relative and without ".."');
+  if (posix.isAbsolute(path) || path.split('/').includes('..'))
+    throw new ContainerConfigError('subPath must be relative and without ".."');
   const folder = join(root, path);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const [realRoot, real] = await Promise.all([realpath(root), realpath(folder)]);
-  if (!`${real}/`.startsWith(`${realRoot}/`)) throw new ContainerConfigError('subPath leads out of its volume');
+  if (!`${real}/`.startsWith(`${realRoot}/`))
+    throw new ContainerConfigError('subPath leads out of its volume');
   return folder;
 }
 
-async function sourceOf(pod: Pod, volume: Volume, client: KubeClient, folder: NodeFolder): Promise<Source> {
+async function sourceOf(
+  pod: Pod,
+  volume: Volume,
+  client: KubeClient,
+  folder: NodeFolder,
+): Promise<Source> {
   const namespace = pod.metadata.namespace ?? '';
   const own = join(folder.pod(pod.metadata.uid), 'volumes', pathSegment(volume.name));
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName } = volume.persistentVolumeClaim;
-    const claim = await required(() => client.get(persistentVolumeClaims, namespace, claimName), `persistentvolumeclaim "${claimName}"`);
-    if (claim.status?.phase !== 'Bound') throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" is not bound yet`);
+    const claim = await required(
+      () => client.get(persistentVolumeClaims, namespace, claimName),
+      `persistentvolumeclaim "${claimName}"`,
+    );
+    if (claim.status?.phase !== 'Bound')
+      throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" is not bound yet`);
     return { path: folder.volume(claim.metadata.uid), claimUid: claim.metadata.uid };
   }
   if (volume.emptyDir !== undefined) {
@@ -92,8 +132,13 @@ async function sourceOf(pod: Pod, volume: Volume, client: KubeClient, folder: No
   if (volume.secret?.secretName !== undefined) {
     const { secretName, items, optional } = volume.secret;
     const read = () => client.get(secrets, namespace, secretName);
-    const secret = await (optional === true ? found(read) : required(read, `secret "${secretName}"`));
-    const files = Object.entries(secret?.data ?? {}).map(([key, value]): File => [key, Buffer.from(value, 'base64')]);
+    const secret = await (optional === true
+      ? found(read)
+      : required(read, `secret "${secretName}"`));
+    const files = Object.entries(secret?.data ?? {}).map(([key, value]): File => [
+      key,
+      Buffer.from(value, 'base64'),
+    ]);
     await writeFiles(own, files, items);
     return { path: own };
   }
@@ -101,7 +146,10 @@ async function sourceOf(pod: Pod, volume: Volume, client: KubeClient, folder: No
     const { name, items, optional } = volume.configMap;
     const read = () => client.get(configMaps, namespace, name);
     const map = await (optional === true ? found(read) : required(read, `configmap "${name}"`));
-    const files = Object.entries(map?.data ?? {}).map(([key, value]): File => [key, Buffer.from(value)]);
+    const files = Object.entries(map?.data ?? {}).map(([key, value]): File => [
+      key,
+      Buffer.from(value),
+    ]);
     await writeFiles(own, files, items);
     return { path: own };
   }
@@ -119,7 +167,10 @@ async function writeFiles(
 ): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   for (const [key, content] of files) {
-    const names = items === undefined ? [key] : items.filter((item) => item.key === key).map((item) => item.path);
+    const names =
+      items === undefined
+        ? [key]
+        : items.filter((item) => item.key === key).map((item) => item.path);
     for (const name of names) {
       if (!/^[-._A-Za-z0-9]+$/.test(name) || /^\.\.?$/.test(name))
         throw new ContainerConfigError('a key of a volume is not usable as a file name');

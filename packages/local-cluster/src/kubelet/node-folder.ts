@@ -3,12 +3,16 @@ import { chmod, lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'n
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 
-/** Names that are safe as a path segment: uids of the API server and DNS labels, without dots and slashes. */
+/**
+ * Names that are safe as a path segment: uids of the API server and DNS labels, without dots and
+ * slashes.
+ */
 const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
 
 /** Returns the name, or throws for a name that could lead out of its folder. */
 export function pathSegment(name: string): string {
-  if (!safeName.test(name)) throw new Error(`not usable as the name of a folder: ${JSON.stringify(name.slice(0, 80))}`);
+  if (!safeName.test(name))
+    throw new Error(`not usable as the name of a folder: ${JSON.stringify(name.slice(0, 80))}`);
   return name;
 }
 
@@ -45,7 +49,8 @@ export class NodeFolder {
   }
 
   async create(): Promise<void> {
-    for (const path of [this.root, this.pods, this.volumes, this.runs]) await mkdir(path, { recursive: true, mode: 0o700 });
+    for (const path of [this.root, this.pods, this.volumes, this.runs])
+      await mkdir(path, { recursive: true, mode: 0o700 });
   }
 
   /** Returns the id of the node, which is unique and the same at every start. */
@@ -54,7 +59,8 @@ export class NodeFolder {
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // The rename is atomic, because after a crash a truncated id would not match the markers of running processes.
+    // The rename is atomic, because after a crash a truncated id would not match the markers of
+    // running processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;
@@ -62,20 +68,26 @@ export class NodeFolder {
 }
 
 /**
- * Prevents a second node on the same folder, which would end the processes of this one. The lock is a name in the abstract socket namespace
- * of Linux, which the kernel releases when the process ends, even when it is killed. Resolves to the function that releases the lock.
+ * Prevents a second node on the same folder, which would end the processes of this one. The lock is
+ * a name in the abstract socket namespace of Linux, which the kernel releases when the process
+ * ends, even when it is killed. Resolves to the function that releases the lock.
  */
 export function lockNode(nodeId: string): Promise<() => Promise<void>> {
   return new Promise((resolvePromise, reject) => {
     const server = createServer((socket) => socket.destroy());
-    server.once('error', (error) => reject(new Error('another process runs a node on this data folder', { cause: error })));
+    server.once('error', (error) =>
+      reject(new Error('another process runs a node on this data folder', { cause: error })),
+    );
     server.listen({ path: `\0conversation-operator-node/${nodeId}` }, () => {
       resolvePromise(() => new Promise((done) => server.close(() => done())));
     });
   });
 }
 
-/** Removes a tree. Symbolic links are removed and never followed; folders without write permission (module caches) are made writable. */
+/**
+ * Removes a tree. Symbolic links are removed and never followed; folders without write permission
+ * (module caches) are made writable.
+ */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

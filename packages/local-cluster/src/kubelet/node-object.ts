@@ -5,7 +5,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { nodes, type Node } from '@conversation-operator/kube/core';
 
 /** Returns the current time in RFC 3339 without fractions, as the core kinds have it. */
-export const wholeSeconds = (clock: Clock): string => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+export const wholeSeconds = (clock: Clock): string =>
+  `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
 
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 const maxPods = 500;
@@ -18,7 +19,11 @@ export const nodeLabels = (name: string): Readonly<Record<string, string>> => ({
 });
 
 function statusOf(name: string, ready: boolean, now: string): NonNullable<Node['status']> {
-  const resources = { cpu: String(availableParallelism()), memory: `${Math.floor(totalmem() / 1024)}Ki`, pods: String(maxPods) };
+  const resources = {
+    cpu: String(availableParallelism()),
+    memory: `${Math.floor(totalmem() / 1024)}Ki`,
+    pods: String(maxPods),
+  };
   return {
     capacity: resources,
     allocatable: resources,
@@ -61,7 +66,13 @@ export async function reportNode(options: {
   const { client, clock, name, ready } = options;
   const status = statusOf(name, ready, wholeSeconds(clock));
   try {
-    await client.create(nodes, { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { ...nodeLabels(name) } }, spec: {}, status });
+    await client.create(nodes, {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, labels: { ...nodeLabels(name) } },
+      spec: {},
+      status,
+    });
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
   }

@@ -8,7 +8,10 @@ import type { ProcessRunner } from './process-runner.ts';
 
 /** Program that runs in place of an image; the node pulls no images. */
 export interface ImageProgram {
-  /** Command in place of the entry point of the image; the first element is a path of this machine or is found in PATH. */
+  /**
+   * Command in place of the entry point of the image; the first element is a path of this machine
+   * or is found in PATH.
+   */
   readonly command: readonly string[];
   /** Environment of the image; variables of the pod take precedence. */
   readonly env?: Readonly<Record<string, string>>;
@@ -16,7 +19,14 @@ export interface ImageProgram {
 
 /** Receiver of Events about pods, for example an `EventRecorder`. */
 export interface EventSink {
-  record(object: KubeObject, event: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string }): void;
+  record(
+    object: KubeObject,
+    event: {
+      readonly type: 'Normal' | 'Warning';
+      readonly reason: string;
+      readonly message: string;
+    },
+  ): void;
 }
 
 export interface LocalKubeletOptions {
@@ -36,13 +46,15 @@ export interface LocalKubeletOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly events?: EventSink;
   /**
-   * Delays between restarts. Default as in a kubelet: 0 for the first restart, then 10 s, doubling up to 5 min, and reset after 10 min of
-   * running.
+   * Delays between restarts. Default as in a kubelet: 0 for the first restart, then 10 s, doubling
+   * up to 5 min, and reset after 10 min of running.
    */
   readonly backOff?: Partial<BackOffLimits>;
   /** Delay between SIGTERM and SIGKILL in `stop`; default 5000 ms. */
   readonly stopGraceMs?: number;
-  /** Maximum size of a container log before rotation, which keeps one older part; default 10 MiB. */
+  /**
+   * Maximum size of a container log before rotation, which keeps one older part; default 10 MiB.
+   */
   readonly maxLogBytes?: number;
   /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;
@@ -51,7 +63,9 @@ export interface LocalKubeletOptions {
 }
 
 /** Options of the components of the node, with defaults. */
-export type NodeSettings = Required<Omit<LocalKubeletOptions, 'metrics' | 'events' | 'backOff' | 'runner'>> & {
+export type NodeSettings = Required<
+  Omit<LocalKubeletOptions, 'metrics' | 'events' | 'backOff' | 'runner'>
+> & {
   readonly backOff: BackOffLimits;
   readonly events: EventSink;
   readonly metrics?: KubeMetrics;

@@ -23,7 +23,10 @@ export interface PodManagerOptions {
   readonly onReleased: (claimUids: Iterable<string>) => void;
 }
 
-/** Runtimes of the pods of this node, at most one per name: the next pod of a name starts when nothing of the previous pod remains. */
+/**
+ * Runtimes of the pods of this node, at most one per name: the next pod of a name starts when
+ * nothing of the previous pod remains.
+ */
 export class PodManager {
   readonly controller: Controller;
   readonly #options: PodManagerOptions;
@@ -31,7 +34,12 @@ export class PodManager {
 
   constructor(options: PodManagerOptions) {
     this.#options = options;
-    this.controller = new Controller({ ...options.settings, name: 'node-pods', workers, reconcile: (request) => this.#reconcile(request) });
+    this.controller = new Controller({
+      ...options.settings,
+      name: 'node-pods',
+      workers,
+      reconcile: (request) => this.#reconcile(request),
+    });
   }
 
   isUsed(claimUid: string): boolean {
@@ -45,7 +53,10 @@ export class PodManager {
       ?.log(containerName);
   }
 
-  /** Removes the folders of pods that were deleted while the node did not run. The store must have synced. */
+  /**
+   * Removes the folders of pods that were deleted while the node did not run. The store must have
+   * synced.
+   */
   async sweep(): Promise<void> {
     const { pods, folder } = this.#options;
     const present = new Set(pods.list().map(({ metadata }) => metadata.uid));
@@ -78,7 +89,11 @@ export class PodManager {
   #runtimeOf(key: string, pod: Pod, request: Request): PodRuntime {
     const present = this.#runtimes.get(key);
     if (present !== undefined) return present;
-    const runtime = new PodRuntime({ ...this.#options, pod, onChange: () => this.controller.enqueue(request) });
+    const runtime = new PodRuntime({
+      ...this.#options,
+      pod,
+      onChange: () => this.controller.enqueue(request),
+    });
     this.#runtimes.set(key, runtime);
     return runtime;
   }

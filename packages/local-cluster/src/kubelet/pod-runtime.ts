@@ -45,8 +45,9 @@ const startErrorExitCode = 128;
 const defaultGraceSeconds = 30;
 
 /**
- * One pod, from its assignment to this node until nothing of it remains. `sync` never runs twice at once for a pod; it observes the
- * containers, takes the next steps and reports the status. A pod of the same name with another uid has a runtime of its own.
+ * One pod, from its assignment to this node until nothing of it remains. `sync` never runs twice at
+ * once for a pod; it observes the containers, takes the next steps and reports the status. A pod of
+ * the same name with another uid has a runtime of its own.
  */
 export class PodRuntime {
   readonly uid: string;
@@ -70,7 +71,11 @@ export class PodRuntime {
     const { pod, settings } = options;
     this.uid = pod.metadata.uid;
     this.#options = options;
-    this.#logger = settings.logger.child({ namespace: pod.metadata.namespace, pod: pod.metadata.name, podUid: this.uid });
+    this.#logger = settings.logger.child({
+      namespace: pod.metadata.namespace,
+      pod: pod.metadata.name,
+      podUid: this.uid,
+    });
     this.#pod = pod;
     this.#reported = pod.status;
     this.#records = recordsFromStatus(pod, { iso: this.#now(), ms: settings.clock.monotonic() });
@@ -78,7 +83,10 @@ export class PodRuntime {
     this.#ended = isTerminalPhase(pod.status?.phase);
     for (const { name } of containersOf(pod)) {
       const path = options.folder.log(this.uid, name);
-      this.#logs.set(name, new ContainerLog({ path, maxBytes: settings.maxLogBytes, logger: this.#logger }));
+      this.#logs.set(
+        name,
+        new ContainerLog({ path, maxBytes: settings.maxLogBytes, logger: this.#logger }),
+      );
     }
   }
 
@@ -94,7 +102,9 @@ export class PodRuntime {
     return this.#logs.get(containerName);
   }
 
-  /** Takes the next steps of the pod and reports the status. Returns the delay until the next call. */
+  /**
+   * Takes the next steps of the pod and reports the status. Returns the delay until the next call.
+   */
   async sync(pod: Pod): Promise<{ readonly requeueAfterMs?: number }> {
     this.#pod = pod;
     if (this.#phase !== 'living') return {};
@@ -117,7 +127,10 @@ export class PodRuntime {
     return plan.nextInMs === undefined ? {} : { requeueAfterMs: plan.nextInMs };
   }
 
-  /** Ends all containers and waits for their end. The pod remains, and the next start of the node runs it again. */
+  /**
+   * Ends all containers and waits for their end. The pod remains, and the next start of the node
+   * runs it again.
+   */
   async suspend(graceMs: number): Promise<void> {
     if (this.#phase === 'living') this.#phase = 'suspended';
     const stopped = [...this.#runs.keys()];
@@ -126,7 +139,11 @@ export class PodRuntime {
     for (const name of stopped) {
       const record = this.#records.get(name);
       if (record?.state.kind !== 'terminated' || this.#ended) continue;
-      const state: ContainerState = { kind: 'waiting', reason: Waiting.nodeStopped, message: 'The node has been stopped.' };
+      const state: ContainerState = {
+        kind: 'waiting',
+        reason: Waiting.nodeStopped,
+        message: 'The node has been stopped.',
+      };
       this.#records.set(name, { ...record, state, last: record.state.run });
     }
     await this.#report(noneWaiting).catch((error: unknown) =>
@@ -165,7 +182,10 @@ export class PodRuntime {
     if (this.isRunning) return;
     const { namespace = '', name } = this.#pod.metadata;
     try {
-      await this.#options.settings.client.delete(pods, namespace, name, { uid: this.uid, gracePeriodSeconds: 0 });
+      await this.#options.settings.client.delete(pods, namespace, name, {
+        uid: this.uid,
+        gracePeriodSeconds: 0,
+      });
     } catch (error) {
       // The pod is not found or was replaced; it is gone in both cases.
       if (!isNotFound(error) && !isConflict(error)) throw error;
@@ -174,7 +194,11 @@ export class PodRuntime {
 
   #graceMs(): number {
     const { metadata, spec } = this.#pod;
-    return (metadata.deletionGracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? defaultGraceSeconds) * 1000;
+    return (
+      (metadata.deletionGracePeriodSeconds ??
+        spec?.terminationGracePeriodSeconds ??
+        defaultGraceSeconds) * 1000
+    );
   }
 
   async #reserveAddress(): Promise<void> {
@@ -182,7 +206,11 @@ export class PodRuntime {
     try {
       this.#address ??= await addresses.reserve(this.#reported?.podIP);
     } catch (error) {
-      this.#event('Warning', 'FailedCreatePodSandBox', error instanceof Error ? error.message : String(error));
+      this.#event(
+        'Warning',
+        'FailedCreatePodSandBox',
+        error instanceof Error ? error.message : String(error),
+      );
       throw error;
     }
     await mkdir(folder.pod(this.uid), { recursive: true, mode: 0o700 });
@@ -208,7 +236,10 @@ export class PodRuntime {
     }
   }
 
-  /** Records that a container was not started, because of its spec or because a dependency is missing, and schedules a retry. */
+  /**
+   * Records that a container was not started, because of its spec or because a dependency is
+   * missing, and schedules a retry.
+   */
   #onPreparationFailure(name: string, error: unknown): void {
     const record = this.#records.get(name);
     if (record === undefined) return;
@@ -226,7 +257,8 @@ export class PodRuntime {
       : isConfig
         ? Waiting.configError
         : Waiting.containerCreating;
-    if (!isImage && !isConfig) this.#logger.warn('A container could not be prepared', { error, container: name });
+    if (!isImage && !isConfig)
+      this.#logger.warn('A container could not be prepared', { error, container: name });
     const retryAtMs = clock.monotonic() + (isImage ? wait.delayMs : backOff.initialMs / 5);
     const last = record.state.kind === 'terminated' ? record.state.run : record.last;
     this.#records.set(name, {
@@ -257,7 +289,9 @@ export class PodRuntime {
       restarts: record.ran ? record.restarts + 1 : record.restarts,
       backOff: record.ran ? raised(record.backOff, backOff) : record.backOff,
     };
-    const ended = (run: Omit<Terminated, 'containerID' | 'startedAt' | 'finishedAt'>): ContainerRecord => ({
+    const ended = (
+      run: Omit<Terminated, 'containerID' | 'startedAt' | 'finishedAt'>,
+    ): ContainerRecord => ({
       ...next,
       state: {
         kind: 'terminated',
@@ -268,7 +302,14 @@ export class PodRuntime {
     });
     const running = (): ContainerRecord => ({
       ...next,
-      state: { kind: 'running', containerID, startedAt, startedAtMs, started: run?.started ?? false, ready: run?.ready ?? false },
+      state: {
+        kind: 'running',
+        containerID,
+        startedAt,
+        startedAtMs,
+        started: run?.started ?? false,
+        ready: run?.ready ?? false,
+      },
     });
     const graceMs = this.#graceMs();
     let run: ContainerRun | undefined;
@@ -291,7 +332,10 @@ export class PodRuntime {
       });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      this.#records.set(container.name, ended({ exitCode: startErrorExitCode, reason: 'StartError', message }));
+      this.#records.set(
+        container.name,
+        ended({ exitCode: startErrorExitCode, reason: 'StartError', message }),
+      );
       this.#event('Warning', 'Failed', `Error: ${message}`);
       onChange();
       return;
@@ -299,18 +343,35 @@ export class PodRuntime {
     this.#runs.set(container.name, run);
     this.#records.set(container.name, running());
     this.#event('Normal', 'Started', `Started container ${container.name}`);
-    this.#logger.info('A container has started', { container: container.name, containerID, restarts: next.restarts });
+    this.#logger.info('A container has started', {
+      container: container.name,
+      containerID,
+      restarts: next.restarts,
+    });
     const end = run.exited.then(
       ({ exitCode }) => {
         this.#runs.delete(container.name);
-        this.#records.set(container.name, ended({ exitCode, reason: exitCode === 0 ? 'Completed' : 'Error' }));
-        this.#logger.info('A container has ended', { container: container.name, containerID, exitCode });
+        this.#records.set(
+          container.name,
+          ended({ exitCode, reason: exitCode === 0 ? 'Completed' : 'Error' }),
+        );
+        this.#logger.info('A container has ended', {
+          container: container.name,
+          containerID,
+          exitCode,
+        });
         this.#reportBackOff(container.name);
       },
       (error: unknown) => {
         this.#runs.delete(container.name);
-        this.#records.set(container.name, ended({ exitCode: killedExitCode, reason: 'Error', message: String(error) }));
-        this.#logger.error('The end of a container could not be followed', { error, container: container.name });
+        this.#records.set(
+          container.name,
+          ended({ exitCode: killedExitCode, reason: 'Error', message: String(error) }),
+        );
+        this.#logger.error('The end of a container could not be followed', {
+          error,
+          container: container.name,
+        });
       },
     );
     const tracked: Promise<void> = end.finally(() => {
@@ -322,8 +383,17 @@ export class PodRuntime {
 
   #reportBackOff(name: string): void {
     const delayMs = this.#records.get(name)?.backOff.delayMs ?? 0;
-    if (delayMs === 0 || this.#phase !== 'living' || this.#pod.metadata.deletionTimestamp !== undefined) return;
-    this.#event('Warning', 'BackOff', `Back-off ${goDuration(delayMs)} restarting failed container ${name}`);
+    if (
+      delayMs === 0 ||
+      this.#phase !== 'living' ||
+      this.#pod.metadata.deletionTimestamp !== undefined
+    )
+      return;
+    this.#event(
+      'Warning',
+      'BackOff',
+      `Back-off ${goDuration(delayMs)} restarting failed container ${name}`,
+    );
   }
 
   #event(type: 'Normal' | 'Warning', reason: string, message: string): void {
@@ -331,8 +401,8 @@ export class PodRuntime {
   }
 
   /**
-   * Writes the status if it differs from the last written status. After a conflict, another client has changed the pod, so the status is
-   * computed again from the current pod.
+   * Writes the status if it differs from the last written status. After a conflict, another client
+   * has changed the pod, so the status is computed again from the current pod.
    */
   async #report(waiting: Plan['waiting']): Promise<void> {
     const { client } = this.#options.settings;

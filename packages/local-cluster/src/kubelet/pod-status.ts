@@ -31,7 +31,14 @@ export interface Observed {
   readonly now: string;
 }
 
-const wireTerminated = ({ containerID, exitCode, reason, message, startedAt, finishedAt }: Terminated) => ({
+const wireTerminated = ({
+  containerID,
+  exitCode,
+  reason,
+  message,
+  startedAt,
+  finishedAt,
+}: Terminated) => ({
   exitCode,
   reason,
   ...(message === undefined ? {} : { message }),
@@ -40,7 +47,12 @@ const wireTerminated = ({ containerID, exitCode, reason, message, startedAt, fin
   ...(containerID === '' ? {} : { containerID }),
 });
 
-function containerStatus(container: Container, record: ContainerRecord, waiting: Plan['waiting'], isInit: boolean): ContainerStatus {
+function containerStatus(
+  container: Container,
+  record: ContainerRecord,
+  waiting: Plan['waiting'],
+  isInit: boolean,
+): ContainerStatus {
   const { state, last } = record;
   const base = {
     name: container.name,
@@ -66,32 +78,56 @@ function containerStatus(container: Container, record: ContainerRecord, waiting:
       return {
         ...base,
         ...(last === undefined || last.containerID === '' ? {} : { containerID: last.containerID }),
-        state: { waiting: { reason: state.reason, ...(state.message === undefined ? {} : { message: state.message }) } },
+        state: {
+          waiting: {
+            reason: state.reason,
+            ...(state.message === undefined ? {} : { message: state.message }),
+          },
+        },
       };
     case 'terminated': {
       const id = state.run.containerID === '' ? {} : { containerID: state.run.containerID };
       const terminated = wireTerminated(state.run);
-      if (waitingFor !== undefined) return { ...base, ...id, state: { waiting: waitingFor }, lastState: { terminated } };
+      if (waitingFor !== undefined)
+        return { ...base, ...id, state: { waiting: waitingFor }, lastState: { terminated } };
       return { ...base, ...id, ready: isInit && state.run.exitCode === 0, state: { terminated } };
     }
   }
 }
 
-/** Returns the phase as a kubelet computes it (kubelet_pods.go, getPhase). A terminal phase never changes. */
-export function phaseOf({ pod, records, previous, suspended }: Pick<Observed, 'pod' | 'records' | 'previous' | 'suspended'>): string {
+/**
+ * Returns the phase as a kubelet computes it (kubelet_pods.go, getPhase). A terminal phase never
+ * changes.
+ */
+export function phaseOf({
+  pod,
+  records,
+  previous,
+  suspended,
+}: Pick<Observed, 'pod' | 'records' | 'previous' | 'suspended'>): string {
   const before = previous?.phase ?? 'Pending';
   if (isTerminalPhase(before) || suspended) return before;
   const deleting = pod.metadata.deletionTimestamp !== undefined;
   const policyOf = (container: Container) => (deleting ? 'Never' : restartPolicyOf(pod, container));
   const initFailed = initContainersOf(pod).some((container) => {
     const state = records.get(container.name)?.state;
-    return policyOf(container) === 'Never' && !isSidecar(container) && state?.kind === 'terminated' && state.run.exitCode !== 0;
+    return (
+      policyOf(container) === 'Never' &&
+      !isSidecar(container) &&
+      state?.kind === 'terminated' &&
+      state.run.exitCode !== 0
+    );
   });
   if (initFailed) return 'Failed';
-  const mains = mainContainersOf(pod).map((container) => ({ container, record: records.get(container.name) }));
+  const mains = mainContainersOf(pod).map((container) => ({
+    container,
+    record: records.get(container.name),
+  }));
   const neverRan = mains.some(({ record }) => record?.ran !== true);
   if (neverRan) return 'Pending';
-  const ended = mains.flatMap(({ record }) => (record?.state.kind === 'terminated' ? [record.state.run.exitCode] : []));
+  const ended = mains.flatMap(({ record }) =>
+    record?.state.kind === 'terminated' ? [record.state.run.exitCode] : [],
+  );
   if (ended.length < mains.length) return 'Running';
   if (mains.some(({ container }) => policyOf(container) === 'Always')) return 'Running';
   if (ended.every((exitCode) => exitCode === 0)) return 'Succeeded';
@@ -117,16 +153,24 @@ function verdicts({ pod, records, podIP }: Observed, phase: string): readonly Ve
     return !(state?.kind === 'running' && state.ready);
   });
   const unreadyGates = (pod.spec?.readinessGates ?? []).filter(
-    ({ conditionType }) => !pod.status?.conditions?.some(({ type, status }) => type === conditionType && status === 'True'),
+    ({ conditionType }) =>
+      !pod.status?.conditions?.some(
+        ({ type, status }) => type === conditionType && status === 'True',
+      ),
   );
-  const listed = (containers: readonly Container[]) => `[${containers.map(({ name }) => name).join(' ')}]`;
+  const listed = (containers: readonly Container[]) =>
+    `[${containers.map(({ name }) => name).join(' ')}]`;
   const unready =
     phase === 'Succeeded'
       ? { status: 'False' as const, reason: 'PodCompleted' }
       : phase === 'Failed'
         ? { status: 'False' as const, reason: 'PodFailed' }
         : notReady.length > 0
-          ? { status: 'False' as const, reason: 'ContainersNotReady', message: `containers with unready status: ${listed(notReady)}` }
+          ? {
+              status: 'False' as const,
+              reason: 'ContainersNotReady',
+              message: `containers with unready status: ${listed(notReady)}`,
+            }
           : undefined;
   const unreadyByGate =
     unreadyGates.length === 0
@@ -139,7 +183,11 @@ function verdicts({ pod, records, podIP }: Observed, phase: string): readonly Ve
   return [
     { type: 'PodReadyToStartContainers', status: podIP === undefined ? 'False' : 'True' },
     notInitialized.length === 0 || phase === 'Succeeded'
-      ? { type: 'Initialized', status: 'True', ...(phase === 'Succeeded' ? { reason: 'PodCompleted' } : {}) }
+      ? {
+          type: 'Initialized',
+          status: 'True',
+          ...(phase === 'Succeeded' ? { reason: 'PodCompleted' } : {}),
+        }
       : {
           type: 'Initialized',
           status: 'False',
@@ -153,20 +201,35 @@ function verdicts({ pod, records, podIP }: Observed, phase: string): readonly Ve
 }
 
 /**
- * Returns the conditions of the pod. Conditions of other clients (readiness gates, disruption) remain, and a transition time changes only
- * with the status.
+ * Returns the conditions of the pod. Conditions of other clients (readiness gates, disruption)
+ * remain, and a transition time changes only with the status.
  */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];
-  const before = new Map([...present, ...(observed.previous?.conditions ?? [])].map((condition) => [condition.type, condition]));
+  const before = new Map(
+    [...present, ...(observed.previous?.conditions ?? [])].map((condition) => [
+      condition.type,
+      condition,
+    ]),
+  );
   const own = verdicts(observed, phase).map((verdict): PodCondition => {
     const old = before.get(verdict.type);
-    return { ...verdict, lastTransitionTime: old?.status === verdict.status ? (old.lastTransitionTime ?? observed.now) : observed.now };
+    return {
+      ...verdict,
+      lastTransitionTime:
+        old?.status === verdict.status ? (old.lastTransitionTime ?? observed.now) : observed.now,
+    };
   });
-  return [...own, ...present.filter(({ type }) => !own.some((condition) => condition.type === type))];
+  return [
+    ...own,
+    ...present.filter(({ type }) => !own.some((condition) => condition.type === type)),
+  ];
 }
 
-/** Returns the status that a kubelet would report. Equal observations give an equal status, so that only changes are written. */
+/**
+ * Returns the status that a kubelet would report. Equal observations give an equal status, so that
+ * only changes are written.
+ */
 export function podStatusOf(observed: Observed): PodStatus {
   const { pod, records, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);
@@ -174,7 +237,9 @@ export function podStatusOf(observed: Observed): PodStatus {
   const statuses = (containers: readonly Container[]): readonly ContainerStatus[] =>
     containers.flatMap((container) => {
       const record = records.get(container.name);
-      return record === undefined ? [] : [containerStatus(container, record, observed.waiting, inits.includes(container))];
+      return record === undefined
+        ? []
+        : [containerStatus(container, record, observed.waiting, inits.includes(container))];
     });
   return {
     phase,

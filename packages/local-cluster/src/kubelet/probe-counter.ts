@@ -9,10 +9,22 @@ export interface ProbeCount {
 
 export const noCount: ProbeCount = { verdict: undefined, successes: 0, failures: 0 };
 
-/** Counts one more result. Consecutive successes make the verdict true, consecutive failures make it false. */
-export function counted(count: ProbeCount, ok: boolean, probe: Pick<Probe, 'successThreshold' | 'failureThreshold'>): ProbeCount {
+/**
+ * Counts one more result. Consecutive successes make the verdict true, consecutive failures make it
+ * false.
+ */
+export function counted(
+  count: ProbeCount,
+  ok: boolean,
+  probe: Pick<Probe, 'successThreshold' | 'failureThreshold'>,
+): ProbeCount {
   const successes = ok ? count.successes + 1 : 0;
   const failures = ok ? 0 : count.failures + 1;
-  const verdict = successes >= (probe.successThreshold ?? 1) ? true : failures >= (probe.failureThreshold ?? 3) ? false : count.verdict;
+  const verdict =
+    successes >= (probe.successThreshold ?? 1)
+      ? true
+      : failures >= (probe.failureThreshold ?? 3)
+        ? false
+        : count.verdict;
   return { verdict, successes, failures };
 }

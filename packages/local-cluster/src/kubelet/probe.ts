@@ -17,7 +17,9 @@ export interface ProbeTarget {
   readonly exec: (command: readonly string[], timeoutMs: number) => Promise<ProbeOutcome>;
 }
 
-/** Returns the number of a port that is given by number or by its name in the spec of the container. */
+/**
+ * Returns the number of a port that is given by number or by its name in the spec of the container.
+ */
 export function portOf(port: unknown, container: Container): number | undefined {
   const text = String(port);
   if (/^\d+$/.test(text)) return Number(text);
@@ -28,33 +30,52 @@ export function portOf(port: unknown, container: Container): number | undefined 
 export function probeError(probe: Probe | undefined, container: Container): string | undefined {
   if (probe === undefined || probe.exec !== undefined) return undefined;
   const { httpGet, tcpSocket } = probe;
-  if (httpGet === undefined && tcpSocket === undefined) return 'only httpGet, tcpSocket and exec probes are supported';
+  if (httpGet === undefined && tcpSocket === undefined)
+    return 'only httpGet, tcpSocket and exec probes are supported';
   const port = (httpGet ?? tcpSocket)?.port;
-  return portOf(port, container) === undefined ? `a probe names the port ${String(port)}, which the container does not have` : undefined;
+  return portOf(port, container) === undefined
+    ? `a probe names the port ${String(port)}, which the container does not have`
+    : undefined;
 }
 
-/** Runs one check like a kubelet: status 200 to 399, an accepted connection, or exit code 0 is a success. Never rejects. */
+/**
+ * Runs one check like a kubelet: status 200 to 399, an accepted connection, or exit code 0 is a
+ * success. Never rejects.
+ */
 export function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
   const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
   if (probe.exec !== undefined) return target.exec(probe.exec.command ?? [], timeoutMs);
   if (probe.httpGet !== undefined) return checkHttp(probe.httpGet, target, timeoutMs);
   if (probe.tcpSocket !== undefined) {
-    return checkTcp(probe.tcpSocket.host ?? target.podIP, portOf(probe.tcpSocket.port, target.container) ?? 0, timeoutMs);
+    return checkTcp(
+      probe.tcpSocket.host ?? target.podIP,
+      portOf(probe.tcpSocket.port, target.container) ?? 0,
+      timeoutMs,
+    );
   }
   return Promise.resolve({ ok: false, detail: 'not supported' });
 }
 
-function checkHttp(httpGet: NonNullable<Probe['httpGet']>, { container, podIP }: ProbeTarget, timeoutMs: number): Promise<ProbeOutcome> {
+function checkHttp(
+  httpGet: NonNullable<Probe['httpGet']>,
+  { container, podIP }: ProbeTarget,
+  timeoutMs: number,
+): Promise<ProbeOutcome> {
   const { host, path = '/', port, scheme, httpHeaders = [] } = httpGet;
   const options = {
     host: host ?? podIP,
     port: portOf(port, container) ?? 0,
     path,
-    // Each check opens a connection, because a persistent connection could belong to the previous process.
+    // Each check opens a connection, because a persistent connection could belong to the previous
+    // process.
     agent: false,
     rejectUnauthorized: false,
     signal: AbortSignal.timeout(timeoutMs),
-    headers: { 'User-Agent': 'kube-probe/1.34', Accept: '*/*', ...Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value])) },
+    headers: {
+      'User-Agent': 'kube-probe/1.34',
+      Accept: '*/*',
+      ...Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value])),
+    },
   };
   return new Promise((resolve) => {
     try {
@@ -63,7 +84,10 @@ function checkHttp(httpGet: NonNullable<Probe['httpGet']>, { container, podIP }:
       call.once('response', (response) => {
         const { statusCode = 0 } = response;
         response.destroy();
-        resolve({ ok: statusCode >= 200 && statusCode < 400, detail: `HTTP probe failed with statuscode: ${statusCode}` });
+        resolve({
+          ok: statusCode >= 200 && statusCode < 400,
+          detail: `HTTP probe failed with statuscode: ${statusCode}`,
+        });
       });
       call.end();
     } catch (error) {
@@ -81,7 +105,9 @@ function checkTcp(host: string, port: number, timeoutMs: number): Promise<ProbeO
       resolve(outcome);
     };
     socket.once('connect', () => end({ ok: true, detail: '' }));
-    socket.once('timeout', () => end({ ok: false, detail: `dial tcp ${host}:${port}: i/o timeout` }));
+    socket.once('timeout', () =>
+      end({ ok: false, detail: `dial tcp ${host}:${port}: i/o timeout` }),
+    );
     socket.once('error', (error) => end({ ok: false, detail: error.message }));
   });
 }

@@ -11,13 +11,16 @@ export interface ProberOptions {
   readonly onChange: () => void;
   /** Called when a check fails, with the message of a kubelet. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
-  /** Called when the liveness or startup probe has reached its failure threshold, so that the container has to be terminated. */
+  /**
+   * Called when the liveness or startup probe has reached its failure threshold, so that the
+   * container has to be terminated.
+   */
   readonly onDead: (probe: Probe) => void;
 }
 
 /**
- * Delay before the first repeated check of a startup or readiness probe. The delay doubles until the first success, so that a quick start
- * is noticed early.
+ * Delay before the first repeated check of a startup or readiness probe. The delay doubles until
+ * the first success, so that a quick start is noticed early.
  */
 const firstCheckDelayMs = 100;
 
@@ -25,8 +28,9 @@ const firstCheckDelayMs = 100;
 const timerSlackMs = 5;
 
 /**
- * Probes of one run of a container. The prober works like that of a kubelet, except that it checks more often until the container is ready
- * for the first time; an extra check counts only when it succeeds.
+ * Probes of one run of a container. The prober works like that of a kubelet, except that it checks
+ * more often until the container is ready for the first time; an extra check counts only when it
+ * succeeds.
  */
 export class Prober {
   readonly #options: ProberOptions;
@@ -41,7 +45,8 @@ export class Prober {
     this.#beganAt = options.clock.monotonic();
     const { startupProbe } = options.target.container;
     if (startupProbe === undefined) this.#begin();
-    else this.#schedule('Startup', startupProbe, (verdict) => this.#onStartup(startupProbe, verdict));
+    else
+      this.#schedule('Startup', startupProbe, (verdict) => this.#onStartup(startupProbe, verdict));
   }
 
   get started(): boolean {
@@ -107,7 +112,11 @@ export class Prober {
       const at = clock.monotonic();
       const { ok, detail } = await runProbe(probe, target);
       if (this.#stopped) return;
-      const extra = checksEarly && count.verdict !== true && countedAt !== undefined && at - countedAt < periodMs - timerSlackMs;
+      const extra =
+        checksEarly &&
+        count.verdict !== true &&
+        countedAt !== undefined &&
+        at - countedAt < periodMs - timerSlackMs;
       if (ok || !extra) {
         countedAt = at;
         const { verdict } = count;
@@ -120,7 +129,9 @@ export class Prober {
       earlyMs *= 2;
       next(Math.max(0, waitMs - (clock.monotonic() - at)));
     };
-    next(Math.max(0, (probe.initialDelaySeconds ?? 0) * 1000 - (clock.monotonic() - this.#beganAt)));
+    next(
+      Math.max(0, (probe.initialDelaySeconds ?? 0) * 1000 - (clock.monotonic() - this.#beganAt)),
+    );
   }
 
   #isOver(kind: ProbeKind, verdict: boolean | undefined): boolean {

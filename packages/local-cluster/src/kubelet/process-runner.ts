@@ -7,7 +7,10 @@ export interface ProcessRequest {
   readonly workingDir: string;
   /** Unique id that every process of the run carries. */
   readonly runId: string;
-  /** Receives the output of the processes in order; the runner passes the next chunk when the promise has resolved. Never rejects. */
+  /**
+   * Receives the output of the processes in order; the runner passes the next chunk when the
+   * promise has resolved. Never rejects.
+   */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
@@ -18,7 +21,10 @@ export interface ProcessExit {
 
 /** A process and all processes that it has started. */
 export interface RunningProcess {
-  /** Resolves when the process has ended, all processes that it started are gone, and the output has been passed on. */
+  /**
+   * Resolves when the process has ended, all processes that it started are gone, and the output has
+   * been passed on.
+   */
   readonly exited: Promise<ProcessExit>;
   /** Sends SIGTERM to the process group. */
   terminate(): void;
@@ -28,7 +34,10 @@ export interface RunningProcess {
 
 /** Interface between the node and the machine. */
 export interface ProcessRunner {
-  /** Ends the processes that an earlier process of this node has left running, and resolves when none remains. */
+  /**
+   * Ends the processes that an earlier process of this node has left running, and resolves when
+   * none remains.
+   */
   recover(): Promise<void>;
   /** Rejects with the error of the system when the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;

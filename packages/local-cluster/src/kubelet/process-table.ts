@@ -1,7 +1,10 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { sleep, type Clock } from '@conversation-operator/kube/clock';
 
-/** Environment variables with the id of the node and of the run, which every process of a node carries. */
+/**
+ * Environment variables with the id of the node and of the run, which every process of a node
+ * carries.
+ */
 export const nodeMarker = 'CONVERSATION_OPERATOR_NODE';
 export const runMarker = 'CONVERSATION_OPERATOR_RUN';
 
@@ -15,11 +18,18 @@ export interface ProcessEntry {
   readonly run: string | undefined;
 }
 
-/** Parses `/proc/<pid>/stat`. The name in parentheses may contain any character, so the fields are counted from its end (proc(5)). */
-export function parseStat(text: string): { readonly state: string; readonly session: number; readonly startTicks: number } | undefined {
+/**
+ * Parses `/proc/<pid>/stat`. The name in parentheses may contain any character, so the fields are
+ * counted from its end (proc(5)).
+ */
+export function parseStat(
+  text: string,
+): { readonly state: string; readonly session: number; readonly startTicks: number } | undefined {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, session, startTicks] = [fields[0], Number(fields[3]), Number(fields[19])];
-  return state === undefined || !Number.isInteger(session) || !Number.isInteger(startTicks) ? undefined : { state, session, startTicks };
+  return state === undefined || !Number.isInteger(session) || !Number.isInteger(startTicks)
+    ? undefined
+    : { state, session, startTicks };
 }
 
 const readProc = (path: string): string | undefined => {
@@ -45,7 +55,13 @@ export function readProcess(pid: number): ProcessEntry | undefined {
   if (stat === undefined || stat.state === 'Z' || stat.state === 'X') return undefined;
   const environ = `\0${readProc(`/proc/${pid}/environ`) ?? ''}`;
   const { session, startTicks } = stat;
-  return { pid, session, startTicks, node: valueOf(environ, nodeMarker), run: valueOf(environ, runMarker) };
+  return {
+    pid,
+    session,
+    startTicks,
+    node: valueOf(environ, nodeMarker),
+    run: valueOf(environ, runMarker),
+  };
 }
 
 const processIds = (): readonly number[] =>
@@ -63,8 +79,9 @@ const pauseMs = 20;
 const chunkSize = 64;
 
 /**
- * Kills processes by their properties rather than by an earlier pid: each process is read and killed in the same turn of the event loop, so
- * that another process that has received the pid is safe. Concurrent calls share their passes over /proc.
+ * Kills processes by their properties rather than by an earlier pid: each process is read and
+ * killed in the same turn of the event loop, so that another process that has received the pid is
+ * safe. Concurrent calls share their passes over /proc.
  */
 export class ProcessTable {
   readonly #clock: Clock;
@@ -76,8 +93,8 @@ export class ProcessTable {
   }
 
   /**
-   * Sends SIGKILL to every matching process until two consecutive passes find none. Rejects with the reason of the signal when the signal
-   * is aborted first.
+   * Sends SIGKILL to every matching process until two consecutive passes find none. Rejects with
+   * the reason of the signal when the signal is aborted first.
    */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -96,7 +113,8 @@ export class ProcessTable {
       const requests = [...this.#requests];
       const found = await this.#pass(requests);
       for (const request of requests) {
-        // One pass may miss a child that is created during the pass by a parent that ends during the pass.
+        // One pass may miss a child that is created during the pass by a parent that ends during
+        // the pass.
         request.emptyPasses = found.has(request) ? 0 : request.emptyPasses + 1;
         if (request.emptyPasses < 2) continue;
         this.#requests.delete(request);
@@ -126,7 +144,8 @@ export class ProcessTable {
       process.kill(pid, 'SIGKILL');
       return true;
     } catch (error) {
-      // EPERM means that the process has changed its user (setuid) and cannot be killed. Any other error means that the process has ended.
+      // EPERM means that the process has changed its user (setuid) and cannot be killed. Any other
+      // error means that the process has ended.
       return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
     }
   }

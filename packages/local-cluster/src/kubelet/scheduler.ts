@@ -7,7 +7,9 @@ import type { NodeSettings } from './options.ts';
 
 /** Returns the names of the claims of a pod's volumes. */
 export const claimNamesOf = (pod: Pod): readonly string[] =>
-  (pod.spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
+  (pod.spec?.volumes ?? []).flatMap(
+    ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [],
+  );
 
 /** Returns whether this scheduler has to assign a node to the pod. */
 export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
@@ -16,7 +18,10 @@ export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
   (spec?.schedulerName ?? 'default-scheduler') === 'default-scheduler' &&
   (spec?.schedulingGates ?? []).length === 0;
 
-/** Returns the message of the scheduler when the pod does not fit the node; undefined when the pod fits. */
+/**
+ * Returns the message of the scheduler when the pod does not fit the node; undefined when the pod
+ * fits.
+ */
 export function unschedulableMessage(
   pod: Pod,
   labels: Readonly<Record<string, string>>,
@@ -29,13 +34,18 @@ export function unschedulableMessage(
   for (const name of claimNamesOf(pod)) {
     const found = claim(name);
     if (found === undefined) return `${none}persistentvolumeclaim "${name}" not found.`;
-    if (found.metadata.deletionTimestamp !== undefined) return `${none}persistentvolumeclaim "${name}" is being deleted.`;
-    if (found.status?.phase !== 'Bound') return `${none}pod has unbound immediate PersistentVolumeClaims.`;
+    if (found.metadata.deletionTimestamp !== undefined)
+      return `${none}persistentvolumeclaim "${name}" is being deleted.`;
+    if (found.status?.phase !== 'Bound')
+      return `${none}pod has unbound immediate PersistentVolumeClaims.`;
   }
   return undefined;
 }
 
-/** Creates the scheduler, which binds pods without a node to this node once their claims are bound, and reports unschedulable pods. */
+/**
+ * Creates the scheduler, which binds pods without a node to this node once their claims are bound,
+ * and reports unschedulable pods.
+ */
 export function createScheduler(options: {
   readonly settings: NodeSettings;
   readonly pods: Store<Pod>;
@@ -49,19 +59,37 @@ export function createScheduler(options: {
     const conditions = pod.status?.conditions ?? [];
     const old = conditions.find(({ type }) => type === 'PodScheduled');
     if (old?.status === 'False' && old.message === message) return;
-    const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message, lastTransitionTime: wholeSeconds(clock) };
+    const condition = {
+      type: 'PodScheduled',
+      status: 'False',
+      reason: 'Unschedulable',
+      message,
+      lastTransitionTime: wholeSeconds(clock),
+    };
     const others = conditions.filter(({ type }) => type !== 'PodScheduled');
     await client.updateStatus(pods, {
       ...pod,
-      status: { ...pod.status, phase: pod.status?.phase ?? 'Pending', conditions: [...others, condition] },
+      status: {
+        ...pod.status,
+        phase: pod.status?.phase ?? 'Pending',
+        conditions: [...others, condition],
+      },
     });
     events.record(pod, { type: 'Warning', reason: 'FailedScheduling', message });
   };
 
-  const reconcile = async ({ namespace, name }: { readonly namespace: string; readonly name: string }): Promise<Result> => {
+  const reconcile = async ({
+    namespace,
+    name,
+  }: {
+    readonly namespace: string;
+    readonly name: string;
+  }): Promise<Result> => {
     const pod = options.pods.get(namespace, name);
     if (pod === undefined || !needsScheduling(pod)) return undefined;
-    const message = unschedulableMessage(pod, labels, (claimName) => claims.get(namespace, claimName));
+    const message = unschedulableMessage(pod, labels, (claimName) =>
+      claims.get(namespace, claimName),
+    );
     try {
       if (message !== undefined) {
         await reportUnschedulable(pod, message);
@@ -73,9 +101,14 @@ export function createScheduler(options: {
         metadata: { namespace, name, uid: pod.metadata.uid },
         target: { apiVersion: 'v1', kind: 'Node', name: nodeName },
       });
-      events.record(pod, { type: 'Normal', reason: 'Scheduled', message: `Successfully assigned ${namespace}/${name} to ${nodeName}` });
+      events.record(pod, {
+        type: 'Normal',
+        reason: 'Scheduled',
+        message: `Successfully assigned ${namespace}/${name} to ${nodeName}`,
+      });
     } catch (error) {
-      // The pod was deleted, bound or changed. The watch reports the change, and the pod is reconciled again.
+      // The pod was deleted, bound or changed. The watch reports the change, and the pod is
+      // reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;

@@ -2,17 +2,26 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
 import { isConflict, isForbidden, isInvalid, isNotFound } from '@conversation-operator/kube/errors';
 import type { Store } from '@conversation-operator/kube/store';
-import { persistentVolumeClaims, type PersistentVolumeClaim } from '@conversation-operator/kube/core';
+import {
+  persistentVolumeClaims,
+  type PersistentVolumeClaim,
+} from '@conversation-operator/kube/core';
 import { removeTree, type NodeFolder } from './node-folder.ts';
 import type { NodeSettings } from './options.ts';
 
 /** Name of the index of claims by uid. */
 export const byUid = 'uid';
 
-/** Returns the request for the folder of a claim uid. Requests for claims have a namespace, requests for folders have none. */
+/**
+ * Returns the request for the folder of a claim uid. Requests for claims have a namespace, requests
+ * for folders have none.
+ */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
-/** Creates a folder for every claim and removes the folder when the claim is gone and no pod uses it any more. */
+/**
+ * Creates a folder for every claim and removes the folder when the claim is gone and no pod uses it
+ * any more.
+ */
 export class VolumeProvisioner {
   readonly controller: Controller;
   readonly #settings: NodeSettings;
@@ -35,18 +44,28 @@ export class VolumeProvisioner {
       ...options.settings,
       name: 'node-volumes',
       workers: 4,
-      reconcile: (request) => (request.namespace === '' ? this.#removeUnclaimed(request.name) : this.#provide(request)),
+      reconcile: (request) =>
+        request.namespace === '' ? this.#removeUnclaimed(request.name) : this.#provide(request),
     });
   }
 
-  /** Checks every folder, because claims may have been deleted while the node did not run. The store must have synced. */
+  /**
+   * Checks every folder, because claims may have been deleted while the node did not run. The store
+   * must have synced.
+   */
   async sweep(): Promise<void> {
-    for (const name of await readdir(this.#folder.volumes)) this.controller.enqueue(folderRequest(name));
+    for (const name of await readdir(this.#folder.volumes))
+      this.controller.enqueue(folderRequest(name));
   }
 
   async #provide({ namespace, name }: Request): Promise<Result> {
     const claim = this.#claims.get(namespace, name);
-    if (claim === undefined || claim.metadata.deletionTimestamp !== undefined || claim.status?.phase === 'Bound') return undefined;
+    if (
+      claim === undefined ||
+      claim.metadata.deletionTimestamp !== undefined ||
+      claim.status?.phase === 'Bound'
+    )
+      return undefined;
     await mkdir(this.#folder.volume(claim.metadata.uid), { recursive: true, mode: 0o700 });
     try {
       await this.#bind(await this.#named(claim));
@@ -66,7 +85,8 @@ export class VolumeProvisioner {
         spec: { volumeName: `pvc-${uid}` },
       });
     } catch (error) {
-      // The volume name is informational, so a server that rejects the change does not prevent the binding.
+      // The volume name is informational, so a server that rejects the change does not prevent the
+      // binding.
       if (isInvalid(error) || isForbidden(error)) return claim;
       throw error;
     }
@@ -85,7 +105,8 @@ export class VolumeProvisioner {
   }
 
   async #removeUnclaimed(claimUid: string): Promise<Result> {
-    if (this.#claims.byIndex(byUid, claimUid).length > 0 || this.#isUsed(claimUid)) return undefined;
+    if (this.#claims.byIndex(byUid, claimUid).length > 0 || this.#isUsed(claimUid))
+      return undefined;
     await removeTree(this.#folder.volume(claimUid));
     this.#settings.logger.info('The volume of a deleted claim has been removed', { claimUid });
     return undefined;

@@ -17,14 +17,17 @@ export const parseAccept = (accept: string): readonly MediaRange[] =>
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
     return {
       type,
-      parameters: Object.fromEntries(parameters.map((parameter) => parameter.split('=').map((part) => part.trim()))) as Record<
-        string,
-        string
-      >,
+      parameters: Object.fromEntries(
+        parameters.map((parameter) => parameter.split('=').map((part) => part.trim())),
+      ) as Record<string, string>,
     };
   });
 
-const plainJson: NegotiatedMediaType = { as: 'Object', format: 'json', contentType: 'application/json' };
+const plainJson: NegotiatedMediaType = {
+  as: 'Object',
+  format: 'json',
+  contentType: 'application/json',
+};
 
 function supportedMediaType({ type, parameters }: MediaRange): NegotiatedMediaType | undefined {
   const { as, g, v } = parameters;
@@ -37,7 +40,8 @@ function supportedMediaType({ type, parameters }: MediaRange): NegotiatedMediaTy
       : undefined;
   }
   if (type === 'application/json' || type === '*/*' || type === 'application/*') return plainJson;
-  if (type === 'application/yaml') return { as: 'Object', format: 'yaml', contentType: 'application/yaml' };
+  if (type === 'application/yaml')
+    return { as: 'Object', format: 'yaml', contentType: 'application/yaml' };
   return undefined;
 }
 

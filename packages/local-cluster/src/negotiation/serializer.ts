@@ -33,14 +33,17 @@ interface Options {
 function includeOf(text: string | null): IncludeObject {
   if (text === null || text === '' || text === 'Metadata') return 'Metadata';
   if (text === 'None' || text === 'Object') return text;
-  throw badRequest(`invalid includeObject ${JSON.stringify(text)}: supported are None, Metadata, Object`);
+  throw badRequest(
+    `invalid includeObject ${JSON.stringify(text)}: supported are None, Metadata, Object`,
+  );
 }
 
 /** @throws StatusError 406 for an unsupported media type */
 export function negotiatedSerializer(options: Options): Serializer {
   const mediaType = negotiate(options.accept);
   const { resource, clock } = options;
-  if (mediaType.as === 'Table') return tableSerializer(resource, clock, includeOf(options.includeObject));
+  if (mediaType.as === 'Table')
+    return tableSerializer(resource, clock, includeOf(options.includeObject));
   if (mediaType.as === 'PartialObjectMetadata') return metadataSerializer(mediaType.contentType);
   const json = jsonSerializer(resource);
   return mediaType.format === 'json' ? json : yamlSerializer(json);
@@ -55,7 +58,8 @@ const jsonSerializer = (resource: ApiResource): Serializer => {
     key: 'json',
     contentType: 'application/json',
     object: (object) => JSON.stringify(object),
-    list: (items, metadata) => `${head}${JSON.stringify(metadata)},"items":[${items.map(itemText).join(',')}]}`,
+    list: (items, metadata) =>
+      `${head}${JSON.stringify(metadata)},"items":[${items.map(itemText).join(',')}]}`,
     event: (object, json) => json ?? JSON.stringify(object),
   };
 };
@@ -82,10 +86,19 @@ const metadataSerializer = (contentType: string): Serializer => ({
   event: (object) => JSON.stringify(partialMetadata(object)),
 });
 
-const tableSerializer = (resource: ApiResource, clock: Clock, include: IncludeObject): Serializer => {
+const tableSerializer = (
+  resource: ApiResource,
+  clock: Clock,
+  include: IncludeObject,
+): Serializer => {
   const one = (object: ApiObject, headers: boolean): string =>
     JSON.stringify(
-      tableOf([object], resource, { nowMs: clock.now(), include, metadata: { resourceVersion: object.metadata.resourceVersion }, headers }),
+      tableOf([object], resource, {
+        nowMs: clock.now(),
+        include,
+        metadata: { resourceVersion: object.metadata.resourceVersion },
+        headers,
+      }),
     );
   return {
     key: `table-${include}`,
@@ -103,6 +116,9 @@ const tableSerializer = (resource: ApiResource, clock: Clock, include: IncludeOb
   };
 };
 
-/** Returns the object of a DELETED event for an object that leaves the selection: its last matching state, at the version of the change. */
+/**
+ * Returns the object of a DELETED event for an object that leaves the selection: its last matching
+ * state, at the version of the change.
+ */
 export const objectLeavingSelection = (object: ApiObject, version: number): ApiObject =>
   withMeta(object, { resourceVersion: String(version) });

@@ -71,5 +71,8 @@ export interface ApiResource extends ResourceNames {
   readonly graceSeconds?: (object: ApiObject) => number;
 }
 
-export const apiVersionOf = ({ group, version }: Pick<ResourceNames, 'group' | 'version'>): string =>
+export const apiVersionOf = ({
+  group,
+  version,
+}: Pick<ResourceNames, 'group' | 'version'>): string =>
   group === '' ? version : `${group}/${version}`;

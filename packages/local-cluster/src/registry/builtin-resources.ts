@@ -1,5 +1,13 @@
 import type { ApiObject } from '../api/api-object.ts';
-import { arrayAt, isObject, numberAt, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
+import {
+  arrayAt,
+  isObject,
+  numberAt,
+  objectAt,
+  stringAt,
+  type Json,
+  type JsonObject,
+} from '../json/json.ts';
 import { parseJsonPath } from '../json/json-path.ts';
 import { ageOf } from '@conversation-operator/kube/human-duration';
 import { invalidValue, type FieldError } from '../schema/field-error.ts';
@@ -17,9 +25,16 @@ type Special = Partial<Omit<ApiResource, 'selectableFields' | 'columns'>> & {
   readonly fields?: readonly string[];
 };
 
-const fieldsOf = (paths: readonly string[]) => new Map(paths.map((path) => [path, parseJsonPath(`.${path}`)]));
+const fieldsOf = (paths: readonly string[]) =>
+  new Map(paths.map((path) => [path, parseJsonPath(`.${path}`)]));
 
-function resource(group: string, version: string, kind: string, model: string, special: Special): ApiResource {
+function resource(
+  group: string,
+  version: string,
+  kind: string,
+  model: string,
+  special: Special,
+): ApiResource {
   const singular = kind.toLowerCase();
   const plural = special.plural ?? `${singular}s`;
   const { fields = [], ...rest } = special;
@@ -47,7 +62,11 @@ function resource(group: string, version: string, kind: string, model: string, s
   };
 }
 
-const column = (name: string, cell: (object: ApiObject, nowMs: number) => string | number | undefined, priority = 0): ColumnWithCell => ({
+const column = (
+  name: string,
+  cell: (object: ApiObject, nowMs: number) => string | number | undefined,
+  priority = 0,
+): ColumnWithCell => ({
   name,
   type: 'string',
   description: name,
@@ -57,9 +76,13 @@ const column = (name: string, cell: (object: ApiObject, nowMs: number) => string
 
 const withDefaults =
   (part: string, defaults: JsonObject) =>
-  (object: JsonObject): JsonObject => ({ ...object, [part]: { ...defaults, ...objectAt(object, part) } });
+  (object: JsonObject): JsonObject => ({
+    ...object,
+    [part]: { ...defaults, ...objectAt(object, part) },
+  });
 
-const count = (value: Json | undefined): number => (isObject(value) ? Object.keys(value).length : 0);
+const count = (value: Json | undefined): number =>
+  isObject(value) ? Object.keys(value).length : 0;
 
 const accessModes: Readonly<Record<string, string>> = {
   ReadWriteOnce: 'RWO',
@@ -70,7 +93,11 @@ const accessModes: Readonly<Record<string, string>> = {
 
 const claimColumns: readonly ColumnWithCell[] = [
   nameColumn,
-  column('Status', (claim) => (claim.metadata.deletionTimestamp === undefined ? stringAt(claim['status'], 'phase') : 'Terminating')),
+  column('Status', (claim) =>
+    claim.metadata.deletionTimestamp === undefined
+      ? stringAt(claim['status'], 'phase')
+      : 'Terminating',
+  ),
   column('Volume', (claim) => stringAt(claim['spec'], 'volumeName')),
   column('Capacity', (claim) => stringAt(objectAt(claim['status'], 'capacity'), 'storage')),
   column('Access Modes', (claim) =>
@@ -80,7 +107,10 @@ const claimColumns: readonly ColumnWithCell[] = [
       .join(','),
   ),
   column('StorageClass', (claim) => stringAt(claim['spec'], 'storageClassName')),
-  column('VolumeAttributesClass', (claim) => stringAt(claim['spec'], 'volumeAttributesClassName') ?? '<unset>'),
+  column(
+    'VolumeAttributesClass',
+    (claim) => stringAt(claim['spec'], 'volumeAttributesClassName') ?? '<unset>',
+  ),
   ageColumn,
   column('VolumeMode', (claim) => stringAt(claim['spec'], 'volumeMode'), 1),
 ];
@@ -102,10 +132,25 @@ const eventColumns: readonly ColumnWithCell[] = [
     return `${(stringAt(about, 'kind') ?? '').toLowerCase()}/${stringAt(about, 'name') ?? ''}`;
   }),
   column('Subobject', (event) => stringAt(objectAt(event, 'involvedObject'), 'fieldPath'), 1),
-  column('Source', (event) => stringAt(objectAt(event, 'source'), 'component') ?? stringAt(event, 'reportingComponent'), 1),
+  column(
+    'Source',
+    (event) =>
+      stringAt(objectAt(event, 'source'), 'component') ?? stringAt(event, 'reportingComponent'),
+    1,
+  ),
   column('Message', (event) => stringAt(event, 'message')?.trim()),
-  column('First Seen', (event, nowMs) => ageOf(stringAt(event, 'firstTimestamp') ?? stringAt(event, 'eventTime'), nowMs), 1),
-  column('Count', (event) => String(numberAt(objectAt(event, 'series'), 'count') ?? numberAt(event, 'count') ?? 1), 1),
+  column(
+    'First Seen',
+    (event, nowMs) =>
+      ageOf(stringAt(event, 'firstTimestamp') ?? stringAt(event, 'eventTime'), nowMs),
+    1,
+  ),
+  column(
+    'Count',
+    (event) =>
+      String(numberAt(objectAt(event, 'series'), 'count') ?? numberAt(event, 'count') ?? 1),
+    1,
+  ),
   { ...nameColumn, priority: 1 },
 ];
 
@@ -132,13 +177,21 @@ const eventErrors = (event: ApiObject): readonly FieldError[] => {
 
 const namespaceInitial = (namespace: ApiObject): ApiObject => ({
   ...namespace,
-  metadata: { ...namespace.metadata, labels: { ...namespace.metadata.labels, 'kubernetes.io/metadata.name': namespace.metadata.name } },
+  metadata: {
+    ...namespace.metadata,
+    labels: {
+      ...namespace.metadata.labels,
+      'kubernetes.io/metadata.name': namespace.metadata.name,
+    },
+  },
   spec: { finalizers: ['kubernetes'] },
   status: { phase: 'Active' },
 });
 
 const nodeReady = (node: ApiObject): string => {
-  const ready = arrayAt(node['status'], 'conditions').find((condition) => stringAt(condition, 'type') === 'Ready');
+  const ready = arrayAt(node['status'], 'conditions').find(
+    (condition) => stringAt(condition, 'type') === 'Ready',
+  );
   return stringAt(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
 };
 
@@ -157,7 +210,11 @@ export const builtinResources: readonly ApiResource[] = [
     nameRule: 'label',
     initial: namespaceInitial,
     fields: ['status.phase'],
-    columns: [nameColumn, column('Status', (namespace) => stringAt(namespace['status'], 'phase')), ageColumn],
+    columns: [
+      nameColumn,
+      column('Status', (namespace) => stringAt(namespace['status'], 'phase')),
+      ageColumn,
+    ],
   }),
   resource('', 'v1', 'Pod', 'V1Pod', {
     shortNames: ['po'],
@@ -169,7 +226,14 @@ export const builtinResources: readonly ApiResource[] = [
     initial: podInitial,
     validate: podErrors,
     graceSeconds: podGraceSeconds,
-    fields: ['spec.nodeName', 'spec.restartPolicy', 'spec.schedulerName', 'spec.serviceAccountName', 'status.phase', 'status.podIP'],
+    fields: [
+      'spec.nodeName',
+      'spec.restartPolicy',
+      'spec.schedulerName',
+      'spec.serviceAccountName',
+      'status.phase',
+      'status.podIP',
+    ],
     columns: podColumns,
   }),
   resource('', 'v1', 'PersistentVolumeClaim', 'V1PersistentVolumeClaim', {
@@ -180,7 +244,12 @@ export const builtinResources: readonly ApiResource[] = [
     validate: claimErrors,
     columns: claimColumns,
   }),
-  resource('', 'v1', 'Event', 'CoreV1Event', { shortNames: ['ev'], validate: eventErrors, fields: eventFields, columns: eventColumns }),
+  resource('', 'v1', 'Event', 'CoreV1Event', {
+    shortNames: ['ev'],
+    validate: eventErrors,
+    fields: eventFields,
+    columns: eventColumns,
+  }),
   resource('', 'v1', 'Secret', 'V1Secret', {
     defaults: secretDefaults,
     validate: secretErrors,
@@ -195,14 +264,22 @@ export const builtinResources: readonly ApiResource[] = [
   resource('', 'v1', 'ConfigMap', 'V1ConfigMap', {
     shortNames: ['cm'],
     validate: configMapErrors,
-    columns: [nameColumn, column('Data', (map) => String(count(map['data']) + count(map['binaryData']))), ageColumn],
+    columns: [
+      nameColumn,
+      column('Data', (map) => String(count(map['data']) + count(map['binaryData']))),
+      ageColumn,
+    ],
   }),
   resource('', 'v1', 'Service', 'V1Service', {
     shortNames: ['svc'],
     categories: ['all'],
     hasStatus: true,
     nameRule: 'label1035',
-    defaults: withDefaults('spec', { type: 'ClusterIP', sessionAffinity: 'None', clusterIP: 'None' }),
+    defaults: withDefaults('spec', {
+      type: 'ClusterIP',
+      sessionAffinity: 'None',
+      clusterIP: 'None',
+    }),
     initial: (service) => ({ ...service, status: { loadBalancer: {} } }),
     columns: [
       nameColumn,
@@ -228,7 +305,11 @@ export const builtinResources: readonly ApiResource[] = [
   }),
   resource('', 'v1', 'ServiceAccount', 'V1ServiceAccount', {
     shortNames: ['sa'],
-    columns: [nameColumn, column('Secrets', (account) => String(arrayAt(account, 'secrets').length)), ageColumn],
+    columns: [
+      nameColumn,
+      column('Secrets', (account) => String(arrayAt(account, 'secrets').length)),
+      ageColumn,
+    ],
   }),
   resource('', 'v1', 'Node', 'V1Node', {
     namespaced: false,
@@ -245,6 +326,10 @@ export const builtinResources: readonly ApiResource[] = [
   }),
   resource('coordination.k8s.io', 'v1', 'Lease', 'V1Lease', {
     validate: leaseErrors,
-    columns: [nameColumn, column('Holder', (lease) => stringAt(lease['spec'], 'holderIdentity')), ageColumn],
+    columns: [
+      nameColumn,
+      column('Holder', (lease) => stringAt(lease['spec'], 'holderIdentity')),
+      ageColumn,
+    ],
   }),
 ];

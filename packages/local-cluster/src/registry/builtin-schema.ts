@@ -2,7 +2,15 @@ import type { Schema } from '../schema/structural-schema.ts';
 import { builtinTypes } from './builtin-types.ts';
 
 /** Fields with a map of quantities, for which Kubernetes treats 1 and "1" alike. */
-const quantityMaps: ReadonlySet<string> = new Set(['limits', 'requests', 'capacity', 'allocatable', 'allocatedResources', 'hard', 'used']);
+const quantityMaps: ReadonlySet<string> = new Set([
+  'limits',
+  'requests',
+  'capacity',
+  'allocatable',
+  'allocatedResources',
+  'hard',
+  'used',
+]);
 /** Fields with a single quantity, such as `size`. */
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
 const intOrString: Schema = { 'x-kubernetes-int-or-string': true };
@@ -20,9 +28,16 @@ const scalars: Readonly<Record<string, Schema>> = {
 };
 
 function schemaOfType(text: string, field: string, reference: (name: string) => Schema): Schema {
-  if (text.startsWith('[')) return { type: 'array', nullable: true, items: schemaOfType(text.slice(1, -1), field, reference) };
+  if (text.startsWith('['))
+    return {
+      type: 'array',
+      nullable: true,
+      items: schemaOfType(text.slice(1, -1), field, reference),
+    };
   if (text.startsWith('{')) {
-    const values = quantityMaps.has(field) ? quantity : schemaOfType(text.slice(1, -1), field, reference);
+    const values = quantityMaps.has(field)
+      ? quantity
+      : schemaOfType(text.slice(1, -1), field, reference);
     return { type: 'object', nullable: true, additionalProperties: values };
   }
   if (text === 'string' && quantities.has(field)) return quantity;
@@ -47,20 +62,29 @@ const objectSchema = (fields: string, reference: (name: string) => Schema): Sche
 
 const resolved = new Map<string, Schema>();
 
-/** Returns the schema of a built-in type with resolved references, created once and shared. The kinds check required fields themselves. */
+/**
+ * Returns the schema of a built-in type with resolved references, created once and shared. The
+ * kinds check required fields themselves.
+ */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;
   // JSONSchemaProps contains itself and arbitrary values.
-  if (name === 'V1JSONSchemaProps' || builtinTypes[name] === undefined) return nullable({ ...anything, type: 'object' });
+  if (name === 'V1JSONSchemaProps' || builtinTypes[name] === undefined)
+    return nullable({ ...anything, type: 'object' });
   const schema: Schema = objectSchema(builtinTypes[name], builtinSchema);
   resolved.set(name, schema);
   return schema;
 }
 
-/** Returns the schema of a built-in type for OpenAPI documents. `refer` returns the reference to another type. */
+/**
+ * Returns the schema of a built-in type for OpenAPI documents. `refer` returns the reference to
+ * another type.
+ */
 export function openApiOfBuiltin(name: string, refer: (name: string) => string): Schema {
   const schema = objectSchema(builtinTypes[name] ?? '', (other) => ({ $ref: refer(other) }));
-  const requiredFields = [...(builtinTypes[name] ?? '').matchAll(/(\S+?)!:/g)].map(([, field]) => field ?? '');
+  const requiredFields = [...(builtinTypes[name] ?? '').matchAll(/(\S+?)!:/g)].map(
+    ([, field]) => field ?? '',
+  );
   return requiredFields.length > 0 ? { ...schema, required: requiredFields } : schema;
 }

@@ -1,6 +1,12 @@
 import type { ApiObject } from '../api/api-object.ts';
 import { arrayAt, equal, objectAt, stringAt, without, type JsonObject } from '../json/json.ts';
-import { forbiddenField, invalidValue, notSupported, required, type FieldError } from '../schema/field-error.ts';
+import {
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  type FieldError,
+} from '../schema/field-error.ts';
 import { canonicalQuantity, parseQuantity } from './quantity.ts';
 
 /** Defaults and validation of PersistentVolumeClaims. */
@@ -17,12 +23,14 @@ function storageErrors(spec: JsonObject): FieldError[] {
   const storage = storageOf(spec);
   if (storage === undefined) return [required(field)];
   const quantity = parseQuantity(storage);
-  return quantity !== undefined && quantity.nanos > 0n ? [] : [invalidValue(field, storage, 'must be greater than zero')];
+  return quantity !== undefined && quantity.nanos > 0n
+    ? []
+    : [invalidValue(field, storage, 'must be greater than zero')];
 }
 
 /**
- * Returns the errors of a change. The size and the attributes class of a bound claim may change, and fields that the server sets may be set
- * once.
+ * Returns the errors of a change. The size and the attributes class of a bound claim may change,
+ * and fields that the server sets may be set once.
  */
 function changeErrors(spec: JsonObject, old: ApiObject): FieldError[] {
   const before = objectAt(old, 'spec') ?? {};
@@ -31,14 +39,21 @@ function changeErrors(spec: JsonObject, old: ApiObject): FieldError[] {
   const free = [...filled, ...(bound ? ['resources', 'volumeAttributesClassName'] : [])];
   return equal(without(spec, ...free), without(before, ...free))
     ? []
-    : [forbiddenField('spec', 'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims')];
+    : [
+        forbiddenField(
+          'spec',
+          'spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims',
+        ),
+      ];
 }
 
 export function claimErrors(claim: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
   const spec = objectAt(claim, 'spec') ?? {};
   const modes = arrayAt(spec, 'accessModes');
   return [
-    ...(modes.length === 0 ? [required('spec.accessModes', 'at least 1 access mode is required')] : []),
+    ...(modes.length === 0
+      ? [required('spec.accessModes', 'at least 1 access mode is required')]
+      : []),
     ...modes
       .filter((mode) => typeof mode !== 'string' || !accessModes.includes(mode))
       .map((mode) => notSupported('spec.accessModes', mode, accessModes)),
@@ -58,9 +73,15 @@ export function claimDefaults(claim: JsonObject): JsonObject {
     spec: {
       volumeMode: 'Filesystem',
       ...spec,
-      resources: storage === undefined ? resources : { ...resources, requests: { ...requests, storage: canonicalQuantity(storage) } },
+      resources:
+        storage === undefined
+          ? resources
+          : { ...resources, requests: { ...requests, storage: canonicalQuantity(storage) } },
     },
   };
 }
 
-export const claimInitial = (claim: ApiObject): ApiObject => ({ ...claim, status: { phase: 'Pending' } });
+export const claimInitial = (claim: ApiObject): ApiObject => ({
+  ...claim,
+  status: { phase: 'Pending' },
+});

@@ -26,17 +26,26 @@ function keyErrors(data: JsonObject | undefined, field: string): FieldError[] {
 }
 
 const bytesOf = (data: JsonObject | undefined, measure: (text: string) => number): number =>
-  Object.values(data ?? {}).reduce<number>((sum, value) => sum + (typeof value === 'string' ? measure(value) : 0), 0);
+  Object.values(data ?? {}).reduce<number>(
+    (sum, value) => sum + (typeof value === 'string' ? measure(value) : 0),
+    0,
+  );
 
 const textBytes = (text: string): number => Buffer.byteLength(text);
 const base64Bytes = (text: string): number => Buffer.byteLength(text, 'base64');
 
-function frozenErrors(object: ApiObject, old: ApiObject | undefined, fields: readonly string[]): FieldError[] {
+function frozenErrors(
+  object: ApiObject,
+  old: ApiObject | undefined,
+  fields: readonly string[],
+): FieldError[] {
   if (booleanAt(old, 'immutable') !== true) return [];
   const why = 'field is immutable when `immutable` is set';
   return [
     ...(booleanAt(object, 'immutable') === true ? [] : [forbiddenField('immutable', why)]),
-    ...fields.filter((field) => !equal(object[field], old?.[field])).map((field) => forbiddenField(field, why)),
+    ...fields
+      .filter((field) => !equal(object[field], old?.[field]))
+      .map((field) => forbiddenField(field, why)),
   ];
 }
 
@@ -58,26 +67,36 @@ export function secretErrors(secret: ApiObject, old: ApiObject | undefined): rea
   return [
     ...keyErrors(data, 'data'),
     ...(bytesOf(data, base64Bytes) > maxBytes ? [tooLong('data', maxBytes)] : []),
-    ...(old === undefined || stringAt(old, 'type') === type ? [] : [invalidValue('type', type, 'field is immutable')]),
+    ...(old === undefined || stringAt(old, 'type') === type
+      ? []
+      : [invalidValue('type', type, 'field is immutable')]),
     ...frozenErrors(secret, old, ['data']),
   ];
 }
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Converts stringData, which is write-only, to data. @throws StatusError 400 for data that are not base64 */
+/**
+ * Converts stringData, which is write-only, to data. @throws StatusError 400 for data that are not
+ * base64
+ */
 export function secretDefaults(secret: JsonObject): JsonObject {
   for (const value of Object.values(objectAt(secret, 'data') ?? {})) {
     if (typeof value === 'string' && !base64.test(value.replaceAll(/[\r\n]/g, '')))
-      throw badRequest(`Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0`);
+      throw badRequest(
+        `Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0`,
+      );
   }
-  const plain = Object.entries(objectAt(secret, 'stringData') ?? {}).flatMap(([key, value]): [string, Json][] =>
-    typeof value !== 'string' ? [] : [[key, Buffer.from(value).toString('base64')]],
+  const plain = Object.entries(objectAt(secret, 'stringData') ?? {}).flatMap(
+    ([key, value]): [string, Json][] =>
+      typeof value !== 'string' ? [] : [[key, Buffer.from(value).toString('base64')]],
   );
   const { stringData: _, ...rest } = secret;
   return {
     ...rest,
     type: secret['type'] ?? 'Opaque',
-    ...(plain.length > 0 ? { data: { ...objectAt(secret, 'data'), ...Object.fromEntries(plain) } } : {}),
+    ...(plain.length > 0
+      ? { data: { ...objectAt(secret, 'data'), ...Object.fromEntries(plain) } }
+      : {}),
   };
 }

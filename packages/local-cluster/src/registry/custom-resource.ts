@@ -1,5 +1,14 @@
 import type { ApiObject } from '../api/api-object.ts';
-import { arrayAt, isObject, numberAt, objectAt, stringAt, valueAt, type Json, type JsonObject } from '../json/json.ts';
+import {
+  arrayAt,
+  isObject,
+  numberAt,
+  objectAt,
+  stringAt,
+  valueAt,
+  type Json,
+  type JsonObject,
+} from '../json/json.ts';
 import { parseJsonPath, plainKeys } from '../json/json-path.ts';
 import { invalidValue, required, type FieldError } from '../schema/field-error.ts';
 import type { Schema } from '../schema/structural-schema.ts';
@@ -11,7 +20,8 @@ import { structuralErrors } from './structural-errors.ts';
 /** Finalizer that keeps a definition until its last object is gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
-const strings = (values: readonly Json[]): readonly string[] => values.filter((value) => typeof value === 'string');
+const strings = (values: readonly Json[]): readonly string[] =>
+  values.filter((value) => typeof value === 'string');
 
 const servedVersion = (definition: ApiObject): Json | undefined => {
   const versions = arrayAt(definition['spec'], 'versions');
@@ -19,14 +29,24 @@ const servedVersion = (definition: ApiObject): Json | undefined => {
 };
 
 const schemaOf = (version: Json | undefined): Schema =>
-  (objectAt(objectAt(version, 'schema'), 'openAPIV3Schema') as Schema | undefined) ?? { 'x-kubernetes-preserve-unknown-fields': true };
+  (objectAt(objectAt(version, 'schema'), 'openAPIV3Schema') as Schema | undefined) ?? {
+    'x-kubernetes-preserve-unknown-fields': true,
+  };
 
-/** Completes the schema of a custom resource with the metadata of Kubernetes, whatever the definition contains. */
+/**
+ * Completes the schema of a custom resource with the metadata of Kubernetes, whatever the
+ * definition contains.
+ */
 function completeSchema(schema: Schema): Schema {
   return {
     ...schema,
     type: 'object',
-    properties: { apiVersion: { type: 'string' }, kind: { type: 'string' }, ...schema.properties, metadata: builtinSchema('V1ObjectMeta') },
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      ...schema.properties,
+      metadata: builtinSchema('V1ObjectMeta'),
+    },
   };
 }
 
@@ -55,7 +75,10 @@ function scaleOf(version: Json | undefined): ScalePaths | undefined {
   return { spec, status, ...(selector === undefined || selector.length === 0 ? {} : { selector }) };
 }
 
-/** Returns the kind that a CustomResourceDefinition describes. @throws for a definition with `definitionErrors` */
+/**
+ * Returns the kind that a CustomResourceDefinition describes. @throws for a definition with
+ * `definitionErrors`
+ */
 export function customResource(definition: ApiObject): ApiResource {
   const names = objectAt(definition['spec'], 'names') ?? {};
   const group = stringAt(definition['spec'], 'group') ?? '';
@@ -106,13 +129,25 @@ export function definitionErrors(definition: ApiObject): readonly FieldError[] {
   ].map((field) => required(field));
   if (missing.length > 0) return missing;
   if (arrayAt(spec, 'versions').filter((each) => valueAt(each, ['storage']) === true).length !== 1)
-    return [invalidValue('spec.versions', arrayAt(spec, 'versions'), 'must have exactly one version marked as storage version')];
+    return [
+      invalidValue(
+        'spec.versions',
+        arrayAt(spec, 'versions'),
+        'must have exactly one version marked as storage version',
+      ),
+    ];
   const wanted = `${plural ?? ''}.${group ?? ''}`;
   const path = 'spec.versions[0]';
   return [
     ...(definition.metadata.name === wanted
       ? []
-      : [invalidValue('metadata.name', definition.metadata.name, `must be spec.names.plural+"."+spec.group`)]),
+      : [
+          invalidValue(
+            'metadata.name',
+            definition.metadata.name,
+            `must be spec.names.plural+"."+spec.group`,
+          ),
+        ]),
     ...(objectAt(objectAt(version, 'schema'), 'openAPIV3Schema') === undefined
       ? [required(`${path}.schema.openAPIV3Schema`)]
       : structuralErrors(schemaOf(version), `${path}.schema.openAPIV3Schema`)),
@@ -121,9 +156,10 @@ export function definitionErrors(definition: ApiObject): readonly FieldError[] {
 }
 
 function pathErrors(version: Json | undefined, at: string): FieldError[] {
-  const paths = [...arrayAt(version, 'additionalPrinterColumns'), ...arrayAt(version, 'selectableFields')].map((item) =>
-    stringAt(item, 'jsonPath'),
-  );
+  const paths = [
+    ...arrayAt(version, 'additionalPrinterColumns'),
+    ...arrayAt(version, 'selectableFields'),
+  ].map((item) => stringAt(item, 'jsonPath'));
   return paths.flatMap((path) => {
     try {
       parseJsonPath(path ?? '');
@@ -138,11 +174,24 @@ export function definitionDefaults(definition: JsonObject): JsonObject {
   const spec = objectAt(definition, 'spec') ?? {};
   const names = objectAt(spec, 'names') ?? {};
   const kind = stringAt(names, 'kind');
-  const filled = kind === undefined ? names : { listKind: `${kind}List`, singular: kind.toLowerCase(), ...names };
-  return { ...definition, spec: { conversion: { strategy: 'None' }, ...spec, ...(isObject(spec['names']) ? { names: filled } : {}) } };
+  const filled =
+    kind === undefined
+      ? names
+      : { listKind: `${kind}List`, singular: kind.toLowerCase(), ...names };
+  return {
+    ...definition,
+    spec: {
+      conversion: { strategy: 'None' },
+      ...spec,
+      ...(isObject(spec['names']) ? { names: filled } : {}),
+    },
+  };
 }
 
-/** Returns a new definition with the conditions of a served kind, because a stored definition is served at once. */
+/**
+ * Returns a new definition with the conditions of a served kind, because a stored definition is
+ * served at once.
+ */
 export function definitionInitial(definition: ApiObject): ApiObject {
   const condition = (type: string, reason: string, message: string) => ({
     type,
@@ -153,7 +202,10 @@ export function definitionInitial(definition: ApiObject): ApiObject {
   });
   return {
     ...definition,
-    metadata: { ...definition.metadata, finalizers: [...(definition.metadata.finalizers ?? []), cleanupFinalizer] },
+    metadata: {
+      ...definition.metadata,
+      finalizers: [...(definition.metadata.finalizers ?? []), cleanupFinalizer],
+    },
     status: {
       conditions: [
         condition('NamesAccepted', 'NoConflicts', 'no conflicts found'),

@@ -1,6 +1,24 @@
 import type { ApiObject } from '../api/api-object.ts';
-import { arrayAt, equal, isArray, isObject, numberAt, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
-import { duplicate, forbiddenField, invalidValue, notFoundField, notSupported, required, type FieldError } from '../schema/field-error.ts';
+import {
+  arrayAt,
+  equal,
+  isArray,
+  isObject,
+  numberAt,
+  objectAt,
+  stringAt,
+  type Json,
+  type JsonObject,
+} from '../json/json.ts';
+import {
+  duplicate,
+  forbiddenField,
+  invalidValue,
+  notFoundField,
+  notSupported,
+  required,
+  type FieldError,
+} from '../schema/field-error.ts';
 import { parseQuantity } from './quantity.ts';
 
 /** Returns the errors of items without a name or with the name of an earlier item. */
@@ -21,7 +39,9 @@ function portErrors(container: Json, path: string): FieldError[] {
     const number = numberAt(port, 'containerPort') ?? 0;
     const field = `${path}.ports[${index}].containerPort`;
     if (number === 0) return [required(field)];
-    return number < 1 || number > 65_535 ? [invalidValue(field, number, 'must be between 1 and 65535, inclusive')] : [];
+    return number < 1 || number > 65_535
+      ? [invalidValue(field, number, 'must be between 1 and 65535, inclusive')]
+      : [];
   });
 }
 
@@ -33,7 +53,13 @@ function resourceErrors(container: Json, path: string): FieldError[] {
     if (typeof request !== 'string' || typeof limit !== 'string') return [];
     const [requested, max] = [parseQuantity(request), parseQuantity(limit)];
     if (requested === undefined || max === undefined || requested.nanos <= max.nanos) return [];
-    return [invalidValue(`${path}.resources.requests`, request, `must be less than or equal to ${name} limit of ${limit}`)];
+    return [
+      invalidValue(
+        `${path}.resources.requests`,
+        request,
+        `must be less than or equal to ${name} limit of ${limit}`,
+      ),
+    ];
   });
 }
 
@@ -42,13 +68,21 @@ function mountErrors(container: Json, path: string, volumes: ReadonlySet<string>
     const name = stringAt(mount, 'name') ?? '';
     const at = `${path}.volumeMounts[${index}]`;
     return [
-      ...(name === '' ? [required(`${at}.name`)] : volumes.has(name) ? [] : [notFoundField(`${at}.name`, name)]),
+      ...(name === ''
+        ? [required(`${at}.name`)]
+        : volumes.has(name)
+          ? []
+          : [notFoundField(`${at}.name`, name)]),
       ...((stringAt(mount, 'mountPath') ?? '') === '' ? [required(`${at}.mountPath`)] : []),
     ];
   });
 }
 
-function containerErrors(containers: readonly Json[], path: string, volumes: ReadonlySet<string>): FieldError[] {
+function containerErrors(
+  containers: readonly Json[],
+  path: string,
+  volumes: ReadonlySet<string>,
+): FieldError[] {
   return [
     ...nameErrors(containers, path),
     ...containers.flatMap((container, index) => {
@@ -56,7 +90,9 @@ function containerErrors(containers: readonly Json[], path: string, volumes: Rea
       return [
         ...((stringAt(container, 'image') ?? '') === '' ? [required(`${at}.image`)] : []),
         ...arrayAt(container, 'env').flatMap((variable, position) =>
-          (stringAt(variable, 'name') ?? '') === '' ? [required(`${at}.env[${position}].name`)] : [],
+          (stringAt(variable, 'name') ?? '') === ''
+            ? [required(`${at}.env[${position}].name`)]
+            : [],
         ),
         ...portErrors(container, at),
         ...resourceErrors(container, at),
@@ -85,7 +121,11 @@ export function podErrors(pod: ApiObject, old: ApiObject | undefined): readonly 
 }
 
 /** Fields of the spec of a pod that may change after its creation. */
-const mutable: ReadonlySet<string> = new Set(['activeDeadlineSeconds', 'tolerations', 'terminationGracePeriodSeconds']);
+const mutable: ReadonlySet<string> = new Set([
+  'activeDeadlineSeconds',
+  'tolerations',
+  'terminationGracePeriodSeconds',
+]);
 
 function changeErrors(spec: JsonObject, old: JsonObject): FieldError[] {
   const frozen = (value: JsonObject): JsonObject =>
@@ -95,7 +135,9 @@ function changeErrors(spec: JsonObject, old: JsonObject): FieldError[] {
         .map(([key, field]) => [
           key,
           key === 'containers' || key === 'initContainers'
-            ? (isArray(field) ? field : []).map((container) => (isObject(container) ? { ...container, image: '' } : container))
+            ? (isArray(field) ? field : []).map((container) =>
+                isObject(container) ? { ...container, image: '' } : container,
+              )
             : field,
         ]),
     );

@@ -21,8 +21,15 @@ export const ageColumn: ColumnWithCell = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
-/** Returns the cell for the first value at the path, as the API server prints it for the type of the column. */
-function cellOf([value]: readonly Json[], type: string, nowMs: number): string | number | boolean | null {
+/**
+ * Returns the cell for the first value at the path, as the API server prints it for the type of the
+ * column.
+ */
+function cellOf(
+  [value]: readonly Json[],
+  type: string,
+  nowMs: number,
+): string | number | boolean | null {
   if (value === undefined || value === null) return null;
   switch (type) {
     case 'integer':
@@ -37,7 +44,8 @@ function cellOf([value]: readonly Json[], type: string, nowMs: number): string |
   }
 }
 
-const text = (value: Json): string => (typeof value === 'object' ? JSON.stringify(isArray(value) ? value : value) : String(value));
+const text = (value: Json): string =>
+  typeof value === 'object' ? JSON.stringify(isArray(value) ? value : value) : String(value);
 
 interface PrinterColumn {
   readonly name: string;
@@ -49,7 +57,14 @@ interface PrinterColumn {
 }
 
 /** Creates a column of a CustomResourceDefinition. @throws SyntaxError for an unsupported path */
-export function printerColumn({ name, type, jsonPath, format, description, priority }: PrinterColumn): ColumnWithCell {
+export function printerColumn({
+  name,
+  type,
+  jsonPath,
+  format,
+  description,
+  priority,
+}: PrinterColumn): ColumnWithCell {
   const path = parseJsonPath(jsonPath);
   return {
     name,

@@ -1,9 +1,23 @@
-/** Quantities of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed exactly and formatted canonically. */
+/**
+ * Quantities of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed
+ * exactly and formatted canonically.
+ */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
 const binary = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
-const decimal: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
+const decimal: Readonly<Record<string, number>> = {
+  n: -9,
+  u: -6,
+  m: -3,
+  '': 0,
+  k: 3,
+  M: 6,
+  G: 9,
+  T: 12,
+  P: 15,
+  E: 18,
+};
 
 export interface Quantity {
   /** Value in billionths, the smallest unit of a quantity. */
@@ -13,7 +27,10 @@ export interface Quantity {
 
 const billion = 1_000_000_000n;
 
-/** Parses a quantity; undefined for any other text. A fraction of a billionth is rounded up, away from zero. */
+/**
+ * Parses a quantity; undefined for any other text. A fraction of a billionth is rounded up, away
+ * from zero.
+ */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;
@@ -62,4 +79,5 @@ export function canonicalQuantity(value: string | number): string {
   return quantity === undefined ? String(value) : formatQuantity(quantity);
 }
 
-export const quantityFault = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+export const quantityFault =
+  "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";

@@ -45,7 +45,8 @@ export class Registry {
   /** Returns the groups with their one version, the core group first. */
   groups(): readonly { readonly group: string; readonly version: string }[] {
     const versions = new Map<string, string>();
-    for (const { group, version } of this.#byKey.values()) if (!versions.has(group)) versions.set(group, version);
+    for (const { group, version } of this.#byKey.values())
+      if (!versions.has(group)) versions.set(group, version);
     return [...versions].map(([group, version]) => ({ group, version }));
   }
 }

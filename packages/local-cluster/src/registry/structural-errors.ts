@@ -4,8 +4,8 @@ import { valuesOf, type Schema } from '../schema/structural-schema.ts';
 import { validate } from '../schema/validate.ts';
 
 /**
- * Returns the reasons why a schema is not structural and thus cannot be served (apiextensions `schema/validation.go`), and its invalid
- * rules, patterns and defaults.
+ * Returns the reasons why a schema is not structural and thus cannot be served (apiextensions
+ * `schema/validation.go`), and its invalid rules, patterns and defaults.
  */
 export function structuralErrors(schema: Schema, path: string): readonly FieldError[] {
   return [...nodeErrors(schema, path), ...childrenErrors(schema, path)];
@@ -17,12 +17,31 @@ function nodeErrors(schema: Schema, path: string): FieldError[] {
   const isIntOrString = schema['x-kubernetes-int-or-string'] === true;
   if (schema.type === undefined && !isOpen && !isIntOrString)
     errors.push(required(`${path}.type`, 'must not be empty for specified object fields'));
-  if (schema.type === 'array' && schema.items === undefined) errors.push(required(`${path}.items`, 'must be specified'));
+  if (schema.type === 'array' && schema.items === undefined)
+    errors.push(required(`${path}.items`, 'must be specified'));
   if (schema.properties !== undefined && valuesOf(schema) !== undefined)
-    errors.push(forbiddenField(`${path}.additionalProperties`, 'additionalProperties and properties are mutual exclusive'));
-  if (schema['x-kubernetes-list-type'] === 'map' && (schema['x-kubernetes-list-map-keys'] ?? []).length === 0)
-    errors.push(required(`${path}.x-kubernetes-list-map-keys`, 'must not be empty if x-kubernetes-list-type is map'));
-  return [...errors, ...ruleErrors(schema, path), ...patternErrors(schema, path), ...defaultErrors(schema, path)];
+    errors.push(
+      forbiddenField(
+        `${path}.additionalProperties`,
+        'additionalProperties and properties are mutual exclusive',
+      ),
+    );
+  if (
+    schema['x-kubernetes-list-type'] === 'map' &&
+    (schema['x-kubernetes-list-map-keys'] ?? []).length === 0
+  )
+    errors.push(
+      required(
+        `${path}.x-kubernetes-list-map-keys`,
+        'must not be empty if x-kubernetes-list-type is map',
+      ),
+    );
+  return [
+    ...errors,
+    ...ruleErrors(schema, path),
+    ...patternErrors(schema, path),
+    ...defaultErrors(schema, path),
+  ];
 }
 
 function ruleErrors(schema: Schema, path: string): FieldError[] {
@@ -30,9 +49,18 @@ function ruleErrors(schema: Schema, path: string): FieldError[] {
     rulesOf(schema);
     return [];
   } catch (error) {
-    const index = schema['x-kubernetes-validations']?.findIndex((rule) => !compiles({ 'x-kubernetes-validations': [rule] })) ?? 0;
+    const index =
+      schema['x-kubernetes-validations']?.findIndex(
+        (rule) => !compiles({ 'x-kubernetes-validations': [rule] }),
+      ) ?? 0;
     const text = schema['x-kubernetes-validations']?.[index]?.rule;
-    return [invalidValue(`${path}.x-kubernetes-validations[${index}].rule`, text, `compilation failed: ${String(error)}`)];
+    return [
+      invalidValue(
+        `${path}.x-kubernetes-validations[${index}].rule`,
+        text,
+        `compilation failed: ${String(error)}`,
+      ),
+    ];
   }
 }
 
@@ -57,13 +85,18 @@ function patternErrors({ pattern }: Schema, path: string): FieldError[] {
 /** A default has to satisfy its own schema. */
 function defaultErrors(schema: Schema, path: string): FieldError[] {
   if (schema.default === undefined) return [];
-  return validate(schema.default, schema, `${path}.default`).map((error) => ({ ...error, field: `${path}.default` }));
+  return validate(schema.default, schema, `${path}.default`).map((error) => ({
+    ...error,
+    field: `${path}.default`,
+  }));
 }
 
 function childrenErrors(schema: Schema, path: string): readonly FieldError[] {
   const values = valuesOf(schema);
   return [
-    ...Object.entries(schema.properties ?? {}).flatMap(([key, property]) => structuralErrors(property, `${path}.properties[${key}]`)),
+    ...Object.entries(schema.properties ?? {}).flatMap(([key, property]) =>
+      structuralErrors(property, `${path}.properties[${key}]`),
+    ),
     ...(schema.items === undefined ? [] : structuralErrors(schema.items, `${path}.items`)),
     ...(values === undefined ? [] : structuralErrors(values, `${path}.additionalProperties`)),
   ];

@@ -3,8 +3,9 @@ import { setOwn } from '../json/merge-patch.ts';
 import { valuesOf, type Schema } from './structural-schema.ts';
 
 /**
- * Returns the value with the defaults of the schema for absent fields. As in Kubernetes, a null that a field does not allow counts as
- * absent: the default replaces the null, or the field is removed.
+ * Returns the value with the defaults of the schema for absent fields. As in Kubernetes, a null
+ * that a field does not allow counts as absent: the default replaces the null, or the field is
+ * removed.
  */
 export function applyDefaults(value: Json, schema: Schema): Json {
   if (isArray(value)) {

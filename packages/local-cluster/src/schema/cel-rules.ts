@@ -3,7 +3,10 @@ import { isArray, isObject, type Json } from '../json/json.ts';
 import type { FieldError } from './field-error.ts';
 import { valuesOf, type Schema, type ValidationRule } from './structural-schema.ts';
 
-const environment = new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false })
+const environment = new Environment({
+  enableOptionalTypes: true,
+  homogeneousAggregateLiterals: false,
+})
   .registerVariable('self', 'dyn')
   .registerVariable('oldSelf', 'dyn');
 
@@ -35,7 +38,9 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
     return {
       rule,
       evaluate: (context): unknown => evaluate(context),
-      ...(rule.messageExpression === undefined ? {} : { message: environment.parse(rule.messageExpression) }),
+      ...(rule.messageExpression === undefined
+        ? {}
+        : { message: environment.parse(rule.messageExpression) }),
       transition: /\boldSelf\b/.test(rule.rule),
     };
   });
@@ -43,7 +48,10 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** Converts JSON into CEL values by the schema: integers become ints, date-times timestamps, and bytes bytes. */
+/**
+ * Converts JSON into CEL values by the schema: integers become ints, date-times timestamps, and
+ * bytes bytes.
+ */
 export function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
   if (isObject(value)) {
@@ -51,38 +59,67 @@ export function celValueOf(value: Json | undefined, schema: Schema | undefined):
     return new Map(
       Object.entries(value)
         .filter(([, child]) => child !== undefined)
-        .map(([key, child]) => [escaped(key), celValueOf(child, schema?.properties?.[key] ?? values)]),
+        .map(([key, child]) => [
+          escaped(key),
+          celValueOf(child, schema?.properties?.[key] ?? values),
+        ]),
     );
   }
-  if (typeof value === 'number') return Number.isInteger(value) && schema?.type !== 'number' ? BigInt(value) : value;
+  if (typeof value === 'number')
+    return Number.isInteger(value) && schema?.type !== 'number' ? BigInt(value) : value;
   if (typeof value === 'string' && schema?.format === 'date-time') {
     const time = new Date(value);
     return Number.isNaN(time.getTime()) ? value : time;
   }
-  if (typeof value === 'string' && schema?.format === 'byte') return new Uint8Array(Buffer.from(value, 'base64'));
+  if (typeof value === 'string' && schema?.format === 'byte')
+    return new Uint8Array(Buffer.from(value, 'base64'));
   return value;
 }
 
 const reserved: ReadonlySet<string> = new Set(
-  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(' '),
+  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
+    ' ',
+  ),
 );
 
 /** Escapes field names that are not CEL identifiers, as Kubernetes does. */
 const escaped = (key: string): string => {
   if (reserved.has(key)) return `__${key}__`;
   if (!/[.\-/]|__/.test(key) || !/^[A-Za-z_][\w.\-/]*$/.test(key)) return key;
-  return key.replaceAll('__', '__underscores__').replaceAll('.', '__dot__').replaceAll('-', '__dash__').replaceAll('/', '__slash__');
+  return key
+    .replaceAll('__', '__underscores__')
+    .replaceAll('.', '__dot__')
+    .replaceAll('-', '__dash__')
+    .replaceAll('/', '__slash__');
 };
 
-const typeNames: Readonly<Record<string, string>> = { object: 'object', string: 'string', boolean: 'bool' };
+const typeNames: Readonly<Record<string, string>> = {
+  object: 'object',
+  string: 'string',
+  boolean: 'bool',
+};
 const shownType = (value: Json): string =>
-  isArray(value) ? 'array' : (typeNames[typeof value] ?? (Number.isInteger(value) ? 'integer' : 'number'));
+  isArray(value)
+    ? 'array'
+    : (typeNames[typeof value] ?? (Number.isInteger(value) ? 'integer' : 'number'));
 
-/** Returns the errors of the rules of this schema node. `old` absent: transition rules do not apply. */
-export function checkRules(value: Json, old: Json | undefined, schema: Schema, path: string): readonly FieldError[] {
-  const rules = rulesOf(schema).filter(({ transition, rule }) => !transition || old !== undefined || rule.optionalOldSelf === true);
+/**
+ * Returns the errors of the rules of this schema node. `old` absent: transition rules do not apply.
+ */
+export function checkRules(
+  value: Json,
+  old: Json | undefined,
+  schema: Schema,
+  path: string,
+): readonly FieldError[] {
+  const rules = rulesOf(schema).filter(
+    ({ transition, rule }) => !transition || old !== undefined || rule.optionalOldSelf === true,
+  );
   if (rules.length === 0) return [];
-  const context = { self: celValueOf(value, schema), ...(old === undefined ? {} : { oldSelf: celValueOf(old, schema) }) };
+  const context = {
+    self: celValueOf(value, schema),
+    ...(old === undefined ? {} : { oldSelf: celValueOf(old, schema) }),
+  };
   return rules.flatMap((rule) => {
     const failure = failureOf(rule, context);
     if (failure === undefined) return [];
@@ -93,7 +130,13 @@ export function checkRules(value: Json, old: Json | undefined, schema: Schema, p
       FieldValueRequired: 'Required value',
       FieldValueDuplicate: `Duplicate value: "${shownType(value)}"`,
     };
-    return [{ field, reason, message: `${heads[reason] ?? `Invalid value: "${shownType(value)}"`}: ${failure}` }];
+    return [
+      {
+        field,
+        reason,
+        message: `${heads[reason] ?? `Invalid value: "${shownType(value)}"`}: ${failure}`,
+      },
+    ];
   });
 }
 

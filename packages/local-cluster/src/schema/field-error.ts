@@ -10,7 +10,8 @@ export interface FieldError {
 
 const shown = (value: Json | undefined): string => {
   if (value === undefined) return 'null';
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? '"array"' : '"object"';
+  if (typeof value === 'object' && value !== null)
+    return Array.isArray(value) ? '"array"' : '"object"';
   return JSON.stringify(value);
 };
 
@@ -19,17 +20,29 @@ export const required = (field: string, detail = ''): FieldError => ({
   reason: 'FieldValueRequired',
   message: detail === '' ? 'Required value' : `Required value: ${detail}`,
 });
-export const invalidValue = (field: string, value: Json | undefined, detail: string): FieldError => ({
+export const invalidValue = (
+  field: string,
+  value: Json | undefined,
+  detail: string,
+): FieldError => ({
   field,
   reason: 'FieldValueInvalid',
   message: `Invalid value: ${shown(value)}: ${detail}`,
 });
-export const typeInvalid = (field: string, value: Json | undefined, detail: string): FieldError => ({
+export const typeInvalid = (
+  field: string,
+  value: Json | undefined,
+  detail: string,
+): FieldError => ({
   field,
   reason: 'FieldValueTypeInvalid',
   message: `Invalid value: ${shown(value)}: ${detail}`,
 });
-export const notSupported = (field: string, value: Json, supported: readonly string[]): FieldError => ({
+export const notSupported = (
+  field: string,
+  value: Json,
+  supported: readonly string[],
+): FieldError => ({
   field,
   reason: 'FieldValueNotSupported',
   message: `Unsupported value: ${shown(value)}: supported values: ${supported.map((text) => JSON.stringify(text)).join(', ')}`,

@@ -5,8 +5,8 @@ import { preservesUnknown, valuesOf, type Schema } from './structural-schema.ts'
 const embedded: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
- * Returns the value without fields that the schema does not define. The paths of dropped fields are added to `unknown` in the form of
- * strict decoding (`spec.content[0].x`).
+ * Returns the value without fields that the schema does not define. The paths of dropped fields are
+ * added to `unknown` in the form of strict decoding (`spec.content[0].x`).
  */
 export function prune(value: Json, schema: Schema, unknown: string[], path = ''): Json {
   if (isArray(value)) {
@@ -18,21 +18,36 @@ export function prune(value: Json, schema: Schema, unknown: string[], path = '')
   return pruneObject(value, schema, unknown, path);
 }
 
-function mapChanged(items: readonly Json[], map: (item: Json, index: number) => Json): readonly Json[] {
+function mapChanged(
+  items: readonly Json[],
+  map: (item: Json, index: number) => Json,
+): readonly Json[] {
   const mapped = items.map(map);
   return mapped.every((item, index) => item === items[index]) ? items : mapped;
 }
 
-function pruneObject(value: JsonObject, schema: Schema, unknown: string[], path: string): JsonObject {
+function pruneObject(
+  value: JsonObject,
+  schema: Schema,
+  unknown: string[],
+  path: string,
+): JsonObject {
   const values = valuesOf(schema);
   const result: Record<string, Json | undefined> = {};
   let changed = false;
   for (const [key, child] of Object.entries(value)) {
     if (child === undefined) continue;
     const at = path === '' ? key : `${path}.${key}`;
-    const known = (schema.properties !== undefined && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined) ?? values;
+    const known =
+      (schema.properties !== undefined && Object.hasOwn(schema.properties, key)
+        ? schema.properties[key]
+        : undefined) ?? values;
     if (known === undefined) {
-      if (preservesUnknown(schema) || (schema['x-kubernetes-embedded-resource'] === true && embedded.has(key))) setOwn(result, key, child);
+      if (
+        preservesUnknown(schema) ||
+        (schema['x-kubernetes-embedded-resource'] === true && embedded.has(key))
+      )
+        setOwn(result, key, child);
       else {
         unknown.push(at);
         changed = true;

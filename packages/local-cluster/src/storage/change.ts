@@ -1,6 +1,9 @@
 import type { ApiObject } from '../api/api-object.ts';
 
-/** One version of an object. The object is serialized once, for the disk, the responses and the watchers. */
+/**
+ * One version of an object. The object is serialized once, for the disk, the responses and the
+ * watchers.
+ */
 export interface Stored {
   readonly object: ApiObject;
   readonly json: string;

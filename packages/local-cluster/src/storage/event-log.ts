@@ -1,6 +1,8 @@
 import type { Change } from './change.ts';
 
-/** Latest changes, for watches that start at an older version and for lists that continue at one. */
+/**
+ * Latest changes, for watches that start at an older version and for lists that continue at one.
+ */
 export class EventLog {
   readonly #capacity: number;
   #changes: Change[] = [];
@@ -27,18 +29,26 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // The array is compacted only when half of it is unused, because moving all elements for each append would cost more than it frees.
+    // The array is compacted only when half of it is unused, because moving all elements for each
+    // append would cost more than it frees.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;
   }
 
   compactTo(version: number): void {
-    while (this.#first < this.#changes.length && (this.#changes[this.#first]?.version ?? Infinity) <= version) this.#dropOldest();
+    while (
+      this.#first < this.#changes.length &&
+      (this.#changes[this.#first]?.version ?? Infinity) <= version
+    )
+      this.#dropOldest();
     this.#compacted = Math.max(this.#compacted, version);
   }
 
-  /** Returns the changes of a resource after a version, oldest first; undefined when they were compacted. */
+  /**
+   * Returns the changes of a resource after a version, oldest first; undefined when they were
+   * compacted.
+   */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
     const start = this.#indexAfter(version);

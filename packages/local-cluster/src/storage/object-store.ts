@@ -15,8 +15,9 @@ interface Table {
 export const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
 
 /**
- * All objects, in memory and in the journal. Writes take effect at once and in the order of their versions. A caller that has read or
- * written waits for `committed()` before it answers a client, so that a crash cannot undo anything that a client has seen.
+ * All objects, in memory and in the journal. Writes take effect at once and in the order of their
+ * versions. A caller that has read or written waits for `committed()` before it answers a client,
+ * so that a crash cannot undo anything that a client has seen.
  */
 export class ObjectStore {
   readonly #journal: Journal;
@@ -35,7 +36,11 @@ export class ObjectStore {
     this.#log = new EventLog(options.logCapacity, this.#revision);
     for (const { resource, namespace, name, version, json } of rows) {
       if (json === undefined) continue;
-      this.#place(resource, keyOf(namespace, name), { object: JSON.parse(json) as ApiObject, json, version });
+      this.#place(resource, keyOf(namespace, name), {
+        object: JSON.parse(json) as ApiObject,
+        json,
+        version,
+      });
     }
   }
 
@@ -66,7 +71,10 @@ export class ObjectStore {
     return this.#tables.get(resource)?.objects.get(keyOf(namespace, name));
   }
 
-  /** Yields the objects in the order of their keys. `namespace` undefined: all namespaces. `after`: only objects after this key. */
+  /**
+   * Yields the objects in the order of their keys. `namespace` undefined: all namespaces. `after`:
+   * only objects after this key.
+   */
   *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
     const table = this.#tables.get(resource);
     if (table === undefined) return;
@@ -83,10 +91,18 @@ export class ObjectStore {
   }
 
   /** Returns the objects of a resource at a version; undefined when the version was compacted. */
-  listAt(resource: string, version: number, namespace?: string, after?: string): Iterable<Stored> | undefined {
+  listAt(
+    resource: string,
+    version: number,
+    namespace?: string,
+    after?: string,
+  ): Iterable<Stored> | undefined {
     const changes = this.#log.since(resource, version);
     if (changes === undefined) return undefined;
-    const undo = [...changes, ...this.#pending.filter((change) => change.resource === resource)].reverse();
+    const undo = [
+      ...changes,
+      ...this.#pending.filter((change) => change.resource === resource),
+    ].reverse();
     if (undo.length === 0) return this.list(resource, namespace, after);
     const objects = new Map(this.#tables.get(resource)?.objects);
     for (const change of undo) {
@@ -134,7 +150,8 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // The rejection is handled here for the case that no caller waits; callers that depend on the write wait for `committed`.
+      // The rejection is handled here for the case that no caller waits; callers that depend on the
+      // write wait for `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
@@ -157,7 +174,10 @@ export class ObjectStore {
     }
   }
 
-  /** Resolves when every write so far is durable. @throws StorageError when the writes failed and were undone */
+  /**
+   * Resolves when every write so far is durable. @throws StorageError when the writes failed and
+   * were undone
+   */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
   }
@@ -184,8 +204,11 @@ export class ObjectStore {
       );
     } catch (error) {
       // A failed write is undone, and its version is never assigned again.
-      for (const { resource, namespace, name, before } of changes.reverse()) this.#place(resource, keyOf(namespace, name), before);
-      commit?.reject(new StorageError('WriteFailed', 'the storage could not be written', { cause: error }));
+      for (const { resource, namespace, name, before } of changes.reverse())
+        this.#place(resource, keyOf(namespace, name), before);
+      commit?.reject(
+        new StorageError('WriteFailed', 'the storage could not be written', { cause: error }),
+      );
       return;
     }
     for (const change of changes) {

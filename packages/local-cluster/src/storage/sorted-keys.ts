@@ -28,7 +28,10 @@ export class SortedKeys {
     if (this.#keys[index] === key) this.#keys.splice(index, 1);
   }
 
-  /** Yields the keys from the first that does not sort before `start`, as long as they have the prefix. */
+  /**
+   * Yields the keys from the first that does not sort before `start`, as long as they have the
+   * prefix.
+   */
   *from(start: string, prefix: string): Generator<string> {
     for (let index = this.indexOf(start); index < this.#keys.length; index += 1) {
       const key = this.#keys[index];

@@ -9,7 +9,8 @@ const applicationId = 0x434f_4f50;
 const layout = 1;
 
 const sqliteCode = (error: unknown): number | undefined => {
-  const code = typeof error === 'object' && error !== null && 'errcode' in error ? error.errcode : undefined;
+  const code =
+    typeof error === 'object' && error !== null && 'errcode' in error ? error.errcode : undefined;
   return typeof code === 'number' ? code & 0xff : undefined;
 };
 
@@ -25,12 +26,24 @@ function explain(file: string, error: unknown): StorageError {
   switch (sqliteCode(error)) {
     case busy:
     case locked:
-      return new StorageError('Locked', `${file} is in use by another process; end that one first`, cause);
+      return new StorageError(
+        'Locked',
+        `${file} is in use by another process; end that one first`,
+        cause,
+      );
     case corrupt:
     case notADatabase:
-      return new StorageError('Corrupt', `${file} is damaged or not a database of this program; restore it or move it away`, cause);
+      return new StorageError(
+        'Corrupt',
+        `${file} is damaged or not a database of this program; restore it or move it away`,
+        cause,
+      );
     default:
-      return new StorageError('Unusable', `${file} can't be opened: ${error instanceof Error ? error.message : String(error)}`, cause);
+      return new StorageError(
+        'Unusable',
+        `${file} can't be opened: ${error instanceof Error ? error.message : String(error)}`,
+        cause,
+      );
   }
 }
 
@@ -51,8 +64,12 @@ export class SqliteJournal implements Journal {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
       database = new DatabaseSync(file, { timeout: 0 });
       prepareFile(database, file);
-      this.#put = database.prepare('INSERT OR REPLACE INTO objects (resource, namespace, name, version, json) VALUES (?, ?, ?, ?, ?)');
-      this.#remove = database.prepare('DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?');
+      this.#put = database.prepare(
+        'INSERT OR REPLACE INTO objects (resource, namespace, name, version, json) VALUES (?, ?, ?, ?, ?)',
+      );
+      this.#remove = database.prepare(
+        'DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?',
+      );
       this.#setRevision = database.prepare('UPDATE revision SET value = ?');
       this.#database = database;
     } catch (error) {
@@ -64,7 +81,9 @@ export class SqliteJournal implements Journal {
   load(): { rows: readonly Row[]; revision: number } {
     try {
       const rows = this.#database
-        .prepare('SELECT resource, namespace, name, version, json FROM objects ORDER BY resource, namespace, name')
+        .prepare(
+          'SELECT resource, namespace, name, version, json FROM objects ORDER BY resource, namespace, name',
+        )
         .all();
       const stored = this.#database.prepare('SELECT value FROM revision').get();
       return {
@@ -103,17 +122,26 @@ export class SqliteJournal implements Journal {
 }
 
 function prepareFile(database: DatabaseSync, file: string): void {
-  // EXCLUSIVE: one process owns the file until the process ends, even when it is killed. FULL: a commit has reached the disk.
-  database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000;');
+  // EXCLUSIVE: one process owns the file until the process ends, even when it is killed. FULL: a
+  // commit has reached the disk.
+  database.exec(
+    'PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000;',
+  );
   database.exec('BEGIN EXCLUSIVE; COMMIT');
   const pragma = (name: string): unknown => database.prepare(`PRAGMA ${name}`).get()?.[name];
   const verdict = pragma('quick_check');
-  if (verdict !== 'ok') throw new StorageError('Corrupt', `${file} is damaged (${String(verdict)}); restore it or move it away`);
+  if (verdict !== 'ok')
+    throw new StorageError(
+      'Corrupt',
+      `${file} is damaged (${String(verdict)}); restore it or move it away`,
+    );
   const id = pragma('application_id');
   const tables = database.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables'];
-  if (id !== applicationId && tables !== 0) throw new StorageError('Corrupt', `${file} belongs to another program; choose another file`);
+  if (id !== applicationId && tables !== 0)
+    throw new StorageError('Corrupt', `${file} belongs to another program; choose another file`);
   const version = Number(pragma('user_version'));
-  if (version > layout) throw new StorageError('TooNew', `${file} was written by a later version of this program`);
+  if (version > layout)
+    throw new StorageError('TooNew', `${file} was written by a later version of this program`);
   if (version === layout) return;
   database.exec(`
     BEGIN;

@@ -1,4 +1,7 @@
-/** The storage cannot be opened or written. The message names the file and the problem in one sentence. */
+/**
+ * The storage cannot be opened or written. The message names the file and the problem in one
+ * sentence.
+ */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly code: 'Locked' | 'Corrupt' | 'TooNew' | 'Unusable' | 'WriteFailed' | 'Closed';

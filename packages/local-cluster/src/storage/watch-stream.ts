@@ -1,4 +1,7 @@
-/** Lines for one watcher, in order. The consumer pulls lines; the stream ends when the consumer falls too far behind. */
+/**
+ * Lines for one watcher, in order. The consumer pulls lines; the stream ends when the consumer
+ * falls too far behind.
+ */
 export class WatchStream implements AsyncIterable<string> {
   readonly #maxLines: number;
   readonly #onClose: () => void;

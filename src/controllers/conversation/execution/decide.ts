@@ -17,30 +17,41 @@ import { abandonedReasonOf, messageOf, nextInterruption, resumed } from './run-r
 
 export interface ExecutionDecision {
   readonly status: ConversationStatus;
-  /** Whether the operator has to resume the run, because something else than the owner interrupted the run. */
+  /**
+   * Whether the operator has to resume the run, because something else than the owner interrupted
+   * the run.
+   */
   readonly resume: boolean;
 }
 
 /**
- * The stored state of an agent lags behind its run: a report about an interrupted run is old for this time after the agent is back. After
- * a resume the agent first loads the conversation, for up to 1.2 s, so a report that the run has not resumed is old for longer.
+ * The stored state of an agent lags behind its run: a report about an interrupted run is old for
+ * this time after the agent is back. After a resume the agent first loads the conversation, for up
+ * to 1.2 s, so a report that the run has not resumed is old for longer.
  */
 const staleMs = 1_500;
 const staleAfterResumeMs = 5_000;
 
-/** Whether the age of a timestamp is below the bound. A time in the future comes from another clock and has no known age. */
+/**
+ * Whether the age of a timestamp is below the bound. A time in the future comes from another clock
+ * and has no known age.
+ */
 const isWithin = (boundMs: number, timestamp: string | undefined, nowMs: number): boolean => {
   const ageMs = nowMs - Date.parse(timestamp ?? '');
   return ageMs >= 0 && ageMs < boundMs;
 };
 
-/** openhands-agent-server 1.58 loses the request of the model for an action when the server loads the conversation again. */
+/**
+ * openhands-agent-server 1.58 loses the request of the model for an action when the server loads
+ * the conversation again.
+ */
 const reloadedWhileWaiting =
   'The agent was restarted while an action waited for confirmation. Whatever the answer is, the agent forgets that the model requested the action, and some models refuse to proceed.';
 
 /**
- * Returns the status that follows from the agent's report, which the agent made in `agentEpoch` or later. `runRequested`: the owner has
- * requested the run, so a run resumes also after a pause by the owner.
+ * Returns the status that follows from the agent's report, which the agent made in `agentEpoch` or
+ * later. `runRequested`: the owner has requested the run, so a run resumes also after a pause by
+ * the owner.
  */
 export function withAgentReport(
   status: ConversationStatus,
@@ -55,22 +66,32 @@ export function withAgentReport(
   const reported = agent.executionStatus ?? 'error';
   const unseenEpoch = unseenInterruptionEpoch(status, agent.id, interruptions);
   const pending = pendingInterruption(status);
-  // The container ended during the run without a warning; or a pause interrupted the run before the operator polled the agent again.
+  // The container ended during the run without a warning; or a pause interrupted the run before the
+  // operator polled the agent again.
   const wasRunning = status.executionStatus === 'running' || unseenEpoch !== undefined;
   const isNewEpoch = status.agentEpoch !== agentEpoch;
-  // A run that was interrupted before its first step is idle; so is a run whose action was rejected for a pause.
+  // A run that was interrupted before its first step is idle; so is a run whose action was rejected
+  // for a pause.
   const isStopped =
     agent.executionStatus === 'paused' ||
     agent.executionStatus === 'error' ||
     (agent.executionStatus === 'idle' &&
-      (pending !== undefined || status.interruption?.lastResumeTime !== undefined || (wasRunning && isNewEpoch)));
+      (pending !== undefined ||
+        status.interruption?.lastResumeTime !== undefined ||
+        (wasRunning && isNewEpoch)));
   const isUnseen = wasRunning && pending === undefined && isNewEpoch && isStopped;
   const isUnconfirmed = isResumeUnconfirmed(status, pending, agentEpoch);
   const interruption =
     isUnseen || isUnconfirmed
-      ? nextInterruption(status.interruption, interruptionReason(unseenEpoch ?? status.agentEpoch, interruptions), now)
+      ? nextInterruption(
+          status.interruption,
+          interruptionReason(unseenEpoch ?? status.agentEpoch, interruptions),
+          now,
+        )
       : withUserPause(status, interruptions);
-  const isSame = reported === status.executionStatus && (!isNewEpoch || executionDetail === reloadedWhileWaiting);
+  const isSame =
+    reported === status.executionStatus &&
+    (!isNewEpoch || executionDetail === reloadedWhileWaiting);
   const observed = (
     executionStatus: ConversationStatus['executionStatus'],
     { kept, detail }: { kept?: InterruptedRun | undefined; detail?: string | undefined } = {},
@@ -82,16 +103,29 @@ export function withAgentReport(
     ...(detail === undefined ? {} : { executionDetail: detail }),
     ...reportedFields(agent, nowMs),
   });
-  const settled = (next: ConversationStatus): ExecutionDecision => ({ status: next, resume: false });
+  const settled = (next: ConversationStatus): ExecutionDecision => ({
+    status: next,
+    resume: false,
+  });
   const asReported = (kept?: InterruptedRun): ExecutionDecision => {
-    if (agent.executionStatus === undefined) return settled(observed('error', { detail: 'The agent reports an unknown status.' }));
-    if (reported === 'waiting_for_confirmation' && status.executionStatus === reported && isNewEpoch)
+    if (agent.executionStatus === undefined)
+      return settled(observed('error', { detail: 'The agent reports an unknown status.' }));
+    if (
+      reported === 'waiting_for_confirmation' &&
+      status.executionStatus === reported &&
+      isNewEpoch
+    )
       return settled(observed(reported, { detail: reloadedWhileWaiting }));
-    // The operator reads the cause of an error once in each container, and keeps the cause as long as the error lasts.
-    const detail = isSame && (reported === 'error' || reported === 'waiting_for_confirmation') ? executionDetail : undefined;
+    // The operator reads the cause of an error once in each container, and keeps the cause as long
+    // as the error lasts.
+    const detail =
+      isSame && (reported === 'error' || reported === 'waiting_for_confirmation')
+        ? executionDetail
+        : undefined;
     return settled(observed(reported, { kept, detail }));
   };
-  const interrupted = (kept: InterruptedRun): ConversationStatus => observed('paused', { kept, detail: messageOf(kept) });
+  const interrupted = (kept: InterruptedRun): ConversationStatus =>
+    observed('paused', { kept, detail: messageOf(kept) });
 
   if (interruption === undefined) return asReported();
   const { lastResumeTime, resumeAttempts = 0, reason } = interruption;
@@ -99,7 +133,9 @@ export function withAgentReport(
     const running = settled(observed('running', { kept: resumed(interruption, now) }));
     // A process that ended before it stored the outcome has resumed the run.
     if (resumeAttempts > 0) return running;
-    const isOld = interruption.abandonedReason === undefined && isWithin(staleMs, interruptions.activeSinceTime, nowMs);
+    const isOld =
+      interruption.abandonedReason === undefined &&
+      isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
     // The request to resume may have reached this container before the sandbox named the container.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
@@ -114,14 +150,23 @@ export function withAgentReport(
     // The stored detail may hold the whole reason, which the interruption alone does not.
     const known = interruption.abandonedReason === undefined ? undefined : executionDetail;
     const kept = { ...interruption, abandonedReason };
-    return settled(observed(abandonedReason === 'Stalled' ? 'stuck' : 'error', { kept, detail: known ?? messageOf(kept) }));
+    return settled(
+      observed(abandonedReason === 'Stalled' ? 'stuck' : 'error', {
+        kept,
+        detail: known ?? messageOf(kept),
+      }),
+    );
   }
-  return { status: interrupted(interruption), resume: reason !== Interruption.user || runRequested };
+  return {
+    status: interrupted(interruption),
+    resume: reason !== Interruption.user || runRequested,
+  };
 }
 
 /**
- * Returns the status of a run that ended in an error without a cause: the run was interrupted with its container. The operator never saw
- * the run begin, because the owner sent the message directly to the agent. `before` is the status before this poll.
+ * Returns the status of a run that ended in an error without a cause: the run was interrupted with
+ * its container. The operator never saw the run begin, because the owner sent the message directly
+ * to the agent. `before` is the status before this poll.
  */
 export function withUnseenInterruption(
   status: ConversationStatus,
@@ -133,12 +178,23 @@ export function withUnseenInterruption(
   const reason = interruptionReason(before.agentEpoch, interruptions);
   const interruption = nextInterruption(before.interruption, reason, now);
   return {
-    status: { ...status, executionStatus: 'paused', executionDetail: messageOf(interruption), interruption },
+    status: {
+      ...status,
+      executionStatus: 'paused',
+      executionDetail: messageOf(interruption),
+      interruption,
+    },
     resume: reason !== Interruption.user || runRequested,
   };
 }
 
-/** Returns the status of a run whose error the agent explains: the run was over before its container ended, and does not resume. */
-export function withAgentError({ interruption: _interruption, ...status }: ConversationStatus, why: string): ConversationStatus {
+/**
+ * Returns the status of a run whose error the agent explains: the run was over before its container
+ * ended, and does not resume.
+ */
+export function withAgentError(
+  { interruption: _interruption, ...status }: ConversationStatus,
+  why: string,
+): ConversationStatus {
   return { ...status, executionStatus: 'error', executionDetail: why.slice(0, 2048) };
 }

@@ -8,7 +8,10 @@ export type InterruptedRun = NonNullable<ConversationStatus['interruption']>;
 export const Interruption = {
   user: SandboxReason.user,
   loss: 'Loss',
-  /** The pod was drained, deleted or lost with its node. The run has not caused that, so a disruption is not counted. */
+  /**
+   * The pod was drained, deleted or lost with its node. The run has not caused that, so a
+   * disruption is not counted.
+   */
   disruption: 'Disruption',
   /** The agent ran and reported nothing for longer than the template allows. */
   stalled: 'Stalled',
@@ -17,62 +20,102 @@ export const Interruption = {
 /** Fields of a sandbox's status that record how its agent was interrupted. */
 export type SandboxInterruptions = Pick<
   NonNullable<Sandbox['status']>,
-  'lastInterruption' | 'lastUserPauseEpoch' | 'lastDisruptionEpoch' | 'interruptedConversationIDs' | 'activeSinceTime'
+  | 'lastInterruption'
+  | 'lastUserPauseEpoch'
+  | 'lastDisruptionEpoch'
+  | 'interruptedConversationIDs'
+  | 'activeSinceTime'
 >;
 
 const never = -1;
 
 /**
- * Returns the reason why a run was interrupted that the operator last saw in `agentEpoch`: a pause by the owner since then, whatever else
- * happened before or after that; another pause since then; the loss of the pod; or the loss of the container. Epochs are compared by
- * order, because the operator may not have seen every epoch.
+ * Returns the reason why a run was interrupted that the operator last saw in `agentEpoch`: a pause
+ * by the owner since then, whatever else happened before or after that; another pause since then;
+ * the loss of the pod; or the loss of the container. Epochs are compared by order, because the
+ * operator may not have seen every epoch.
  */
 export const interruptionReason = (
   agentEpoch: number | undefined,
-  { lastInterruption, lastUserPauseEpoch = never, lastDisruptionEpoch = never }: SandboxInterruptions,
+  {
+    lastInterruption,
+    lastUserPauseEpoch = never,
+    lastDisruptionEpoch = never,
+  }: SandboxInterruptions,
   paused?: SandboxView,
 ): string => {
   const seenIn = agentEpoch ?? 0;
   if (lastUserPauseEpoch >= seenIn) return Interruption.user;
   if (paused !== undefined) return paused.reason;
-  if (lastInterruption !== undefined && lastInterruption.agentEpoch >= seenIn) return lastInterruption.reason;
+  if (lastInterruption !== undefined && lastInterruption.agentEpoch >= seenIn)
+    return lastInterruption.reason;
   return lastDisruptionEpoch >= seenIn ? Interruption.disruption : Interruption.loss;
 };
 
-/** Returns the epoch in which the last pause interrupted a run of this conversation, unless the operator has polled the agent since. */
+/**
+ * Returns the epoch in which the last pause interrupted a run of this conversation, unless the
+ * operator has polled the agent since.
+ */
 export const unseenInterruptionEpoch = (
   { agentEpoch = 0 }: ConversationStatus,
   id: string,
   { lastInterruption, interruptedConversationIDs: interrupted }: SandboxInterruptions,
 ): number | undefined =>
-  lastInterruption !== undefined && lastInterruption.agentEpoch >= agentEpoch && interrupted?.includes(id) === true
+  lastInterruption !== undefined &&
+  lastInterruption.agentEpoch >= agentEpoch &&
+  interrupted?.includes(id) === true
     ? lastInterruption.agentEpoch
     : undefined;
 
-/** Returns the interruption until the run resumes. A run that is interrupted after that has a new interruption. */
-export const pendingInterruption = ({ interruption }: ConversationStatus): InterruptedRun | undefined =>
+/**
+ * Returns the interruption until the run resumes. A run that is interrupted after that has a new
+ * interruption.
+ */
+export const pendingInterruption = ({
+  interruption,
+}: ConversationStatus): InterruptedRun | undefined =>
   interruption?.lastResumeTime === undefined ? interruption : undefined;
 
-/** Returns the current interruption. A pause by the owner overrides a loss, or a pause by a quota, that came before. */
+/**
+ * Returns the current interruption. A pause by the owner overrides a loss, or a pause by a quota,
+ * that came before.
+ */
 export const withUserPause = (
   { interruption, agentEpoch = 0 }: ConversationStatus,
   { lastUserPauseEpoch = never }: SandboxInterruptions,
 ): InterruptedRun | undefined => {
-  if (interruption === undefined || interruption.reason === Interruption.user || lastUserPauseEpoch < agentEpoch) return interruption;
+  if (
+    interruption === undefined ||
+    interruption.reason === Interruption.user ||
+    lastUserPauseEpoch < agentEpoch
+  )
+    return interruption;
   const { time, lastResumeTime } = interruption;
-  return { reason: Interruption.user, time, ...(lastResumeTime === undefined ? {} : { lastResumeTime }) };
+  return {
+    reason: Interruption.user,
+    time,
+    ...(lastResumeTime === undefined ? {} : { lastResumeTime }),
+  };
 };
 
 /**
- * Whether the operator requested a resume without seeing an answer, and another container answers now: the run may have resumed in
- * between, and the container was lost again. A rejected request has not resumed the run.
+ * Whether the operator requested a resume without seeing an answer, and another container answers
+ * now: the run may have resumed in between, and the container was lost again. A rejected request
+ * has not resumed the run.
  */
 export function isResumeUnconfirmed(
   { agentEpoch: requestedIn = 0 }: ConversationStatus,
   interruption: InterruptedRun | undefined,
   agentEpoch: number,
 ): boolean {
-  if (interruption === undefined || interruption.abandonedReason !== undefined || interruption.reason === Interruption.user) return false;
+  if (
+    interruption === undefined ||
+    interruption.abandonedReason !== undefined ||
+    interruption.reason === Interruption.user
+  )
+    return false;
   const { resumeAttempts = 0, resumeRejections = 0, lastResumeTime } = interruption;
-  return lastResumeTime === undefined && resumeAttempts > resumeRejections && agentEpoch > requestedIn;
+  return (
+    lastResumeTime === undefined && resumeAttempts > resumeRejections && agentEpoch > requestedIn
+  );
 }

@@ -13,8 +13,9 @@ export interface KeyRotationOptions {
 }
 
 /**
- * Gives the current API key to a conversation whose model has rejected the previous key, so that the next run has the current key. The
- * keys that were given are in memory only; a new process gives the same key again, which changes nothing.
+ * Gives the current API key to a conversation whose model has rejected the previous key, so that
+ * the next run has the current key. The keys that were given are in memory only; a new process
+ * gives the same key again, which changes nothing.
  */
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
@@ -30,11 +31,17 @@ export class KeyRotation {
   }
 
   /** Throws `AgentError` when the agent could not be called; the next poll tries again. */
-  async rotate(conversation: CachedConversation, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<void> {
+  async rotate(
+    conversation: CachedConversation,
+    state: AgentConversation,
+    endpoint: AgentEndpoint,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { agent, configurations } = this.#options;
     const { namespace, name, uid } = conversation.metadata;
     const { executionStatus, executionDetail } = conversation.status ?? {};
-    if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true) return;
+    if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true)
+      return;
     const llm = await configurations.llmWithKey(conversation);
     if (llm === undefined) return;
     // A client may have set another model, which has a key of its own.
@@ -45,7 +52,11 @@ export class KeyRotation {
       await agent.useLlm(endpoint, state.id, llm, { signal });
     } catch (error) {
       // An agent that does not support the call never will.
-      if (!(error instanceof AgentError && (error.code === 'not-found' || error.code === 'refused'))) throw error;
+      if (!(
+        error instanceof AgentError &&
+        (error.code === 'not-found' || error.code === 'refused')
+      ))
+        throw error;
     }
     this.#given.set(`${namespace}/${name}`, given);
   }

@@ -14,9 +14,13 @@ const metricsOf = ({ metrics }: AgentConversation) =>
         },
       };
 
-/** Returns the fields of a conversation's status that an agent reports beside the status of the run. */
+/**
+ * Returns the fields of a conversation's status that an agent reports beside the status of the run.
+ */
 export const reportedFields = (agent: AgentConversation, nowMs: number) => ({
   ...(agent.title === undefined ? {} : { title: agent.title }),
-  ...(agent.updatedAt === undefined || Date.parse(agent.updatedAt) > nowMs + maxClockSkewMs ? {} : { lastActivityTime: agent.updatedAt }),
+  ...(agent.updatedAt === undefined || Date.parse(agent.updatedAt) > nowMs + maxClockSkewMs
+    ? {}
+    : { lastActivityTime: agent.updatedAt }),
   ...metricsOf(agent),
 });

@@ -6,7 +6,13 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { SaveStatus } from '../scope.ts';
 import { runKey, type PolledRun } from './run-observer.ts';
-import { retryAfterMs, withResumeAttempt, withResumeRejected, withRunResumed, withRunStuck } from './run-resume.ts';
+import {
+  retryAfterMs,
+  withResumeAttempt,
+  withResumeRejected,
+  withRunResumed,
+  withRunStuck,
+} from './run-resume.ts';
 import type { StuckDetection } from './stuck-detection.ts';
 
 export interface RunControlOptions {
@@ -17,13 +23,22 @@ export interface RunControlOptions {
 }
 
 /**
- * Requests the agent to resume an interrupted run. The attempt is stored before the request, on the version of the conversation that was
- * read: an operator that acts on an outdated version writes nothing, and so resumes no run that was resumed, or abandoned, since.
+ * Requests the agent to resume an interrupted run. The attempt is stored before the request, on the
+ * version of the conversation that was read: an operator that acts on an outdated version writes
+ * nothing, and so resumes no run that was resumed, or abandoned, since.
  */
 export async function resumeRun(
   { agent, clock, logger }: RunControlOptions,
   { endpoint, id }: PolledRun,
-  { status: before, save, signal }: { readonly status: ConversationStatus; readonly save: SaveStatus; readonly signal: AbortSignal },
+  {
+    status: before,
+    save,
+    signal,
+  }: {
+    readonly status: ConversationStatus;
+    readonly save: SaveStatus;
+    readonly signal: AbortSignal;
+  },
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
   const attempted = await save(withResumeAttempt(before));
   try {
@@ -38,18 +53,32 @@ export async function resumeRun(
 }
 
 /**
- * Interrupts a run whose agent has reported nothing for longer than the template allows. The status is stored before the interrupt,
- * because a run that is paused without a known cause would wait for ever.
+ * Interrupts a run whose agent has reported nothing for longer than the template allows. The status
+ * is stored before the interrupt, because a run that is paused without a known cause would wait for
+ * ever.
  */
 export async function interruptStuckRun(
   { agent, clock, stuck }: RunControlOptions,
   run: PolledRun & { readonly stuckAfter: string | undefined },
-  { status, save, signal }: { readonly status: ConversationStatus; readonly save: SaveStatus; readonly signal: AbortSignal },
+  {
+    status,
+    save,
+    signal,
+  }: {
+    readonly status: ConversationStatus;
+    readonly save: SaveStatus;
+    readonly signal: AbortSignal;
+  },
 ): Promise<ConversationStatus> {
   const key = runKey(run);
   const quietMs = stuck.quietMs(key, status);
   const { stuckAfter } = run;
-  if (stuckAfter === undefined || status.executionStatus !== 'running' || quietMs < durationMs(stuckAfter)) return status;
+  if (
+    stuckAfter === undefined ||
+    status.executionStatus !== 'running' ||
+    quietMs < durationMs(stuckAfter)
+  )
+    return status;
   const interrupted = await save(withRunStuck(status, isoTime(clock), stuckAfter));
   let isAccepted = false;
   try {

@@ -5,7 +5,12 @@ import { LruMap } from '@conversation-operator/kube/lru-map';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
-import { withAgentError, withAgentReport, withUnseenInterruption, type ExecutionDecision } from './decide.ts';
+import {
+  withAgentError,
+  withAgentReport,
+  withUnseenInterruption,
+  type ExecutionDecision,
+} from './decide.ts';
 import { isContainerRunning } from './running-container.ts';
 import type { StuckDetection } from './stuck-detection.ts';
 
@@ -26,41 +31,71 @@ export interface PolledRun {
 }
 
 export interface Observation extends ExecutionDecision {
-  /** Present: the cause of an error is unknown yet, so the status is unchanged and the agent has to be polled again soon. */
+  /**
+   * Present: the cause of an error is unknown yet, so the status is unchanged and the agent has to
+   * be polled again soon.
+   */
   readonly againAfterMs?: number;
 }
 
 /** Maximum runs in memory. */
 const maxRemembered = 20_000;
-/** Delay before the API server is asked whether a container was replaced: caches that are not behind show a replacement by then. */
+/**
+ * Delay before the API server is asked whether a container was replaced: caches that are not behind
+ * show a replacement by then.
+ */
 const unexplainedMs = 5_000;
 const againAfterMs = 1_000;
 
-export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): string => `${sandbox.metadata.uid}/${id}`;
+export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): string =>
+  `${sandbox.metadata.uid}/${id}`;
 
-/** Finds the status of a run from the agent's report, and asks the agent for the cause of an error. */
+/**
+ * Finds the status of a run from the agent's report, and asks the agent for the cause of an error.
+ */
 export class RunObserver {
   readonly #options: RunObserverOptions;
   /** Errors without a cause: the epoch, and the time of the first poll on the monotonic clock. */
-  readonly #unexplained = new LruMap<string, { readonly agentEpoch: number; readonly since: number }>(maxRemembered);
+  readonly #unexplained = new LruMap<
+    string,
+    { readonly agentEpoch: number; readonly since: number }
+  >(maxRemembered);
 
   constructor(options: RunObserverOptions) {
     this.#options = options;
   }
 
-  /** Throws `AgentError` when the agent does not answer; then the report counts for nothing, because the cause decides what follows. */
-  async observe(run: PolledRun, before: ConversationStatus, state: AgentConversation, signal: AbortSignal): Promise<Observation> {
+  /**
+   * Throws `AgentError` when the agent does not answer; then the report counts for nothing, because
+   * the cause decides what follows.
+   */
+  async observe(
+    run: PolledRun,
+    before: ConversationStatus,
+    state: AgentConversation,
+    signal: AbortSignal,
+  ): Promise<Observation> {
     const { client, clock, stuck } = this.#options;
     const { sandbox } = run;
     const key = runKey(run);
     const interruptions = sandbox.status ?? {};
     const runRequested = isRunRequested(sandbox);
     const { agentEpoch = 0 } = interruptions;
-    const isInterrupting = before.interruption?.abandonedReason === 'Stalled' && stuck.isInterrupting(key);
+    const isInterrupting =
+      before.interruption?.abandonedReason === 'Stalled' && stuck.isInterrupting(key);
     const reported: AgentConversation =
-      isInterrupting && state.executionStatus === 'running' ? { ...state, executionStatus: 'paused' } : state;
+      isInterrupting && state.executionStatus === 'running'
+        ? { ...state, executionStatus: 'paused' }
+        : state;
     const corrected = correctedByMessage(reported, before, { agentEpoch, nowMs: clock.now() });
-    const decision = withAgentReport(before, corrected, agentEpoch, clock.now(), interruptions, runRequested);
+    const decision = withAgentReport(
+      before,
+      corrected,
+      agentEpoch,
+      clock.now(),
+      interruptions,
+      runRequested,
+    );
     const { status, resume } = decision;
     if (status.executionStatus !== 'error') this.#unexplained.delete(key);
     if (status.executionStatus === 'error' && status.executionDetail === undefined) {
@@ -68,7 +103,8 @@ export class RunObserver {
       if (cause !== undefined) return { status: withAgentError(status, cause), resume };
       if (before.agentEpoch !== status.agentEpoch)
         return withUnseenInterruption(status, before, isoTime(clock), interruptions, runRequested);
-      // The container may have been replaced before the sandbox names the new one: then the run is interrupted, and resumes.
+      // The container may have been replaced before the sandbox names the new one: then the run is
+      // interrupted, and resumes.
       if (!this.#hasLasted(key, agentEpoch) || !(await isContainerRunning(client, sandbox, signal)))
         return { status: before, resume: false, againAfterMs };
       return { status: { ...status, executionDetail: 'The run ended without a cause.' }, resume };
@@ -76,21 +112,30 @@ export class RunObserver {
     if (
       corrected.executionStatus === 'error' &&
       (status.executionStatus === 'paused' || status.interruption?.abandonedReason !== undefined) &&
-      (resume || before.agentEpoch !== agentEpoch || corrected.updatedAt !== before.lastActivityTime)
+      (resume ||
+        before.agentEpoch !== agentEpoch ||
+        corrected.updatedAt !== before.lastActivityTime)
     ) {
-      // The run may have ended before its interruption, or a message may have reached the agent directly, before the operator polled.
+      // The run may have ended before its interruption, or a message may have reached the agent
+      // directly, before the operator polled.
       const cause = await this.#causeOf(run, signal);
       if (cause !== undefined) return { status: withAgentError(status, cause), resume: false };
     }
     return decision;
   }
 
-  async #causeOf({ endpoint, id, shown }: PolledRun, signal: AbortSignal): Promise<string | undefined> {
+  async #causeOf(
+    { endpoint, id, shown }: PolledRun,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
     const failure = await this.#options.agent.lastError(endpoint, id, { signal });
     return failure === undefined ? undefined : shown(`${failure.code}: ${failure.detail}`);
   }
 
-  /** Whether the error without a cause has lasted so long that the sandbox would name another container by now. */
+  /**
+   * Whether the error without a cause has lasted so long that the sandbox would name another
+   * container by now.
+   */
   #hasLasted(key: string, agentEpoch: number): boolean {
     const now = this.#options.clock.monotonic();
     const known = this.#unexplained.get(key);

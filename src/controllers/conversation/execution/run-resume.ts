@@ -2,32 +2,54 @@ import type { AgentErrorCode } from '../../../agent/errors.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { Interruption, type InterruptedRun } from './interruption.ts';
 
-/** Pure decisions about the auto-resume of an interrupted run: how often the operator resumes the run, and when the run is abandoned. */
+/**
+ * Pure decisions about the auto-resume of an interrupted run: how often the operator resumes the
+ * run, and when the run is abandoned.
+ */
 
 /**
- * Maximum consecutive resumes after a lost container; a run that loses more is reported as error. A tool that takes all memory ends the
- * container each time that the model calls the tool, and each time costs money, so events of the agent do not count as progress; only time
- * does. One more loss, and the sandbox itself fails because of its restarts (`crashLoopRestarts`).
+ * Maximum consecutive resumes after a lost container; a run that loses more is reported as error. A
+ * tool that takes all memory ends the container each time that the model calls the tool, and each
+ * time costs money, so events of the agent do not count as progress; only time does. One more loss,
+ * and the sandbox itself fails because of its restarts (`crashLoopRestarts`).
  */
 export const maxContainerLosses = 2;
-/** A run that has lasted this long has reset its container losses, as a kubelet resets the back-off of a container. */
+/**
+ * A run that has lasted this long has reset its container losses, as a kubelet resets the back-off
+ * of a container.
+ */
 export const healthyRunMs = 10 * 60_000;
-/** Maximum resumes that an agent rejects before the run is abandoned; with the delays between, some two minutes. */
+/**
+ * Maximum resumes that an agent rejects before the run is abandoned; with the delays between, some
+ * two minutes.
+ */
 export const maxResumeRejections = 8;
 
 /** Maximum delay between two resumes. */
 const maxRetryMs = 30_000;
 
 /** Returns the interruption of a run that was just interrupted for this reason. */
-export function nextInterruption(before: InterruptedRun | undefined, reason: string, now: string): InterruptedRun {
-  const ranMs = before?.lastResumeTime === undefined ? 0 : Date.parse(now) - Date.parse(before.lastResumeTime);
+export function nextInterruption(
+  before: InterruptedRun | undefined,
+  reason: string,
+  now: string,
+): InterruptedRun {
+  const ranMs =
+    before?.lastResumeTime === undefined ? 0 : Date.parse(now) - Date.parse(before.lastResumeTime);
   const losses = ranMs >= healthyRunMs ? 0 : (before?.containerLosses ?? 0);
   const counted = reason === Interruption.loss ? losses + 1 : losses;
   // A pause by the owner resets the count: the owner has seen the run and decides how to proceed.
-  return { reason, time: now, ...(counted === 0 || reason === Interruption.user ? {} : { containerLosses: counted }) };
+  return {
+    reason,
+    time: now,
+    ...(counted === 0 || reason === Interruption.user ? {} : { containerLosses: counted }),
+  };
 }
 
-/** Returns the reason why the operator no longer resumes the run; undefined while the operator still does. */
+/**
+ * Returns the reason why the operator no longer resumes the run; undefined while the operator still
+ * does.
+ */
 export function abandonedReasonOf({
   reason,
   containerLosses = 0,
@@ -36,34 +58,65 @@ export function abandonedReasonOf({
 }: InterruptedRun): InterruptedRun['abandonedReason'] {
   if (abandonedReason !== undefined) return abandonedReason;
   if (resumeRejections >= maxResumeRejections) return 'Refused';
-  return reason === Interruption.loss && containerLosses > maxContainerLosses ? 'LostTooOften' : undefined;
+  return reason === Interruption.loss && containerLosses > maxContainerLosses
+    ? 'LostTooOften'
+    : undefined;
 }
 
-/** Counts a resume. The count is stored before the request is sent, so that the attempt counts whatever becomes of the request. */
+/**
+ * Counts a resume. The count is stored before the request is sent, so that the attempt counts
+ * whatever becomes of the request.
+ */
 export const withResumeAttempt = (status: ConversationStatus): ConversationStatus => ({
   ...status,
   ...(status.interruption === undefined
     ? {}
-    : { interruption: { ...status.interruption, resumeAttempts: (status.interruption.resumeAttempts ?? 0) + 1 } }),
+    : {
+        interruption: {
+          ...status.interruption,
+          resumeAttempts: (status.interruption.resumeAttempts ?? 0) + 1,
+        },
+      }),
 });
 
 /** Errors of an agent that answers, and is neither busy nor starting. */
-const rejections: ReadonlySet<AgentErrorCode> = new Set(['refused', 'failed', 'not-found', 'malformed']);
+const rejections: ReadonlySet<AgentErrorCode> = new Set([
+  'refused',
+  'failed',
+  'not-found',
+  'malformed',
+]);
 
 /** Counts a resume that the agent has rejected. */
-export function withResumeRejected(status: ConversationStatus, code: AgentErrorCode): ConversationStatus {
+export function withResumeRejected(
+  status: ConversationStatus,
+  code: AgentErrorCode,
+): ConversationStatus {
   const { interruption } = status;
   if (interruption === undefined || !rejections.has(code)) return status;
-  return { ...status, interruption: { ...interruption, resumeRejections: (interruption.resumeRejections ?? 0) + 1 } };
+  return {
+    ...status,
+    interruption: { ...interruption, resumeRejections: (interruption.resumeRejections ?? 0) + 1 },
+  };
 }
 
 /** Delay before the next resume. */
-export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number => Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
+export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
+  Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 
-/** Marks the run as resumed. Container losses stay until the run has lasted long enough, or is over. */
-export function withRunResumed({ executionDetail: _past, ...status }: ConversationStatus, now: string): ConversationStatus {
+/**
+ * Marks the run as resumed. Container losses stay until the run has lasted long enough, or is over.
+ */
+export function withRunResumed(
+  { executionDetail: _past, ...status }: ConversationStatus,
+  now: string,
+): ConversationStatus {
   const { interruption } = status;
-  return { ...status, executionStatus: 'running', ...(interruption === undefined ? {} : { interruption: resumed(interruption, now) }) };
+  return {
+    ...status,
+    executionStatus: 'running',
+    ...(interruption === undefined ? {} : { interruption: resumed(interruption, now) }),
+  };
 }
 
 /** Marks the run as resumed on request of a person, which resets the container losses. */
@@ -72,7 +125,10 @@ export function withRunRequested(status: ConversationStatus, now: string): Conve
   return withRunResumed('reason' in interruption ? { ...status, interruption } : status, now);
 }
 
-export const resumed = ({ reason, time, containerLosses }: InterruptedRun, now: string): InterruptedRun => ({
+export const resumed = (
+  { reason, time, containerLosses }: InterruptedRun,
+  now: string,
+): InterruptedRun => ({
   reason,
   time,
   ...(containerLosses === undefined ? {} : { containerLosses }),
@@ -80,7 +136,11 @@ export const resumed = ({ reason, time, containerLosses }: InterruptedRun, now: 
 });
 
 /** Marks the run as stuck, because its agent has reported nothing for too long. */
-export const withRunStuck = (status: ConversationStatus, now: string, allowed: string): ConversationStatus => ({
+export const withRunStuck = (
+  status: ConversationStatus,
+  now: string,
+  allowed: string,
+): ConversationStatus => ({
   ...status,
   executionStatus: 'stuck',
   executionDetail: `The operator interrupted the run: the agent ran, and reported nothing for ${allowed} (agent.stuckAfter of the template). A message resumes the run.`,

@@ -4,8 +4,8 @@ import type { Sandbox } from '../../../resources/sandbox.ts';
 import { storedObject } from '../../stored-object.ts';
 
 /**
- * Whether the container that a sandbox names runs, as the API server reports it. A cached sandbox may name a container that was replaced
- * since, for as long as a watch is behind.
+ * Whether the container that a sandbox names runs, as the API server reports it. A cached sandbox
+ * may name a container that was replaced since, for as long as a watch is behind.
  */
 export async function isContainerRunning(
   client: Pick<KubeClient, 'get'>,
@@ -14,5 +14,7 @@ export async function isContainerRunning(
 ): Promise<boolean> {
   const pod = await storedObject(client, pods, { metadata: { namespace, name } }, signal);
   const containers = pod?.status?.containerStatuses ?? [];
-  return containers.some(({ containerID, state }) => containerID === status?.containerID && state?.running !== undefined);
+  return containers.some(
+    ({ containerID, state }) => containerID === status?.containerID && state?.running !== undefined,
+  );
 }

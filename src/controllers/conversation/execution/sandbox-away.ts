@@ -1,20 +1,46 @@
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { SandboxReason, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
-import { interruptionReason, pendingInterruption, unseenInterruptionEpoch, withUserPause } from './interruption.ts';
+import {
+  interruptionReason,
+  pendingInterruption,
+  unseenInterruptionEpoch,
+  withUserPause,
+} from './interruption.ts';
 import { abandonedReasonOf, messageOf, nextInterruption } from './run-resume.ts';
 
-/** Pure decisions about the status of a run whose agent can not be polled, or reports what the operator can not read. */
+/**
+ * Pure decisions about the status of a run whose agent can not be polled, or reports what the
+ * operator can not read.
+ */
 
 /** Maximum length of a detail, in characters. */
 const maxDetailLength = 2048;
-const unresponsiveDetail = 'The agent does not answer, so whether the run proceeds is unknown. The next answer of the agent decides.';
+const unresponsiveDetail =
+  'The agent does not answer, so whether the run proceeds is unknown. The next answer of the agent decides.';
 
-/** Marks a running run as paused, because the operator can not read what the agent reports; `why` explains that. */
-export function withRunUnknown(status: ConversationStatus, sandbox: Sandbox, why: string, now: string): ConversationStatus {
+/**
+ * Marks a running run as paused, because the operator can not read what the agent reports; `why`
+ * explains that.
+ */
+export function withRunUnknown(
+  status: ConversationStatus,
+  sandbox: Sandbox,
+  why: string,
+  now: string,
+): ConversationStatus {
   if (status.executionStatus !== 'running') return status;
-  const interruption = nextInterruption(status.interruption, interruptionReason(status.agentEpoch, sandbox.status ?? {}), now);
+  const interruption = nextInterruption(
+    status.interruption,
+    interruptionReason(status.agentEpoch, sandbox.status ?? {}),
+    now,
+  );
   const executionDetail = `The operator can not read what the agent reports, so whether the run proceeds is unknown: ${why}`;
-  return { ...status, executionStatus: 'paused', executionDetail: executionDetail.slice(0, maxDetailLength), interruption };
+  return {
+    ...status,
+    executionStatus: 'paused',
+    executionDetail: executionDetail.slice(0, maxDetailLength),
+    interruption,
+  };
 }
 
 /** Statuses of a run that does not proceed without its sandbox. */
@@ -24,25 +50,47 @@ const unfinished: ReadonlySet<unknown> = new Set(['running', 'waiting_for_confir
 function withSandboxGone(status: ConversationStatus): ConversationStatus {
   if (!unfinished.has(status.executionStatus)) return status;
   const { interruption: _interruption, ...rest } = status;
-  return { ...rest, executionStatus: 'error', executionDetail: 'The sandbox is gone, and the run with it.' };
+  return {
+    ...rest,
+    executionStatus: 'error',
+    executionDetail: 'The sandbox is gone, and the run with it.',
+  };
 }
 
-/** A sandbox that has failed keeps the interruption of the run, so that the run resumes when a person resumes the sandbox. */
-function withSandboxFailed(status: ConversationStatus, { message }: SandboxView): ConversationStatus {
+/**
+ * A sandbox that has failed keeps the interruption of the run, so that the run resumes when a
+ * person resumes the sandbox.
+ */
+function withSandboxFailed(
+  status: ConversationStatus,
+  { message }: SandboxView,
+): ConversationStatus {
   if (!unfinished.has(status.executionStatus)) return status;
   const executionDetail = `The sandbox has failed, so the run does not proceed: ${message}`;
-  return { ...status, executionStatus: 'error', executionDetail: executionDetail.slice(0, maxDetailLength) };
+  return {
+    ...status,
+    executionStatus: 'error',
+    executionDetail: executionDetail.slice(0, maxDetailLength),
+  };
 }
 
-/** Whether only the sandbox is the cause of the error: a run with an error of its own, or an abandoned run, is not pending. */
+/**
+ * Whether only the sandbox is the cause of the error: a run with an error of its own, or an
+ * abandoned run, is not pending.
+ */
 const isErrorOfSandbox = (status: ConversationStatus): boolean => {
   const pending = pendingInterruption(status);
-  return status.executionStatus === 'error' && pending !== undefined && abandonedReasonOf(pending) === undefined;
+  return (
+    status.executionStatus === 'error' &&
+    pending !== undefined &&
+    abandonedReasonOf(pending) === undefined
+  );
 };
 
 /**
- * Returns the status of a conversation whose sandbox does not run. A run that was under way is interrupted; the reason is stored, because
- * the reason decides whether the operator resumes the run later.
+ * Returns the status of a conversation whose sandbox does not run. A run that was under way is
+ * interrupted; the reason is stored, because the reason decides whether the operator resumes the
+ * run later.
  */
 export function withSandboxAway(
   status: ConversationStatus,
@@ -67,20 +115,35 @@ function withRunInterrupted(
 ): ConversationStatus {
   const interruptions = sandbox?.status ?? {};
   const unseenEpoch = unseenInterruptionEpoch(status, id, interruptions);
-  if ((status.executionStatus === 'running' || unseenEpoch !== undefined) && pendingInterruption(status) === undefined) {
+  if (
+    (status.executionStatus === 'running' || unseenEpoch !== undefined) &&
+    pendingInterruption(status) === undefined
+  ) {
     const seenIn = unseenEpoch ?? status.agentEpoch;
-    const reason = interruptionReason(seenIn, interruptions, view.phase === 'PAUSED' ? view : undefined);
+    const reason = interruptionReason(
+      seenIn,
+      interruptions,
+      view.phase === 'PAUSED' ? view : undefined,
+    );
     const interruption = nextInterruption(status.interruption, reason, now);
     return {
       ...status,
       executionStatus: 'paused',
-      executionDetail: view.reason === SandboxReason.agentSilent ? unresponsiveDetail : messageOf(interruption),
+      executionDetail:
+        view.reason === SandboxReason.agentSilent ? unresponsiveDetail : messageOf(interruption),
       ...(seenIn === undefined ? {} : { agentEpoch: seenIn }),
       interruption,
     };
   }
   const pausedByOwner = view.phase === 'PAUSED' && view.reason === SandboxReason.user;
-  const interruption = withUserPause(status, pausedByOwner ? { lastUserPauseEpoch: Infinity } : interruptions);
+  const interruption = withUserPause(
+    status,
+    pausedByOwner ? { lastUserPauseEpoch: Infinity } : interruptions,
+  );
   if (interruption === status.interruption || interruption === undefined) return status;
-  return { ...status, ...(status.executionStatus === 'paused' ? { executionDetail: messageOf(interruption) } : {}), interruption };
+  return {
+    ...status,
+    ...(status.executionStatus === 'paused' ? { executionDetail: messageOf(interruption) } : {}),
+    interruption,
+  };
 }

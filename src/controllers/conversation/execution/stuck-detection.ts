@@ -10,19 +10,38 @@ interface LastSign {
 
 /** Maximum runs in memory. */
 const maxRemembered = 20_000;
-/** The stored state of an agent lags behind: a report that the run is running is old for this time after an interrupt. */
+/**
+ * The stored state of an agent lags behind: a report that the run is running is old for this time
+ * after an interrupt.
+ */
 const staleMs = 1_500;
 
-/** Returns a text that changes with each event of the agent and each resume; undefined for a run that is not running or not reported. */
-const lastSignOf = ({ executionStatus, lastActivityTime, agentEpoch, interruption, messages }: ConversationStatus): string | undefined =>
+/**
+ * Returns a text that changes with each event of the agent and each resume; undefined for a run
+ * that is not running or not reported.
+ */
+const lastSignOf = ({
+  executionStatus,
+  lastActivityTime,
+  agentEpoch,
+  interruption,
+  messages,
+}: ConversationStatus): string | undefined =>
   executionStatus === 'running' && lastActivityTime !== undefined
-    ? [lastActivityTime, agentEpoch, interruption?.lastResumeTime, messages?.lastDeliveredTime].join('/')
+    ? [
+        lastActivityTime,
+        agentEpoch,
+        interruption?.lastResumeTime,
+        messages?.lastDeliveredTime,
+      ].join('/')
     : undefined;
 
 /**
- * Measures for how long agents have reported nothing about their runs. An agent reports no event while a tool runs, while the model
- * answers, or while the agent hangs; so a limit helps only users who know how long their tools take. The begin of a run is not always an
- * event either, so the time counts from the first poll of this process that shows the run with nothing newer. Another process counts anew.
+ * Measures for how long agents have reported nothing about their runs. An agent reports no event
+ * while a tool runs, while the model answers, or while the agent hangs; so a limit helps only users
+ * who know how long their tools take. The begin of a run is not always an event either, so the time
+ * counts from the first poll of this process that shows the run with nothing newer. Another process
+ * counts anew.
  */
 export class StuckDetection {
   readonly #clock: Clock;
@@ -48,7 +67,10 @@ export class StuckDetection {
     return 0;
   }
 
-  /** Records an interrupt. A run whose agent did not accept the interrupt stays quiet, and is interrupted again. */
+  /**
+   * Records an interrupt. A run whose agent did not accept the interrupt stays quiet, and is
+   * interrupted again.
+   */
   recordInterrupt(key: string, isAccepted: boolean): void {
     this.#interruptedAt.set(key, this.#clock.monotonic());
     if (isAccepted) this.#lastSigns.delete(key);

@@ -6,12 +6,18 @@ export type InFlight = NonNullable<MessageState['inFlight']>;
 
 /** Delay after which a call to the agent has ended, unless the call waits for a tool of a run. */
 const settleMs = 20_000;
-/** Delay after the end of a run, during which the agent may still store a message that waited for the run. */
+/**
+ * Delay after the end of a run, during which the agent may still store a message that waited for
+ * the run.
+ */
 const stoppedMs = 3_000;
 /** Maximum attempts to deliver a message. */
 export const maxAttempts = 10;
 
-/** Observations of one process about an unconfirmed delivery. Times are milliseconds of the monotonic clock. */
+/**
+ * Observations of one process about an unconfirmed delivery. Times are milliseconds of the
+ * monotonic clock.
+ */
 export interface UnconfirmedDelivery {
   readonly uid: string;
   readonly inFlight: InFlight;
@@ -19,7 +25,10 @@ export interface UnconfirmedDelivery {
   readonly since: number;
   /** Time since which the run is stopped; undefined while the run is running. */
   readonly stoppedSince: number | undefined;
-  /** Time at which the agent was last seen in the container to which the message was sent; undefined if never. */
+  /**
+   * Time at which the agent was last seen in the container to which the message was sent; undefined
+   * if never.
+   */
   readonly lastInContainer: number | undefined;
 }
 
@@ -36,8 +45,8 @@ const isSame = (one: InFlight, other: InFlight): boolean =>
   one.number === other.number && one.attempt === other.attempt && one.time === other.time;
 
 /**
- * Returns the observations after one more check. A process that sees the mark for the first time knows nothing of the past: another
- * process may have sent the message a moment ago.
+ * Returns the observations after one more check. A process that sees the mark for the first time
+ * knows nothing of the past: another process may have sent the message a moment ago.
  */
 export function unconfirmedDelivery(
   known: UnconfirmedDelivery | undefined,
@@ -49,14 +58,17 @@ export function unconfirmedDelivery(
     inFlight,
     since: before?.since ?? now,
     stoppedSince: isRunning ? undefined : (before?.stoppedSince ?? now),
-    lastInContainer: container !== undefined && container === inFlight.container ? now : before?.lastInContainer,
+    lastInContainer:
+      container !== undefined && container === inFlight.container ? now : before?.lastInContainer,
   };
 }
 
 /**
- * Whether a message that the agent has not stored can not arrive any more, so that the message may be sent again. A tool that runs keeps
- * a message waiting at the agent until the tool ends, however long that takes and whether or not the caller waits; the message ends with
- * its container. A message that was under way when the container ended may wait in the next container, at the same address.
+ * Whether a message that the agent has not stored can not arrive any more, so that the message may
+ * be sent again. A tool that runs keeps a message waiting at the agent until the tool ends, however
+ * long that takes and whether or not the caller waits; the message ends with its container. A
+ * message that was under way when the container ended may wait in the next container, at the same
+ * address.
  */
 export function isLost(
   { since, inFlight, stoppedSince, lastInContainer }: UnconfirmedDelivery,
@@ -65,6 +77,7 @@ export function isLost(
 ): boolean {
   if (now - since < settleMs) return false;
   const hadArrived = lastInContainer !== undefined && lastInContainer - since >= settleMs;
-  const endedWithContainer = hadArrived && container !== undefined && inFlight.container !== container;
+  const endedWithContainer =
+    hadArrived && container !== undefined && inFlight.container !== container;
   return endedWithContainer || (stoppedSince !== undefined && now - stoppedSince >= stoppedMs);
 }

@@ -9,8 +9,19 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { abortedAfter } from '../../aborted-after.ts';
 import { conversationKey } from '../conversation-key.ts';
 import type { SaveStatus } from '../scope.ts';
-import { isLost, maxAttempts, unconfirmedDelivery, type InFlight, type UnconfirmedDelivery } from './decide.ts';
-import { withDelivered, withInFlight, withNothingInFlight, withRejected } from './message-status.ts';
+import {
+  isLost,
+  maxAttempts,
+  unconfirmedDelivery,
+  type InFlight,
+  type UnconfirmedDelivery,
+} from './decide.ts';
+import {
+  withDelivered,
+  withInFlight,
+  withNothingInFlight,
+  withRejected,
+} from './message-status.ts';
 import { isStored } from './stored-message.ts';
 
 export interface DeliveryOptions {
@@ -28,7 +39,10 @@ export interface Recipient {
   readonly container: string | undefined;
   /** Report of the agent. */
   readonly state: AgentConversation;
-  /** Returns the message of this number with its content; undefined when the API server has no such message. */
+  /**
+   * Returns the message of this number with its content; undefined when the API server has no such
+   * message.
+   */
   readonly message: (number: number) => Promise<LaterMessage | undefined>;
   readonly save: SaveStatus;
 }
@@ -46,19 +60,27 @@ interface Sent extends Omit<Delivered, 'againAfterMs'> {
   readonly isDone: boolean;
 }
 
-/** Maximum time of a call. A tool that runs keeps a message waiting at the agent, and the message arrives although the call has ended. */
+/**
+ * Maximum time of a call. A tool that runs keeps a message waiting at the agent, and the message
+ * arrives although the call has ended.
+ */
 const timeoutMs = 5_000;
-/** Maximum age of a stored mark when the message is sent: far less than the delay after which another process sends the message again. */
+/**
+ * Maximum age of a stored mark when the message is sent: far less than the delay after which
+ * another process sends the message again.
+ */
 const maxMarkAgeMs = 5_000;
 /** Maximum messages of one call, so that other conversations have their turn. */
 const maxMessages = 10;
 const againAfterMs = 1_000;
 
 /**
- * Delivers the messages of conversations to agents: in order, and each exactly once. The agent can not distinguish a repetition from
- * another message, so the operator stores a mark before it sends a message: the number of the message, and the last message that the
- * agent had before. A process that finds a mark searches the later messages of the agent, and sends the message again only once the
- * message can not arrive any more. The mark is written on the version that was read, so of two processes only one sends the message.
+ * Delivers the messages of conversations to agents: in order, and each exactly once. The agent can
+ * not distinguish a repetition from another message, so the operator stores a mark before it sends
+ * a message: the number of the message, and the last message that the agent had before. A process
+ * that finds a mark searches the later messages of the agent, and sends the message again only once
+ * the message can not arrive any more. The mark is written on the version that was read, so of two
+ * processes only one sends the message.
  */
 export class Delivery {
   readonly #options: DeliveryOptions;
@@ -72,13 +94,21 @@ export class Delivery {
     this.#unconfirmed.delete(conversationKey({ namespace, name }));
   }
 
-  async deliver(recipient: Recipient, before: ConversationStatus, signal: AbortSignal): Promise<Delivered> {
+  async deliver(
+    recipient: Recipient,
+    before: ConversationStatus,
+    signal: AbortSignal,
+  ): Promise<Delivered> {
     const { spec, metadata } = recipient.conversation;
     let status = before;
     for (let count = 0; count < maxMessages; count++) {
       const next = undeliveredMessages({ spec, status })[0];
       // A run that the agent could not begin is requested again.
-      if (next === undefined) return { status, againAfterMs: status.messages?.runPending === true ? againAfterMs : undefined };
+      if (next === undefined)
+        return {
+          status,
+          againAfterMs: status.messages?.runPending === true ? againAfterMs : undefined,
+        };
       const message = await recipient.message(next.number);
       // The sender has removed the message, and the cache does not show that yet.
       if (message === undefined) return { status, againAfterMs };
@@ -90,7 +120,12 @@ export class Delivery {
     return { status, againAfterMs: 1 };
   }
 
-  async #deliverOne(recipient: Recipient, status: ConversationStatus, message: LaterMessage, signal: AbortSignal): Promise<Sent> {
+  async #deliverOne(
+    recipient: Recipient,
+    status: ConversationStatus,
+    message: LaterMessage,
+    signal: AbortSignal,
+  ): Promise<Sent> {
     const { clock } = this.#options;
     let mark: InFlight | 'stored' | undefined;
     try {
@@ -100,16 +135,30 @@ export class Delivery {
       throw error;
     }
     if (mark === undefined) return { status, isDone: false };
-    if (mark === 'stored') return { status: withDelivered(status, message, { started: false, now: isoTime(clock) }), isDone: true };
-    if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, `The agent did not take message ${message.number}.`);
+    if (mark === 'stored')
+      return {
+        status: withDelivered(status, message, { started: false, now: isoTime(clock) }),
+        isDone: true,
+      };
+    if (mark.attempt > maxAttempts)
+      return this.#reject(
+        recipient,
+        status,
+        message,
+        `The agent did not take message ${message.number}.`,
+      );
     const began = clock.monotonic();
     const marked = await recipient.save(withInFlight(status, mark));
     // After a delay another process may have found the mark and be about to send the message.
-    if (clock.monotonic() - began > maxMarkAgeMs || signal.aborted) return { status: marked, isDone: false };
+    if (clock.monotonic() - began > maxMarkAgeMs || signal.aborted)
+      return { status: marked, isDone: false };
     return this.#send(recipient, marked, message, signal);
   }
 
-  /** Returns the mark of the next attempt; `stored` when the agent has the message; undefined when the message may still arrive. */
+  /**
+   * Returns the mark of the next attempt; `stored` when the agent has the message; undefined when
+   * the message may still arrive.
+   */
   async #nextMark(
     recipient: Recipient,
     { messages }: ConversationStatus,
@@ -118,29 +167,52 @@ export class Delivery {
   ): Promise<InFlight | 'stored' | undefined> {
     const { agent, clock } = this.#options;
     const { endpoint, id, container } = recipient;
-    const mark = { number: message.number, time: isoTime(clock), ...(container === undefined ? {} : { container }) };
+    const mark = {
+      number: message.number,
+      time: isoTime(clock),
+      ...(container === undefined ? {} : { container }),
+    };
     const inFlight = messages?.inFlight;
     if (inFlight?.number !== message.number) {
       const [last] = await agent.userMessages(endpoint, id, 1, { signal });
-      return { ...mark, attempt: 1, ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }) };
+      return {
+        ...mark,
+        attempt: 1,
+        ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }),
+      };
     }
     // The observation precedes the search, so that a run that ends in between does no harm.
     const unconfirmed = this.#observe(recipient, inFlight);
-    if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal }))) return 'stored';
+    if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal })))
+      return 'stored';
     if (!isLost(unconfirmed, container, clock.monotonic())) return undefined;
     return { ...inFlight, ...mark, attempt: inFlight.attempt + 1 };
   }
 
-  #observe({ conversation: { metadata }, container, state }: Recipient, inFlight: InFlight): UnconfirmedDelivery {
+  #observe(
+    { conversation: { metadata }, container, state }: Recipient,
+    inFlight: InFlight,
+  ): UnconfirmedDelivery {
     const key = conversationKey(metadata);
     const now = this.#options.clock.monotonic();
-    const check = { uid: metadata.uid, inFlight, container, isRunning: state.executionStatus === 'running', now };
+    const check = {
+      uid: metadata.uid,
+      inFlight,
+      container,
+      isRunning: state.executionStatus === 'running',
+      now,
+    };
     const unconfirmed = unconfirmedDelivery(this.#unconfirmed.get(key), check);
     this.#unconfirmed.set(key, unconfirmed);
     return unconfirmed;
   }
 
-  async #send(recipient: Recipient, status: ConversationStatus, message: LaterMessage, signal: AbortSignal): Promise<Sent> {
+  async #send(
+    recipient: Recipient,
+    status: ConversationStatus,
+    message: LaterMessage,
+    signal: AbortSignal,
+  ): Promise<Sent> {
     const { agent, clock, logger } = this.#options;
     const { endpoint, id, conversation, state } = recipient;
     const timeout = abortedAfter(clock, timeoutMs, signal);
@@ -148,21 +220,56 @@ export class Delivery {
       const { role, content, run } = message;
       // A request to run would confirm the action for which the agent waits.
       const isHeld = state.executionStatus === 'waiting_for_confirmation';
-      const { started } = await agent.sendMessage(endpoint, id, { role, content, run: run && !isHeld }, { signal: timeout.signal });
-      return { status: withDelivered(status, message, { started, now: isoTime(clock), was: state.executionStatus }), isDone: true };
+      const { started } = await agent.sendMessage(
+        endpoint,
+        id,
+        { role, content, run: run && !isHeld },
+        { signal: timeout.signal },
+      );
+      return {
+        status: withDelivered(status, message, {
+          started,
+          now: isoTime(clock),
+          was: state.executionStatus,
+        }),
+        isDone: true,
+      };
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
-      logger.debug('message not confirmed', { conversation: conversation.metadata.name, number: message.number, code: error.code });
-      if (error.code === 'refused') return this.#reject(recipient, status, message, `The agent refused message ${message.number}.`);
-      return error.outcomeUnknown ? { status, isDone: false } : { status: withNothingInFlight(status), isDone: false, error };
+      logger.debug('message not confirmed', {
+        conversation: conversation.metadata.name,
+        number: message.number,
+        code: error.code,
+      });
+      if (error.code === 'refused')
+        return this.#reject(
+          recipient,
+          status,
+          message,
+          `The agent refused message ${message.number}.`,
+        );
+      return error.outcomeUnknown
+        ? { status, isDone: false }
+        : { status: withNothingInFlight(status), isDone: false, error };
     } finally {
       timeout.cancel();
     }
   }
 
-  /** Skips a message. The Event does not repeat the agent's own text, which may contain the message. */
-  #reject({ conversation }: Recipient, status: ConversationStatus, message: LaterMessage, text: string): Sent {
-    this.#options.events.record(conversation, { type: 'Warning', reason: 'MessageRefused', message: text });
+  /**
+   * Skips a message. The Event does not repeat the agent's own text, which may contain the message.
+   */
+  #reject(
+    { conversation }: Recipient,
+    status: ConversationStatus,
+    message: LaterMessage,
+    text: string,
+  ): Sent {
+    this.#options.events.record(conversation, {
+      type: 'Warning',
+      reason: 'MessageRefused',
+      message: text,
+    });
     return { status: withRejected(status, message), isDone: true };
   }
 }

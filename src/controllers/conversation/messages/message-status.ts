@@ -1,16 +1,25 @@
 import type { AgentConversation } from '../../../agent/agent.ts';
 import type { LaterMessage } from '../../../resources/conversation.ts';
-import type { ConversationStatus, ExecutionStatus, MessageState } from '../../../resources/conversation-status.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+  MessageState,
+} from '../../../resources/conversation-status.ts';
 import { reportedFields } from '../execution/reported-fields.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
 import type { InFlight } from './decide.ts';
 
 /** Pure changes of a conversation's status by the delivery of messages. */
 
-const withoutInFlight = ({ inFlight: _inFlight, ...messages }: MessageState = { lastDelivered: 0 }) => messages;
+const withoutInFlight = (
+  { inFlight: _inFlight, ...messages }: MessageState = { lastDelivered: 0 },
+) => messages;
 
 /** Marks a message as in flight. */
-export const withInFlight = (status: ConversationStatus, inFlight: InFlight): ConversationStatus => ({
+export const withInFlight = (
+  status: ConversationStatus,
+  inFlight: InFlight,
+): ConversationStatus => ({
   ...status,
   messages: { ...withoutInFlight(status.messages), inFlight },
 });
@@ -22,27 +31,41 @@ export const withNothingInFlight = (status: ConversationStatus): ConversationSta
 });
 
 /** Skips a message that the agent rejects for good, so that later messages do not wait. */
-export const withRejected = (status: ConversationStatus, { number }: LaterMessage): ConversationStatus => ({
+export const withRejected = (
+  status: ConversationStatus,
+  { number }: LaterMessage,
+): ConversationStatus => ({
   ...status,
   messages: { ...withoutInFlight(status.messages), lastDelivered: number },
 });
 
 /**
- * Records that the agent has the conversation. The first message starts a run at once, and the report of the agent may be older than the
- * run. A conversation that the agent had before (`created` is false) may have been interrupted before the run: then the run is pending.
+ * Records that the agent has the conversation. The first message starts a run at once, and the
+ * report of the agent may be older than the run. A conversation that the agent had before
+ * (`created` is false) may have been interrupted before the run: then the run is pending.
  */
 export function withFirstMessage(
   status: ConversationStatus,
   message: Pick<LaterMessage, 'run'> | undefined,
   state: AgentConversation,
-  { created, agentEpoch, now }: { readonly created: boolean; readonly agentEpoch: number; readonly now: string },
+  {
+    created,
+    agentEpoch,
+    now,
+  }: { readonly created: boolean; readonly agentEpoch: number; readonly now: string },
 ): ConversationStatus {
   const { executionStatus } = state;
-  const begins = message?.run === true && (executionStatus === 'idle' || executionStatus === 'running');
+  const begins =
+    message?.run === true && (executionStatus === 'idle' || executionStatus === 'running');
   const messages = { lastDelivered: 0, lastDeliveredTime: now };
-  if (!created) return begins && executionStatus === 'idle' ? { ...status, messages: { ...messages, runPending: true } } : status;
+  if (!created)
+    return begins && executionStatus === 'idle'
+      ? { ...status, messages: { ...messages, runPending: true } }
+      : status;
   const reported = { ...status, ...reportedFields(state, Date.parse(now)), agentEpoch };
-  return begins ? { ...reported, executionStatus: 'running', messages } : { ...reported, executionStatus: executionStatus ?? 'idle' };
+  return begins
+    ? { ...reported, executionStatus: 'running', messages }
+    : { ...reported, executionStatus: executionStatus ?? 'idle' };
 }
 
 export interface DeliveryResult {
@@ -62,15 +85,32 @@ export function withDelivered(
   const messages = { ...withoutInFlight(status.messages), lastDelivered: message.number };
   if (!message.run) return { ...status, messages };
   if (!started) {
-    const { previousExecutionStatus: _, ...pending } = { ...messages, runPending: true, lastDeliveredTime: now };
+    const { previousExecutionStatus: _, ...pending } = {
+      ...messages,
+      runPending: true,
+      lastDeliveredTime: now,
+    };
     // A message makes an agent idle, unless its run is paused or in error.
-    return { ...status, messages: was === 'paused' || was === 'error' ? { ...pending, previousExecutionStatus: was } : pending };
+    return {
+      ...status,
+      messages:
+        was === 'paused' || was === 'error'
+          ? { ...pending, previousExecutionStatus: was }
+          : pending,
+    };
   }
-  return withRunRequested(withoutRunPending({ ...status, messages: { ...messages, lastDeliveredTime: now } }), now);
+  return withRunRequested(
+    withoutRunPending({ ...status, messages: { ...messages, lastDeliveredTime: now } }),
+    now,
+  );
 }
 
 export function withoutRunPending(status: ConversationStatus): ConversationStatus {
   if (status.messages?.runPending === undefined) return status;
-  const { runPending: _runPending, previousExecutionStatus: _previous, ...messages } = status.messages;
+  const {
+    runPending: _runPending,
+    previousExecutionStatus: _previous,
+    ...messages
+  } = status.messages;
   return { ...status, messages };
 }

@@ -4,7 +4,10 @@ import type { ConversationStatus, MessageState } from '../../../resources/conver
 import { withRunRequested } from '../execution/run-resume.ts';
 import { withoutRunPending } from './message-status.ts';
 
-/** The stored state of an agent lags behind: a report that the run is stopped is old for this time after a message. */
+/**
+ * The stored state of an agent lags behind: a report that the run is stopped is old for this time
+ * after a message.
+ */
 const staleMs = 1_500;
 
 const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean => {
@@ -29,24 +32,36 @@ export function correctedByMessage(
   return { ...state, executionStatus: 'running' };
 }
 
-/** Whether the agent needs a request to run the stored message; `later`: the report of the agent is too recent to decide. */
+/**
+ * Whether the agent needs a request to run the stored message; `later`: the report of the agent is
+ * too recent to decide.
+ */
 export function runRequestOf(
   { messages }: ConversationStatus,
   { executionStatus }: AgentConversation,
   nowMs: number,
 ): 'run' | 'later' | 'none' {
   if (messages?.runPending !== true) return 'none';
-  if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus) return 'run';
-  // A request to run would confirm the action. After a confirmation the agent runs by itself; after a rejection the agent is idle.
+  if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus)
+    return 'run';
+  // A request to run would confirm the action. After a confirmation the agent runs by itself; after
+  // a rejection the agent is idle.
   if (executionStatus === 'waiting_for_confirmation') return 'later';
-  // A stored message leaves the agent idle, or in the previous status. Another status follows from a later event, which a person may want.
+  // A stored message leaves the agent idle, or in the previous status. Another status follows from
+  // a later event, which a person may want.
   return isRecent(messages, nowMs) ? 'later' : 'none';
 }
 
-/** Requests the agent to run a stored message if the agent has not started a run for the message. */
+/**
+ * Requests the agent to run a stored message if the agent has not started a run for the message.
+ */
 export async function requestPendingRun(
   { agent, clock }: { readonly agent: AgentClient; readonly clock: Clock },
-  { endpoint, id, state }: { readonly endpoint: AgentEndpoint; readonly id: string; readonly state: AgentConversation },
+  {
+    endpoint,
+    id,
+    state,
+  }: { readonly endpoint: AgentEndpoint; readonly id: string; readonly state: AgentConversation },
   status: ConversationStatus,
   signal: AbortSignal,
 ): Promise<ConversationStatus> {

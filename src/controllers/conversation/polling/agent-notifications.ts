@@ -24,9 +24,10 @@ const perSecond = 200;
 const maxOwners = 4_096;
 
 /**
- * Takes notifications of agents, each about one conversation or about all conversations of a sandbox. Every poll that a notification
- * brings forward is charged to the budget of the owner, so that the agents of an owner cost the same however much they notify. The next
- * regular poll finds the change of a dropped notification.
+ * Takes notifications of agents, each about one conversation or about all conversations of a
+ * sandbox. Every poll that a notification brings forward is charged to the budget of the owner, so
+ * that the agents of an owner cost the same however much they notify. The next regular poll finds
+ * the change of a dropped notification.
  */
 export class AgentNotifications {
   readonly #options: AgentNotificationsOptions;
@@ -48,7 +49,10 @@ export class AgentNotifications {
     for (const { metadata } of named) onNotification({ namespace, name: metadata.name });
   }
 
-  /** Whether the owner has tokens left. A notification that costs more than the tokens that are left delays later notifications. */
+  /**
+   * Whether the owner has tokens left. A notification that costs more than the tokens that are left
+   * delays later notifications.
+   */
   #spend(owner: string, count: number): boolean {
     const now = this.#options.clock.monotonic();
     const { tokens, at } = this.#budgets.get(owner) ?? { tokens: burst, at: now };

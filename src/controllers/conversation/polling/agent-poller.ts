@@ -24,15 +24,24 @@ interface Batch {
 const batchDelayMs = 5;
 /** Maximum conversations of one request. */
 const maxBatch = 20;
-/** Delay before the next poll of a conversation that can not be read, beside others that can: it may have grown too large for good. */
+/**
+ * Delay before the next poll of a conversation that can not be read, beside others that can: it may
+ * have grown too large for good.
+ */
 const unreadableMs = 15_000;
 
 /** Whether an error says something about one conversation only, and nothing about the agent. */
 const isOfConversation = (error: unknown): error is AgentError =>
   error instanceof AgentError &&
-  (error.code === 'malformed' || error.code === 'refused' || error.code === 'not-found' || error.code === 'failed');
+  (error.code === 'malformed' ||
+    error.code === 'refused' ||
+    error.code === 'not-found' ||
+    error.code === 'failed');
 
-/** Polls agents: one request for all conversations of a sandbox that are due together, and one request at a time. */
+/**
+ * Polls agents: one request for all conversations of a sandbox that are due together, and one
+ * request at a time.
+ */
 export class AgentPoller {
   readonly #options: AgentPollerOptions;
   /** Batches that polls still may join, by agent. */
@@ -45,17 +54,23 @@ export class AgentPoller {
   }
 
   /**
-   * Polls one conversation. `answer` is undefined when the agent does not know the conversation. Throws errors other than `AgentError`, and
-   * when the signal is aborted.
+   * Polls one conversation. `answer` is undefined when the agent does not know the conversation.
+   * Throws errors other than `AgentError`, and when the signal is aborted.
    */
-  async poll(target: AgentTarget, id: string, signal: AbortSignal): Promise<PollResult<AgentConversation | undefined>> {
+  async poll(
+    target: AgentTarget,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<PollResult<AgentConversation | undefined>> {
     const batch = this.#open.get(target.agent) ?? this.#openBatch(target, signal);
     batch.ids.add(id);
     if (batch.ids.size >= maxBatch) this.#open.delete(target.agent);
     const polled = await batch.answers;
     if (!('answer' in polled)) return polled;
     const answer = polled.answer.get(id);
-    return answer instanceof AgentError ? { laterMs: unreadableMs, error: answer } : { answer, beganAt: polled.beganAt };
+    return answer instanceof AgentError
+      ? { laterMs: unreadableMs, error: answer }
+      : { answer, beganAt: polled.beganAt };
   }
 
   #openBatch(target: AgentTarget, signal: AbortSignal): Batch {
@@ -68,7 +83,11 @@ export class AgentPoller {
       .then(() => before)
       .then(() => {
         if (this.#open.get(agent) === batch) this.#open.delete(agent);
-        return bulkhead.poll(target, (timeout) => this.#request(endpoint, [...ids], timeout), signal);
+        return bulkhead.poll(
+          target,
+          (timeout) => this.#request(endpoint, [...ids], timeout),
+          signal,
+        );
       });
     const batch: Batch = { ids, answers };
     this.#open.set(agent, batch);
@@ -81,7 +100,11 @@ export class AgentPoller {
     return batch;
   }
 
-  async #request(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<Answers> {
+  async #request(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Answers> {
     if (ids.length > 1) {
       try {
         const all = await this.#options.agent.conversations(endpoint, ids, { signal });
@@ -95,11 +118,19 @@ export class AgentPoller {
     for (const id of ids) answers.set(id, await this.#requestOne(endpoint, id, signal));
     const [first] = answers.values();
     // An agent of which no conversation can be read has failed itself.
-    if (first instanceof AgentError && [...answers.values()].every((answer) => answer instanceof AgentError)) throw first;
+    if (
+      first instanceof AgentError &&
+      [...answers.values()].every((answer) => answer instanceof AgentError)
+    )
+      throw first;
     return answers;
   }
 
-  async #requestOne(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<AgentConversation | AgentError | undefined> {
+  async #requestOne(
+    endpoint: AgentEndpoint,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<AgentConversation | AgentError | undefined> {
     try {
       return await this.#options.agent.conversation(endpoint, id, { signal });
     } catch (error) {

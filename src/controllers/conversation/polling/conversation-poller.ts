@@ -42,17 +42,30 @@ export interface UnansweredPoll extends Unanswered {
   readonly isUnresponsive: boolean;
 }
 
-/** Returns a text whose change makes a poll due at once: by another spec, another agent, or another object of the same name. */
+/**
+ * Returns a text whose change makes a poll due at once: by another spec, another agent, or another
+ * object of the same name.
+ */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
-  [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join('/');
+  [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
+    '/',
+  );
 
 const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
   endpoint,
   owner: ownerShare(sandbox),
-  agent: [sandbox.metadata.uid, sandbox.status?.containerID, sandbox.status?.agentEpoch, endpoint.baseUrl].join('/'),
+  agent: [
+    sandbox.metadata.uid,
+    sandbox.status?.containerID,
+    sandbox.status?.agentEpoch,
+    endpoint.baseUrl,
+  ].join('/'),
 });
 
-/** Decides when to poll which agent about a conversation. The state is in memory only, and may be lost at any time. */
+/**
+ * Decides when to poll which agent about a conversation. The state is in memory only, and may be
+ * lost at any time.
+ */
 export class ConversationPoller {
   readonly #options: ConversationPollerOptions;
   readonly #bulkhead: PollBulkhead;
@@ -71,7 +84,10 @@ export class ConversationPoller {
     this.#malformed = new UnresponsiveAgents(options);
   }
 
-  /** Takes a notification about a conversation. Returns the milliseconds until the poll; undefined when the conversation is not polled. */
+  /**
+   * Takes a notification about a conversation. Returns the milliseconds until the poll; undefined
+   * when the conversation is not polled.
+   */
   notify(request: Request): number | undefined {
     const key = conversationKey(request);
     const waitMs = this.#schedule.notify(key);
@@ -89,7 +105,10 @@ export class ConversationPoller {
     this.#lastAgents.delete(key);
   }
 
-  /** Polls a conversation if it is due. Throws errors other than `AgentError`, and when the signal is aborted. */
+  /**
+   * Polls a conversation if it is due. Throws errors other than `AgentError`, and when the signal
+   * is aborted.
+   */
   async poll(
     conversation: CachedConversation,
     sandbox: Sandbox,
@@ -100,7 +119,8 @@ export class ConversationPoller {
     const subject = subjectOf(conversation, sandbox);
     const target = targetOf(sandbox, endpoint);
     const waitMs = this.#schedule.waitMs(key, subject);
-    if (waitMs > 0) return { laterMs: waitMs, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
+    if (waitMs > 0)
+      return { laterMs: waitMs, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
     this.#lastAgents.set(key, target.agent);
     const polled = await this.#agents.poll(target, conversationIdOf(conversation), signal);
     return 'laterMs' in polled
@@ -108,7 +128,10 @@ export class ConversationPoller {
       : { target, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
   }
 
-  /** Records a report that the operator can not read. Returns whether such reports have lasted for too long. */
+  /**
+   * Records a report that the operator can not read. Returns whether such reports have lasted for
+   * too long.
+   */
   recordMalformed(request: Request): boolean {
     const key = conversationKey(request);
     this.#malformed.recordFailure(key);
@@ -120,7 +143,10 @@ export class ConversationPoller {
     this.#malformed.forget(conversationKey(request));
   }
 
-  /** Records a failed call that followed an answered poll. Returns the milliseconds until the next poll. */
+  /**
+   * Records a failed call that followed an answered poll. Returns the milliseconds until the next
+   * poll.
+   */
   recordFailure({ target }: Poll, error: AgentError): number {
     return this.#bulkhead.recordFailure(target.agent, error);
   }
@@ -129,19 +155,35 @@ export class ConversationPoller {
   recordPoll(
     poll: Poll,
     conversation: CachedConversation,
-    change: { readonly before: ConversationStatus; readonly status: ConversationStatus; readonly againAfterMs: number | undefined },
+    change: {
+      readonly before: ConversationStatus;
+      readonly status: ConversationStatus;
+      readonly againAfterMs: number | undefined;
+    },
   ): number {
     const { stores, maxPollMs = Infinity } = this.#options;
     const { metadata, spec } = poll.sandbox;
-    const idleTimeout = stores.templates.get(metadata.namespace, spec.templateName)?.spec.idleTimeout;
+    const idleTimeout = stores.templates.get(metadata.namespace, spec.templateName)?.spec
+      .idleTimeout;
     const { before, status, againAfterMs } = change;
     const notifiable = before.executionStatus !== status.executionStatus;
     return this.#schedule.record(conversationKey(conversation.metadata), {
-      ...{ beganAt: poll.beganAt, subject: poll.subject, sandboxUid: metadata.uid, agent: poll.target.agent, status, againAfterMs },
+      ...{
+        beganAt: poll.beganAt,
+        subject: poll.subject,
+        sandboxUid: metadata.uid,
+        agent: poll.target.agent,
+        status,
+        againAfterMs,
+      },
       isRunning: poll.state?.executionStatus === 'running',
       changed: notifiable || before.title !== status.title,
       notifiable,
-      maxMs: Math.min(maxPollMs, maxForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ?? Infinity),
+      maxMs: Math.min(
+        maxPollMs,
+        maxForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ??
+          Infinity,
+      ),
     });
   }
 }

@@ -9,17 +9,21 @@ export interface NotificationBudget {
   readonly at: number;
 }
 
-export const fullBudget = (now: number): NotificationBudget => ({ tokens: notificationBurst, at: now });
+export const fullBudget = (now: number): NotificationBudget => ({
+  tokens: notificationBurst,
+  at: now,
+});
 
 /**
- * Takes a token for a notification. Returns when the notification may cause a poll, and whether tokens are left for the repeated polls that
- * find what the agent stores a moment later.
+ * Takes a token for a notification. Returns when the notification may cause a poll, and whether
+ * tokens are left for the repeated polls that find what the agent stores a moment later.
  */
 export function spend(
   budget: NotificationBudget,
   now: number,
 ): { readonly budget: NotificationBudget; readonly dueAt: number; readonly attentive: boolean } {
-  const tokens = Math.min(notificationBurst, budget.tokens + (now - budget.at) / msPerNotification) - 1;
+  const tokens =
+    Math.min(notificationBurst, budget.tokens + (now - budget.at) / msPerNotification) - 1;
   const dueAt = tokens >= 0 ? now : now - tokens * msPerNotification;
   return { budget: { tokens, at: now }, dueAt, attentive: tokens >= 1 };
 }

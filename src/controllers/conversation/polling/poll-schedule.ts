@@ -39,14 +39,20 @@ interface Entry {
   notification: { readonly at: number; readonly dueAt: number } | undefined;
 }
 
-/** Time after a notification during which the stored state of the agent may lag behind, so that polls are repeated. */
+/**
+ * Time after a notification during which the stored state of the agent may lag behind, so that
+ * polls are repeated.
+ */
 const attentionMs = 2_000;
-/** Time after a change of an agent's status during which the agent stores the rest of the change. */
+/**
+ * Time after a change of an agent's status during which the agent stores the rest of the change.
+ */
 const settleMs = 500;
 
 /**
- * Holds the time of the next poll of each conversation, in memory only: a new process polls every conversation at once. A notification
- * changes nothing but the time of the next poll, within the budget of the conversation.
+ * Holds the time of the next poll of each conversation, in memory only: a new process polls every
+ * conversation at once. A notification changes nothing but the time of the next poll, within the
+ * budget of the conversation.
  */
 export class PollSchedule {
   readonly #clock: Clock;
@@ -64,10 +70,16 @@ export class PollSchedule {
   waitMs(key: string, subject: string): number {
     const entry = this.#entries.get(key);
     if (entry?.subject !== subject) return 0;
-    return Math.max(0, Math.min(entry.dueAt, entry.notification?.dueAt ?? Infinity) - this.#clock.monotonic());
+    return Math.max(
+      0,
+      Math.min(entry.dueAt, entry.notification?.dueAt ?? Infinity) - this.#clock.monotonic(),
+    );
   }
 
-  /** Takes a notification about a conversation. Returns the milliseconds until the poll; undefined for an unknown conversation. */
+  /**
+   * Takes a notification about a conversation. Returns the milliseconds until the poll; undefined
+   * for an unknown conversation.
+   */
   notify(key: string): number | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
@@ -87,7 +99,18 @@ export class PollSchedule {
 
   /** Records a poll. Returns the milliseconds until the next one. */
   record(key: string, outcome: PollOutcome): number {
-    const { beganAt, subject, sandboxUid, agent, status, isRunning, changed, notifiable, againAfterMs = Infinity, maxMs } = outcome;
+    const {
+      beganAt,
+      subject,
+      sandboxUid,
+      agent,
+      status,
+      isRunning,
+      changed,
+      notifiable,
+      againAfterMs = Infinity,
+      maxMs,
+    } = outcome;
     const now = this.#clock.monotonic();
     const entry: Entry = this.#entries.get(key) ?? {
       ...{ subject, agent, notifies: false, changedAt: -Infinity, polledAt: beganAt, dueAt: now },
@@ -98,11 +121,21 @@ export class PollSchedule {
     if (agent !== entry.agent || (notifiable && !isExpected)) entry.notifies = false;
     // The expected change is found; one more poll finds what the agent stores after the change.
     if (notifiable) entry.attentiveUntil = Math.min(entry.attentiveUntil, now + settleMs);
-    if (entry.notification !== undefined && entry.notification.at <= beganAt) entry.notification = undefined;
+    if (entry.notification !== undefined && entry.notification.at <= beganAt)
+      entry.notification = undefined;
     const attentive = now < entry.attentiveUntil || isStateStale(status, this.#clock.now());
     const executionStatus = isRunning ? 'running' : status.executionStatus;
-    const interval = intervalMs({ executionStatus, quietMs: now - entry.changedAt, attentive, notifies: entry.notifies, maxMs });
-    const dueAt = Math.min(now + againAfterMs, attentive ? now + interval : nextOnGrid(now, interval, phaseOf(sandboxUid)));
+    const interval = intervalMs({
+      executionStatus,
+      quietMs: now - entry.changedAt,
+      attentive,
+      notifies: entry.notifies,
+      maxMs,
+    });
+    const dueAt = Math.min(
+      now + againAfterMs,
+      attentive ? now + interval : nextOnGrid(now, interval, phaseOf(sandboxUid)),
+    );
     this.#entries.set(key, Object.assign(entry, { subject, agent, polledAt: beganAt, dueAt }));
     return this.waitMs(key, subject);
   }

@@ -2,7 +2,14 @@ import { agentEndpointOf } from '../../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { SandboxReason, hasRun, sandboxes, viewOfSandbox, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
+import {
+  SandboxReason,
+  hasRun,
+  sandboxes,
+  viewOfSandbox,
+  type Sandbox,
+  type SandboxView,
+} from '../../../resources/sandbox.ts';
 import { failureIn } from '../../sandbox/failure.ts';
 import { storedObject } from '../../stored-object.ts';
 import type { Stage, StageResult, StartScope } from './stage.ts';
@@ -16,21 +23,34 @@ export interface AwaitAgentOptions {
   readonly deadlines: StepDeadlines;
 }
 
-/** Waits until the agent of the sandbox answers. Ends the start when the sandbox is gone or has failed. */
+/**
+ * Waits until the agent of the sandbox answers. Ends the start when the sandbox is gone or has
+ * failed.
+ */
 export const awaitAgent =
   (options: AwaitAgentOptions): Stage =>
   async ({ stored, status, sandbox }, { signal }) => {
-    // The cache may be behind a person who has resumed the failed sandbox; a failed sandbox ends the start for good.
+    // The cache may be behind a person who has resumed the failed sandbox; a failed sandbox ends
+    // the start for good.
     const isFailed = sandbox !== undefined && viewOfSandbox(sandbox).phase === 'ERROR';
-    const current = isFailed ? await storedObject(options.client, sandboxes, sandbox, signal) : sandbox;
+    const current = isFailed
+      ? await storedObject(options.client, sandboxes, sandbox, signal)
+      : sandbox;
     return { sandbox: current, ...agentOf({ stored, status, sandbox: current }, options) };
   };
 
-/** Whether the container of the agent runs without an answer of the agent, and the sandbox waits for the agent without a deadline. */
+/**
+ * Whether the container of the agent runs without an answer of the agent, and the sandbox waits for
+ * the agent without a deadline.
+ */
 const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView): boolean =>
-  reason === SandboxReason.agentSilent || (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
+  reason === SandboxReason.agentSilent ||
+  (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
 
-/** Returns the endpoint of the agent while the sandbox is RUNNING. Throws `StartFailure` when the sandbox never will be. */
+/**
+ * Returns the endpoint of the agent while the sandbox is RUNNING. Throws `StartFailure` when the
+ * sandbox never will be.
+ */
 export function agentOf(
   { stored, status, sandbox }: Omit<StartScope, 'workingDir'>,
   { keys, deadlines }: Pick<AwaitAgentOptions, 'keys' | 'deadlines'>,
@@ -42,7 +62,10 @@ export function agentOf(
   });
   switch (view.phase) {
     case 'MISSING':
-      throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
+      throw new StartFailure(
+        StartErrorCode.sandboxDeleted,
+        'The sandbox was deleted during the start.',
+      );
     case 'ERROR':
       throw new StartFailure(view.reason, view.message);
     case 'RUNNING': {
@@ -52,11 +75,16 @@ export function agentOf(
     }
     case 'STARTING':
     case 'PAUSED': {
-      if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
+      if (view.reason === SandboxReason.quotaExceeded)
+        throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
       const delayed = withDelay(status, failureIn(view));
       // The time of a step counts only while a container runs in which the step can proceed.
       const isTimed = isAwaitingAgent(sandbox, view);
-      return waiting(isTimed ? deadlines.check({ stored, status: delayed, sandbox }) : withDeadline(delayed, undefined));
+      return waiting(
+        isTimed
+          ? deadlines.check({ stored, status: delayed, sandbox })
+          : withDeadline(delayed, undefined),
+      );
     }
   }
 }

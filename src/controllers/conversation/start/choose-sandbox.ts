@@ -19,7 +19,11 @@ export interface ChooseSandboxOptions {
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
   /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
-  readonly refusalOf?: ((conversation: CachedConversation) => { readonly code: string; readonly message: string } | undefined) | undefined;
+  readonly refusalOf?:
+    | ((
+        conversation: CachedConversation,
+      ) => { readonly code: string; readonly message: string } | undefined)
+    | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -29,7 +33,15 @@ const retryMs = 1_000;
 
 /** Creates the sandbox of a start, or joins the sandbox that the conversation names. */
 export const chooseSandbox =
-  ({ client, stores, configurations, deadlines, refusalOf, clock, logger }: ChooseSandboxOptions): Stage =>
+  ({
+    client,
+    stores,
+    configurations,
+    deadlines,
+    refusalOf,
+    clock,
+    logger,
+  }: ChooseSandboxOptions): Stage =>
   async ({ stored, status, sandbox }, { signal }) => {
     if (startStatusOf({ status }) !== 'WORKING') return { status };
     const refusal = refusalOf?.(stored);
@@ -43,11 +55,23 @@ export const chooseSandbox =
     } catch (error) {
       createError = createErrorOf(error, 'sandbox');
       if (createError === undefined) throw error;
-      logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: createError.code, error });
+      logger.info('creation was refused', {
+        conversation: stored.metadata.name,
+        what: 'sandbox',
+        code: createError.code,
+        error,
+      });
     }
     const delayed = withDelay(status, createError);
-    if (chosen === undefined) return { status: deadlines.check({ stored, status: delayed, sandbox }), wait: { afterMs: retryMs } };
+    if (chosen === undefined)
+      return {
+        status: deadlines.check({ stored, status: delayed, sandbox }),
+        wait: { afterMs: retryMs },
+      };
     const { name, uid } = chosen.metadata;
     const named = { ...delayed, sandboxName: name, sandboxUID: uid };
-    return { sandbox: chosen, status: withTransition(named, 'WAITING_FOR_SANDBOX', isoTime(clock)) };
+    return {
+      sandbox: chosen,
+      status: withTransition(named, 'WAITING_FOR_SANDBOX', isoTime(clock)),
+    };
   };

@@ -6,7 +6,10 @@ import { stepFolder } from './step-command.ts';
 export interface CloneScriptOptions {
   readonly repository: Repository;
   readonly hosts: GitHosts;
-  /** URL of the repository at the gateway, which adds the credential of the owner. The file `ticketFile` has the ticket for the gateway. */
+  /**
+   * URL of the repository at the gateway, which adds the credential of the owner. The file
+   * `ticketFile` has the ticket for the gateway.
+   */
   readonly gatewayUrl?: string | undefined;
   /** Maximum size of the clone. */
   readonly maxMebibytes: number;
@@ -17,6 +20,20 @@ export const ticketFile = `${stepFolder('clone')}/ticket`;
 
 const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');
 
-/** Returns a script that checks the repository out in the project folder, however often the script runs. */
-export const cloneScript = ({ repository, hosts, gatewayUrl = '', maxMebibytes }: CloneScriptOptions): string =>
-  shellCommand(cloneProgram, cloneUrlOf(repository, hosts), repository.branch ?? '', gatewayUrl, maxMebibytes * 1024);
+/**
+ * Returns a script that checks the repository out in the project folder, however often the script
+ * runs.
+ */
+export const cloneScript = ({
+  repository,
+  hosts,
+  gatewayUrl = '',
+  maxMebibytes,
+}: CloneScriptOptions): string =>
+  shellCommand(
+    cloneProgram,
+    cloneUrlOf(repository, hosts),
+    repository.branch ?? '',
+    gatewayUrl,
+    maxMebibytes * 1024,
+  );

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Leaves a repository checked out in `project`. A repeated run finds its work done. A run that is killed leaves no half tree in
-# `project`, because one rename moves the tree there, and the next run does not fetch again what was complete.
+# Leaves a repository checked out in `project`. A repeated run finds its work done. A run that is
+# killed leaves no half tree in `project`, because one rename moves the tree there, and the next run
+# does not fetch again what was complete.
 #
-# arguments: URL BRANCH GATEWAY MAX_KIB
-#   BRANCH    a branch or a tag; empty for the branch that HEAD names
-#   GATEWAY   the repository at the gateway, which adds the credential of the owner; empty where there is none.
-#             The ticket for the gateway is in a file of the step, and the program removes that file first.
-#   MAX_KIB   maximum size of the clone on the volume, with its history
+# arguments: URL BRANCH GATEWAY MAX_KIB BRANCH    a branch or a tag; empty for the branch that HEAD
+# names GATEWAY   the repository at the gateway, which adds the credential of the owner; empty where
+# there is none. The ticket for the gateway is in a file of the step, and the program removes that
+# file first. MAX_KIB   maximum size of the clone on the volume, with its history
 set -eu
 umask 022
 url=$1 branch=$2 gateway=$3 max_kib=$4
@@ -18,7 +18,8 @@ max_retries=4
 
 # Messages of git for an answer 403, for 401 without a way to ask for a password, and for 404.
 no_access="returned error: 40[13]|Authentication failed|could not read (Username|Password)|' not found\$"
-# Messages of git for a host or a gateway that restarts, is overloaded or can not be resolved for a moment, and for a broken connection.
+# Messages of git for a host or a gateway that restarts, is overloaded or can not be resolved for a
+# moment, and for a broken connection.
 may_pass='Could not resolve host|Failed to connect|Connection (refused|reset)|[Tt]imed out|[Tt]imeout|Empty reply|(Recv|Send) failure'
 may_pass="$may_pass|returned error: (429|5[0-9][0-9])|transfer closed|SSL_ERROR_SYSCALL|GnuTLS recv error"
 may_pass="$may_pass|RPC failed|early EOF|hung up unexpectedly|unexpected disconnect"
@@ -30,7 +31,8 @@ if [ -f "$step/ticket" ]; then
 fi
 if [ -e project/.git ]; then exit 0; fi
 command -v git >/dev/null || exit "$git_missing"
-# Git asks no question that would wait for an answer, and no setting of the system or of the workspace changes its behaviour.
+# Git asks no question that would wait for an answer, and no setting of the system or of the
+# workspace changes its behaviour.
 export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 GIT_ASKPASS=true GIT_LFS_SKIP_SMUDGE=1
 export GIT_ALLOW_PROTOCOL="${url%%:*}"
 
@@ -38,7 +40,8 @@ export GIT_ALLOW_PROTOCOL="${url%%:*}"
 trap 'code=$?; [ "$code" -eq 0 ] || rm -rf "$half"; rm -f .agent/refs .agent/said .agent/refused .agent/code; exit "$code"' EXIT
 trap 'exit 143' TERM
 
-# fail CODE: a full volume is reported as such. The pause lets the last output of git reach the log of the step.
+# fail CODE: a full volume is reported as such. The pause lets the last output of git reach the log
+# of the step.
 fail() {
   sleep 0.3
   if cat .agent/said "$step"/log.* 2>/dev/null | grep -qE "$full"; then exit "$volume_full"; fi
@@ -70,8 +73,8 @@ if [ -n "$ticket" ] && [ "${version%%.*}" -lt 3 ] && [ "${minor%%.*}" -lt 31 ]; 
   ticket=
 fi
 
-# Git takes settings of its environment before those of all files, and they are in no argument and in no file. The settings of the
-# sandbox itself come first.
+# Git takes settings of its environment before those of all files, and they are in no argument and
+# in no file. The settings of the sandbox itself come first.
 had=${GIT_CONFIG_COUNT:-0}
 setting() { # NAME VALUE
   eval "export GIT_CONFIG_KEY_$GIT_CONFIG_COUNT=\$1 GIT_CONFIG_VALUE_$GIT_CONFIG_COUNT=\$2"
@@ -116,7 +119,8 @@ if [ -n "$branch" ]; then
   tr '\t' '\n' <.agent/refs | grep -Fqx -e "refs/heads/$branch" -e "refs/tags/$branch" || exit "$branch_not_found"
 fi
 
-# Git is watched by the size of its output: a repository can be far larger than its refs suggest, and so can its tree.
+# Git is watched by the size of its output: a repository can be far larger than its refs suggest,
+# and so can its tree.
 fits() {
   used=$(du -sk "$half" 2>/dev/null) || :
   used=${used%%[!0-9]*}
@@ -172,7 +176,8 @@ else
   echo 'The repository has no commits yet.'
 fi
 
-# One rename moves the tree. The rename fails where `project` has content already, and the content that the agent has put there stays.
+# One rename moves the tree. The rename fails where `project` has content already, and the content
+# that the agent has put there stays.
 if ! mv -T "$half/tree" project 2>/dev/null && ! [ -e project/.git ]; then
   # The folder .git comes last, and by a rename: its presence says that the tree is complete.
   mv -T "$half/tree/.git" "$half/git"

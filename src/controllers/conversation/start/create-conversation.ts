@@ -27,7 +27,10 @@ const firstPollMs = 200;
 /** Delay after a read that finds the conversation deleted, which the cache does not show yet. */
 const retryMs = 1_000;
 
-/** Creates the conversation at the agent, with its first message: exactly once, however often the stage runs. */
+/**
+ * Creates the conversation at the agent, with its first message: exactly once, however often the
+ * stage runs.
+ */
 export const createConversation =
   (options: CreateConversationOptions): Stage<AgentStageContext> =>
   async (scope, { signal }) => {
@@ -38,18 +41,40 @@ export const createConversation =
     const sandbox = currentSandbox(scope, options.stores.sandboxes);
     const agent = agentOf({ stored, status, sandbox }, options);
     if (agent.endpoint === undefined) return { sandbox, ...agent };
-    const { created, status: state } = await create(conversation, agent.endpoint, workingDir, options, signal);
+    const { created, status: state } = await create(
+      conversation,
+      agent.endpoint,
+      workingDir,
+      options,
+      signal,
+    );
     const now = isoTime(options.clock);
     const agentEpoch = sandbox?.status?.agentEpoch ?? 0;
-    const started = withFirstMessage(agent.status, stored.spec.initialMessage, state, { created, agentEpoch, now });
-    return { sandbox, status: withTransition(started, 'READY', now), wait: { afterMs: firstPollMs } };
+    const started = withFirstMessage(agent.status, stored.spec.initialMessage, state, {
+      created,
+      agentEpoch,
+      now,
+    });
+    return {
+      sandbox,
+      status: withTransition(started, 'READY', now),
+      wait: { afterMs: firstPollMs },
+    };
   };
 
-/** Returns the sandbox as the cache has it after the previous stages: its container may be another one by now. */
-function currentSandbox({ stored, sandbox }: StartScope, store: Store<Sandbox>): Sandbox | undefined {
+/**
+ * Returns the sandbox as the cache has it after the previous stages: its container may be another
+ * one by now.
+ */
+function currentSandbox(
+  { stored, sandbox }: StartScope,
+  store: Store<Sandbox>,
+): Sandbox | undefined {
   if (sandbox === undefined) return undefined;
   const cached = store.get(stored.metadata.namespace, sandbox.metadata.name);
-  return cached?.metadata.uid === sandbox.metadata.uid && isNewerVersion(cached, sandbox) ? cached : sandbox;
+  return cached?.metadata.uid === sandbox.metadata.uid && isNewerVersion(cached, sandbox)
+    ? cached
+    : sandbox;
 }
 
 async function create(
@@ -82,7 +107,11 @@ async function create(
     }
     // An agent that refuses the conversation will refuse it again; other errors may pass.
     if (error instanceof AgentError && error.code === 'refused') {
-      throw new StartFailure(StartErrorCode.agentRefused, `The agent refused the conversation: ${error.message}`, { cause: error });
+      throw new StartFailure(
+        StartErrorCode.agentRefused,
+        `The agent refused the conversation: ${error.message}`,
+        { cause: error },
+      );
     }
     throw error;
   }

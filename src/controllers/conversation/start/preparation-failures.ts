@@ -13,31 +13,46 @@ export interface PreparationLimits {
   readonly maxRepositoryMebibytes: number;
 }
 
-const volumeFull = (): StartFailure => new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
+const volumeFull = (): StartFailure =>
+  new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 
-/** Returns the reason why a clone has failed for good; undefined while the clone runs, and after success. */
+/**
+ * Returns the reason why a clone has failed for good; undefined while the clone runs, and after
+ * success.
+ */
 export function cloneFailure(
   { state, exitCode, output }: StepReport,
   { name, branch = '' }: Repository,
   { cloneTimeoutSeconds, maxRepositoryMebibytes }: PreparationLimits,
 ): StartFailure | undefined {
-  const unavailable = (text: string) => new StartFailure(StartErrorCode.repositoryUnavailable, text);
-  if (state === 'exhausted') return unavailable(`The clone of the repository ${name} was killed three times.`);
+  const unavailable = (text: string) =>
+    new StartFailure(StartErrorCode.repositoryUnavailable, text);
+  if (state === 'exhausted')
+    return unavailable(`The clone of the repository ${name} was killed three times.`);
   if (state !== 'done' || exitCode === 0) return undefined;
   switch (exitCode) {
     case stepTimedOut:
       return unavailable(`The repository could not be cloned within ${cloneTimeoutSeconds} s.`);
     case PreparationExitCode.branchNotFound:
-      return new StartFailure(StartErrorCode.branchNotFound, `The repository ${name} has no branch ${branch}.`);
+      return new StartFailure(
+        StartErrorCode.branchNotFound,
+        `The repository ${name} has no branch ${branch}.`,
+      );
     case PreparationExitCode.accessDenied:
       return new StartFailure(
         StartErrorCode.repositoryAccessDenied,
         `The repository ${name} does not exist, or the credential of its owner, if there is one, gives no access.`,
       );
     case PreparationExitCode.tooLarge:
-      return new StartFailure(StartErrorCode.repositoryTooLarge, `The repository ${name} takes more than ${maxRepositoryMebibytes} MiB.`);
+      return new StartFailure(
+        StartErrorCode.repositoryTooLarge,
+        `The repository ${name} takes more than ${maxRepositoryMebibytes} MiB.`,
+      );
     case PreparationExitCode.gitMissing:
-      return new StartFailure(StartErrorCode.workspaceUnusable, 'The image of the sandbox has no git.');
+      return new StartFailure(
+        StartErrorCode.workspaceUnusable,
+        'The image of the sandbox has no git.',
+      );
     case PreparationExitCode.volumeFull:
       return volumeFull();
     default:
@@ -45,13 +60,18 @@ export function cloneFailure(
   }
 }
 
-/** Returns the reason why the set-up has failed for good; undefined while the set-up runs, and after success. */
+/**
+ * Returns the reason why the set-up has failed for good; undefined while the set-up runs, and after
+ * success.
+ */
 export function setupFailure(
   { state, exitCode, output }: StepReport,
   { setupTimeoutSeconds }: PreparationLimits,
 ): StartFailure | undefined {
-  const failed = (text: string) => new StartFailure(StartErrorCode.setupFailed, `The set-up script .openhands/setup.sh ${text}`);
-  if (state === 'exhausted') return failed('was killed three times, or has killed the process that runs it.');
+  const failed = (text: string) =>
+    new StartFailure(StartErrorCode.setupFailed, `The set-up script .openhands/setup.sh ${text}`);
+  if (state === 'exhausted')
+    return failed('was killed three times, or has killed the process that runs it.');
   if (state !== 'done' || exitCode === 0) return undefined;
   switch (exitCode) {
     case stepTimedOut:
@@ -59,7 +79,10 @@ export function setupFailure(
     case PreparationExitCode.volumeFull:
       return volumeFull();
     case PreparationExitCode.leadsOut:
-      return new StartFailure(StartErrorCode.setupFailed, `The scripts of the repository can not be used: ${lastWords(output)}`);
+      return new StartFailure(
+        StartErrorCode.setupFailed,
+        `The scripts of the repository can not be used: ${lastWords(output)}`,
+      );
     default:
       return failed(`ended with exit code ${exitCode}: ${lastWords(output)}`);
   }

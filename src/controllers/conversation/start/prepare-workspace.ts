@@ -16,22 +16,32 @@ export interface PrepareWorkspaceOptions extends CloneAccessOptions {
   readonly clock: Clock;
 }
 
-/** Stages that prepare the folder in which the agent works: the clone of the repository, then its set-up. */
-export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Stage<AgentStageContext>[] {
+/**
+ * Stages that prepare the folder in which the agent works: the clone of the repository, then its
+ * set-up.
+ */
+export function prepareWorkspace(
+  options: PrepareWorkspaceOptions,
+): readonly Stage<AgentStageContext>[] {
   const { preparation, deadlines, unresponsiveAgents, clock } = options;
 
   const begin: Stage<AgentStageContext> = async ({ stored, status, sandbox }, { save }) => {
     const isWaiting = startStatusOf({ status }) === 'WAITING_FOR_SANDBOX';
-    const preparing = isWaiting ? withTransition(status, 'PREPARING_REPOSITORY', isoTime(clock)) : status;
+    const preparing = isWaiting
+      ? withTransition(status, 'PREPARING_REPOSITORY', isoTime(clock))
+      : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
-    // Watches see the step before it takes its time; and no agent receives a conversation before the conversation names its sandbox.
-    const isSaved = stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
+    // Watches see the step before it takes its time; and no agent receives a conversation before
+    // the conversation names its sandbox.
+    const isSaved =
+      stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
     return { status: isSaved ? await save(next) : next };
   };
 
   const clone: Stage<AgentStageContext> = async (scope, { endpoint, save, signal }) => {
     const { stored, status, sandbox } = scope;
-    const settingUp = (before: ConversationStatus, detail?: string) => withTransition(before, 'SETTING_UP_SKILLS', isoTime(clock), detail);
+    const settingUp = (before: ConversationStatus, detail?: string) =>
+      withTransition(before, 'SETTING_UP_SKILLS', isoTime(clock), detail);
     const isPreparing = startStatusOf({ status }) === 'PREPARING_REPOSITORY';
     if (stored.spec.repository === undefined) {
       const workingDir = await preparation.prepareWorkspace(endpoint, signal);
@@ -40,7 +50,11 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Sta
     }
     if (!isPreparing) return { status };
     const access = cloneAccessOf(scope, options);
-    const step = await preparation.clone(stored, endpoint, { isRunning: isRunning(status, 'clone'), access, signal });
+    const step = await preparation.clone(stored, endpoint, {
+      isRunning: isRunning(status, 'clone'),
+      access,
+      signal,
+    });
     forgetFailures(scope);
     const result = resultOf(status, 'clone', step);
     if (result.failure !== undefined || result.wait !== undefined) return result;
@@ -52,7 +66,10 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Sta
   const setUp: Stage<AgentStageContext> = async (scope, { endpoint, signal }) => {
     const { stored, status } = scope;
     if (stored.spec.repository === undefined) return { status };
-    const step = await preparation.setUp(stored, endpoint, { isRunning: isRunning(status, 'setup'), signal });
+    const step = await preparation.setUp(stored, endpoint, {
+      isRunning: isRunning(status, 'setup'),
+      signal,
+    });
     forgetFailures(scope);
     return { ...resultOf(status, 'setup', step), workingDir: step.workingDir };
   };
@@ -62,11 +79,17 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Sta
   };
 
   /** Records the report of a step. The start waits for a step that is not done. */
-  const resultOf = (before: ConversationStatus, name: StartStep['name'], { report, failure }: PreparationStep): StageResult => {
+  const resultOf = (
+    before: ConversationStatus,
+    name: StartStep['name'],
+    { report, failure }: PreparationStep,
+  ): StageResult => {
     const nowMs = clock.now();
     const status = withStep(before, name, report, nowMs);
     if (failure !== undefined) return { status, failure };
-    return report.state === 'done' ? { status } : { status, wait: { afterMs: pollAfterMs(status, name, nowMs) } };
+    return report.state === 'done'
+      ? { status }
+      : { status, wait: { afterMs: pollAfterMs(status, name, nowMs) } };
   };
 
   return [begin, clone, setUp];

@@ -10,8 +10,9 @@ import { storedConversation } from '../stored-conversation.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 
 /**
- * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own, which is created if absent. Undefined: a
- * sandbox of an earlier conversation still has the name, so the caller has to try again.
+ * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own,
+ * which is created if absent. Undefined: a sandbox of an earlier conversation still has the name,
+ * so the caller has to try again.
  */
 export async function ensureSandbox(
   access: SandboxAccess,
@@ -23,7 +24,11 @@ export async function ensureSandbox(
     : join(access, conversation, conversation.spec.sandboxName, signal);
 }
 
-async function ensureOwn(access: SandboxAccess, conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
+async function ensureOwn(
+  access: SandboxAccess,
+  conversation: CachedConversation,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
   const name = ownSandboxName(conversationIdOf(conversation));
   const { owner, templateName } = conversation.spec;
@@ -36,7 +41,11 @@ async function ensureOwn(access: SandboxAccess, conversation: CachedConversation
         {
           apiVersion: apiVersionOf(sandboxes),
           kind: sandboxes.kind,
-          metadata: { name, namespace, ownerReferences: [ownerReferenceTo(conversation, { controller: true })] },
+          metadata: {
+            name,
+            namespace,
+            ownerReferences: [ownerReferenceTo(conversation, { controller: true })],
+          },
           spec: { owner, templateName, replicas: 1 },
         },
         { signal },
@@ -46,14 +55,21 @@ async function ensureOwn(access: SandboxAccess, conversation: CachedConversation
       sandbox = await access.client.get(sandboxes, namespace, name, { signal });
     }
   }
-  return isOwnedBy(sandbox, conversation) && sandbox.metadata.deletionTimestamp === undefined ? sandbox : undefined;
+  return isOwnedBy(sandbox, conversation) && sandbox.metadata.deletionTimestamp === undefined
+    ? sandbox
+    : undefined;
 }
 
 /**
- * Whether the API server has the conversation, and the conversation has not had its sandbox yet. A sandbox for a deleted conversation that
- * only the cache shows would be collected and created again, over and over; a conversation that had its sandbox would start twice.
+ * Whether the API server has the conversation, and the conversation has not had its sandbox yet. A
+ * sandbox for a deleted conversation that only the cache shows would be collected and created
+ * again, over and over; a conversation that had its sandbox would start twice.
  */
-async function stillNeeds({ client }: SandboxAccess, conversation: CachedConversation, signal: AbortSignal): Promise<boolean> {
+async function stillNeeds(
+  { client }: SandboxAccess,
+  conversation: CachedConversation,
+  signal: AbortSignal,
+): Promise<boolean> {
   const stored = await storedConversation(client, conversation, signal);
   return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
@@ -65,18 +81,36 @@ async function join(
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
-  // The cache may still show a deleted sandbox, whose agent would receive messages that are meant for a new one.
-  const sandbox = await storedObject(access.client, sandboxes, { metadata: { namespace, name } }, signal);
+  // The cache may still show a deleted sandbox, whose agent would receive messages that are meant
+  // for a new one.
+  const sandbox = await storedObject(
+    access.client,
+    sandboxes,
+    { metadata: { namespace, name } },
+    signal,
+  );
   // A sandbox of another owner is reported as absent.
-  if (sandbox === undefined || sandbox.metadata.deletionTimestamp !== undefined || sandbox.spec.owner !== conversation.spec.owner) {
+  if (
+    sandbox === undefined ||
+    sandbox.metadata.deletionTimestamp !== undefined ||
+    sandbox.spec.owner !== conversation.spec.owner
+  ) {
     throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
   }
-  // A sandbox that was created for a conversation is deleted with its last conversation. A sandbox without owner references stays.
+  // A sandbox that was created for a conversation is deleted with its last conversation. A sandbox
+  // without owner references stays.
   const references = sandbox.metadata.ownerReferences ?? [];
   if (references.length === 0 || isOwnedBy(sandbox, conversation)) return sandbox;
-  // A conversation whose start has failed, which the cache does not show yet, would keep the sandbox after all others are gone.
+  // A conversation whose start has failed, which the cache does not show yet, would keep the
+  // sandbox after all others are gone.
   if (!(await stillNeeds(access, conversation, signal))) return undefined;
   const { resourceVersion } = sandbox.metadata;
   const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];
-  return access.client.mergePatch(sandboxes, namespace, name, { metadata: { resourceVersion, ownerReferences } }, { signal });
+  return access.client.mergePatch(
+    sandboxes,
+    namespace,
+    name,
+    { metadata: { resourceVersion, ownerReferences } },
+    { signal },
+  );
 }

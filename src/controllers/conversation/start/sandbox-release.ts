@@ -12,9 +12,10 @@ export interface SandboxReleaseOptions {
 }
 
 /**
- * Deletes the sandbox that was created for a conversation whose start has failed; garbage collection deletes pod, volume and slot. The
- * sandbox stays as long as a conversation that joined the sandbox has not failed. A cache that is behind does no harm: each change of the
- * sandbox, and each start that fails, calls this function again.
+ * Deletes the sandbox that was created for a conversation whose start has failed; garbage
+ * collection deletes pod, volume and slot. The sandbox stays as long as a conversation that joined
+ * the sandbox has not failed. A cache that is behind does no harm: each change of the sandbox, and
+ * each start that fails, calls this function again.
  */
 export async function releaseSandbox(
   { client, stores }: SandboxReleaseOptions,
@@ -27,12 +28,17 @@ export async function releaseSandbox(
     const other = stores.conversations.get(namespace, name);
     return uid === failedUid || (other?.metadata.uid === uid && startStatusOf(other) === 'ERROR');
   };
-  const isUnused = ({ metadata: { uid, deletionTimestamp, ownerReferences = [] } }: Sandbox): boolean =>
+  const isUnused = ({
+    metadata: { uid, deletionTimestamp, ownerReferences = [] },
+  }: Sandbox): boolean =>
     uid === sandboxUID &&
     deletionTimestamp === undefined &&
     ownerReferences.length > 0 &&
-    ownerReferences.every((owner) => owner.kind === conversations.kind && hasFailed(owner.uid, owner.name));
-  const cached = sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
+    ownerReferences.every(
+      (owner) => owner.kind === conversations.kind && hasFailed(owner.uid, owner.name),
+    );
+  const cached =
+    sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
   if (cached === undefined || !isUnused(cached)) return;
   const stored = await storedObject(client, sandboxes, cached, signal);
   if (stored === undefined || !isUnused(stored)) return;

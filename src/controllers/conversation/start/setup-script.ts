@@ -10,5 +10,8 @@ export const workspaceScript = readFileSync(new URL('./workspace.sh', import.met
 const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8');
 const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
 
-/** Runs the set-up script of the repository once for each clone, and installs its git hook; exits with the code of the script. */
+/**
+ * Runs the set-up script of the repository once for each clone, and installs its git hook; exits
+ * with the code of the script.
+ */
 export const setupScript = shellCommand(setupProgram, preCommitHook);

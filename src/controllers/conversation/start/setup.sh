@@ -1,12 +1,13 @@
 #!/bin/sh
-# Runs the set-up script of the repository, once per clone, and installs its git hook; exits with the code of the script. A path that
-# leads out of the repository is not run.
+# Runs the set-up script of the repository, once per clone, and installs its git hook; exits with
+# the code of the script. A path that leads out of the repository is not run.
 #
 # arguments: HOOK
 #   HOOK   the text of .git/hooks/pre-commit; its second line marks it
 set -u
 hook_text=$1
-# exit-codes.ts has the same exit codes. A script of the repository can not exit with them, or with any code above them.
+# exit-codes.ts has the same exit codes. A script of the repository can not exit with them, or with
+# any code above them.
 first_own_code=240 volume_full=247 leads_out=248
 cd project || exit 1
 done=../.agent/setup-done

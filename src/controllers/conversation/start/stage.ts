@@ -17,21 +17,33 @@ export interface AgentStageContext extends StageContext {
   readonly endpoint: AgentEndpoint;
 }
 
-/** Changes of the scope by a stage. The next stage follows, unless the start waits or has failed. */
+/**
+ * Changes of the scope by a stage. The next stage follows, unless the start waits or has failed.
+ */
 export interface StageResult {
   readonly status: ConversationStatus;
   readonly sandbox?: Sandbox | undefined;
   readonly endpoint?: AgentEndpoint | undefined;
   readonly workingDir?: string;
-  /** Milliseconds until the next reconcile; undefined: a change of the sandbox causes the next reconcile. */
+  /**
+   * Milliseconds until the next reconcile; undefined: a change of the sandbox causes the next
+   * reconcile.
+   */
   readonly wait?: { readonly afterMs: number | undefined };
   readonly failure?: StartFailure;
 }
 
 export type Stage<C = StageContext> = (scope: StartScope, context: C) => Promise<StageResult>;
 
-/** Runs stages in order and applies their changes, until a stage waits or fails. Returns what the stage waits for. */
-export async function runStages<C>(stages: readonly Stage<C>[], scope: Scope, context: C): Promise<StageResult['wait']> {
+/**
+ * Runs stages in order and applies their changes, until a stage waits or fails. Returns what the
+ * stage waits for.
+ */
+export async function runStages<C>(
+  stages: readonly Stage<C>[],
+  scope: Scope,
+  context: C,
+): Promise<StageResult['wait']> {
   for (const stage of stages) {
     const { wait, failure, ...changes } = await stage(scope, context);
     Object.assign(scope, changes);

@@ -1,4 +1,6 @@
-/** Stable codes of a failed start, beside those of a failed sandbox; docs/reasons.md explains each. */
+/**
+ * Stable codes of a failed start, beside those of a failed sandbox; docs/reasons.md explains each.
+ */
 export const StartErrorCode = {
   sandboxNotFound: 'SandboxNotFound',
   sandboxNameTaken: 'SandboxNameTaken',

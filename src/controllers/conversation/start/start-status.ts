@@ -8,44 +8,73 @@ import type { StartFailure } from './start-failure.ts';
 const maxErrorLength = 2048;
 
 /** Adds a status to the start. READY and ERROR are final. */
-export function withTransition(status: ConversationStatus, next: StartStatus, time: string, detail?: string): ConversationStatus {
+export function withTransition(
+  status: ConversationStatus,
+  next: StartStatus,
+  time: string,
+  detail?: string,
+): ConversationStatus {
   const { transitions = [], steps } = status.start ?? {};
   return {
     ...status,
     start: {
       ...(steps === undefined ? {} : { steps }),
       status: next,
-      transitions: [...transitions, { status: next, time, ...(detail === undefined ? {} : { detail }) }],
+      transitions: [
+        ...transitions,
+        { status: next, time, ...(detail === undefined ? {} : { detail }) },
+      ],
     },
   };
 }
 
-export function withFailure(status: ConversationStatus, failure: StartFailure, time: string): ConversationStatus {
+export function withFailure(
+  status: ConversationStatus,
+  failure: StartFailure,
+  time: string,
+): ConversationStatus {
   const error = plainText(failure.message, maxErrorLength);
-  return withDelay(withTransition(status, 'ERROR', time, error), { code: failure.code, message: error });
+  return withDelay(withTransition(status, 'ERROR', time, error), {
+    code: failure.code,
+    message: error,
+  });
 }
 
-export function withDeadline(status: ConversationStatus, deadline: string | undefined): ConversationStatus {
+export function withDeadline(
+  status: ConversationStatus,
+  deadline: string | undefined,
+): ConversationStatus {
   if (status.start === undefined || status.start.deadline === deadline) return status;
   const { deadline: _, ...start } = status.start;
   return { ...status, start: deadline === undefined ? start : { ...start, deadline } };
 }
 
-/** Records the cause that delays the start; undefined when the start is not delayed. A transition removes the cause. */
+/**
+ * Records the cause that delays the start; undefined when the start is not delayed. A transition
+ * removes the cause.
+ */
 export function withDelay(
   status: ConversationStatus,
   cause: { readonly code: string; readonly message: string } | undefined,
 ): ConversationStatus {
-  if (status.start === undefined || (status.start.errorCode === cause?.code && status.start.error === cause?.message)) return status;
+  if (
+    status.start === undefined ||
+    (status.start.errorCode === cause?.code && status.start.error === cause?.message)
+  )
+    return status;
   const { errorCode: _code, error: _error, ...start } = status.start;
-  return { ...status, start: cause === undefined ? start : { ...start, errorCode: cause.code, error: cause.message } };
+  return {
+    ...status,
+    start: cause === undefined ? start : { ...start, errorCode: cause.code, error: cause.message },
+  };
 }
 
 const minRetryMs = 1_000;
 const maxRetryMs = 20_000;
 
 /**
- * Delay before the next call to an agent that has failed: as long as the failed call has held a worker, because starts of other sandboxes
- * need the workers too.
+ * Delay before the next call to an agent that has failed: as long as the failed call has held a
+ * worker, because starts of other sandboxes need the workers too.
  */
-export const agentRetryMs = (heldMs: number): number => Math.min(maxRetryMs, Math.max(minRetryMs, heldMs));
+export const agentRetryMs = (heldMs: number): number =>
+  Math.min(maxRetryMs, Math.max(minRetryMs, heldMs));

@@ -20,37 +20,59 @@ type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConve
 
 export interface StartOptions extends Omit<StageOptions, 'stores' | 'deadlines' | 'preparation'> {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
-  /** Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB for a repository. */
+  /**
+   * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
+   * for a repository.
+   */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   /** Called once for a sandbox whose agent is unresponsive. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
 }
 
-const defaultLimits: PreparationLimits = { cloneTimeoutSeconds: 600, setupTimeoutSeconds: 600, maxRepositoryMebibytes: 10_240 };
+const defaultLimits: PreparationLimits = {
+  cloneTimeoutSeconds: 600,
+  setupTimeoutSeconds: 600,
+  maxRepositoryMebibytes: 10_240,
+};
 /** Maximum starts that call the agent of one sandbox at once: each call holds a worker. */
 const maxPerSandbox = 4;
 /** Delay before a start tries again to call an agent that enough other starts call. */
 const busyMs = 1_000;
 
-/** Takes a conversation from WORKING to READY, or to ERROR. A stage that is done changes nothing, so each reconcile runs all stages. */
+/**
+ * Takes a conversation from WORKING to READY, or to ERROR. A stage that is done changes nothing, so
+ * each reconcile runs all stages.
+ */
 export class Start {
   readonly #options: StartOptions;
   readonly #deadlines: StepDeadlines;
   readonly #stages: readonly Stage[];
   readonly #agentStages: readonly Stage<AgentStageContext>[];
   /** Starts that call agents, by sandbox. */
-  readonly #calls = new Shares({ total: Infinity, perOwner: Infinity, perSandbox: maxPerSandbox, refuse: (bound) => new Error(bound) });
+  readonly #calls = new Shares({
+    total: Infinity,
+    perOwner: Infinity,
+    perSandbox: maxPerSandbox,
+    refuse: (bound) => new Error(bound),
+  });
 
   constructor(options: StartOptions) {
     this.#options = options;
     const limits = { ...defaultLimits, ...options.preparation };
     this.#deadlines = new StepDeadlines({ ...options, limits });
-    const stageOptions = { ...options, deadlines: this.#deadlines, preparation: new Preparation({ ...options, ...limits }) };
+    const stageOptions = {
+      ...options,
+      deadlines: this.#deadlines,
+      preparation: new Preparation({ ...options, ...limits }),
+    };
     this.#stages = [chooseSandbox(stageOptions), awaitAgent(stageOptions)];
     this.#agentStages = [...prepareWorkspace(stageOptions), createConversation(stageOptions)];
   }
 
-  /** Returns the milliseconds until the next reconcile; undefined when a change of the sandbox causes the next reconcile. */
+  /**
+   * Returns the milliseconds until the next reconcile; undefined when a change of the sandbox
+   * causes the next reconcile.
+   */
   async advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
     const { clock, logger } = this.#options;
     const beganAt = clock.monotonic();
@@ -62,7 +84,11 @@ export class Start {
         return undefined;
       }
       if (!(error instanceof AgentError) || signal.aborted) throw error;
-      logger.debug('agent call failed', { conversation: scope.stored.metadata.name, code: error.code, error });
+      logger.debug('agent call failed', {
+        conversation: scope.stored.metadata.name,
+        code: error.code,
+        error,
+      });
       this.#recordFailure(scope, error);
       return agentRetryMs(clock.monotonic() - beganAt);
     }
@@ -86,9 +112,17 @@ export class Start {
     }
   }
 
-  /** Records a failed call. The sandbox controller takes over a sandbox whose agent is unresponsive, so that no start holds a worker. */
+  /**
+   * Records a failed call. The sandbox controller takes over a sandbox whose agent is unresponsive,
+   * so that no start holds a worker.
+   */
   #recordFailure({ sandbox }: Scope, error: AgentError): void {
     const { unresponsiveAgents, onUnresponsive } = this.#options;
-    if (sandbox !== undefined && isUnanswered(error) && unresponsiveAgents.recordFailure(sandbox.metadata.uid)) onUnresponsive(sandbox);
+    if (
+      sandbox !== undefined &&
+      isUnanswered(error) &&
+      unresponsiveAgents.recordFailure(sandbox.metadata.uid)
+    )
+      onUnresponsive(sandbox);
   }
 }

@@ -4,11 +4,17 @@ import { shellCommand } from './shell-quote.ts';
 
 /** Command that runs in a sandbox for longer than one call to its agent should take. */
 export interface SandboxStep {
-  /** Name of the folder that holds the state of the step, one word. Steps of one name run one after the other. */
+  /**
+   * Name of the folder that holds the state of the step, one word. Steps of one name run one after
+   * the other.
+   */
   readonly name: string;
   /** Identity of the step, one word. A step that is done for another identity is run again. */
   readonly id: string;
-  /** Script for /bin/sh in the agent's working directory. Process lists and the volume show the script, so it must not contain a secret. */
+  /**
+   * Script for /bin/sh in the agent's working directory. Process lists and the volume show the
+   * script, so it must not contain a secret.
+   */
   readonly script: string;
   readonly timeoutSeconds: number;
 }
@@ -39,21 +45,39 @@ const stepProgram = readFileSync(new URL('./step.sh', import.meta.url), 'utf8');
 const runnerProgram = readFileSync(new URL('./step-runner.sh', import.meta.url), 'utf8');
 
 /** Returns a command that reports on the step and begins nothing. */
-export const reportCommand = ({ name, id }: Pick<SandboxStep, 'name' | 'id'>, waitSeconds: number): string =>
-  shellCommand(stepProgram, name, id, waitSeconds);
+export const reportCommand = (
+  { name, id }: Pick<SandboxStep, 'name' | 'id'>,
+  waitSeconds: number,
+): string => shellCommand(stepProgram, name, id, waitSeconds);
 
 /**
- * Returns a command that begins the step unless the step is running or done, and reports on the step. Concurrent and repeated commands
- * run the step once at a time, and never again after its end.
+ * Returns a command that begins the step unless the step is running or done, and reports on the
+ * step. Concurrent and repeated commands run the step once at a time, and never again after its
+ * end.
  */
-export const startCommand = ({ name, id, timeoutSeconds, script }: SandboxStep, waitSeconds: number): string =>
+export const startCommand = (
+  { name, id, timeoutSeconds, script }: SandboxStep,
+  waitSeconds: number,
+): string =>
   shellCommand(stepProgram, name, id, waitSeconds, timeoutSeconds, runnerProgram, script);
 
-const states: ReadonlySet<string> = new Set<StepState>(['none', 'running', 'lost', 'exhausted', 'done']);
+const states: ReadonlySet<string> = new Set<StepState>([
+  'none',
+  'running',
+  'lost',
+  'exhausted',
+  'done',
+]);
 const isState = (word: string): word is StepState => states.has(word);
 
 /** Returns the report in the output of a command; undefined for other output. */
-export function reportOf({ exitCode, stdout }: Pick<AgentCommandResult, 'exitCode' | 'stdout'>): StepReport | undefined {
-  const [, state = '', code, folder = '', output = ''] = /^step (\w+) (\d+) (\/[^\n]*)\n([^]*)$/.exec(stdout) ?? [];
-  return exitCode === 0 && isState(state) ? { state, exitCode: Number(code), folder, output } : undefined;
+export function reportOf({
+  exitCode,
+  stdout,
+}: Pick<AgentCommandResult, 'exitCode' | 'stdout'>): StepReport | undefined {
+  const [, state = '', code, folder = '', output = ''] =
+    /^step (\w+) (\d+) (\/[^\n]*)\n([^]*)$/.exec(stdout) ?? [];
+  return exitCode === 0 && isState(state)
+    ? { state, exitCode: Number(code), folder, output }
+    : undefined;
 }

@@ -22,10 +22,16 @@ type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 export const graceMs = 60_000;
 /** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
 const maxWorkingMs = 60_000;
-/** Maximum wait for an agent to answer again: longer than the probes of its container take to replace the container. */
+/**
+ * Maximum wait for an agent to answer again: longer than the probes of its container take to
+ * replace the container.
+ */
 const maxUnresponsiveMs = 120_000;
 
-/** Ends a start whose current step has taken too long. A clock that jumps ends no start (see `ElapsedTimes`). */
+/**
+ * Ends a start whose current step has taken too long. A clock that jumps ends no start (see
+ * `ElapsedTimes`).
+ */
 export class StepDeadlines {
   readonly #options: StepDeadlinesOptions;
   readonly #elapsed: ElapsedTimes;
@@ -44,7 +50,10 @@ export class StepDeadlines {
       : Math.max(0, allowedMs - this.#elapsedMs(scope, deadline, allowedMs)) + 1;
   }
 
-  /** Returns the status with a deadline for the step. Throws `StartFailure` when the deadline has passed. */
+  /**
+   * Returns the status with a deadline for the step. Throws `StartFailure` when the deadline has
+   * passed.
+   */
   check(scope: DeadlineScope): ConversationStatus {
     const { status } = scope;
     const startStatus = startStatusOf(scope);
@@ -59,13 +68,22 @@ export class StepDeadlines {
     }
     if (this.#elapsedMs(scope, deadline, allowedMs) <= allowedMs) return status;
     if (startStatus !== 'WORKING')
-      throw new StartFailure(StartErrorCode.stepDeadlineExceeded, `The step ${startStatus} did not end within ${allowedMs / 1000} s.`);
+      throw new StartFailure(
+        StartErrorCode.stepDeadlineExceeded,
+        `The step ${startStatus} did not end within ${allowedMs / 1000} s.`,
+      );
     if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
-    throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation with this ID is still in use.');
+    throw new StartFailure(
+      StartErrorCode.sandboxNameTaken,
+      'The sandbox of an earlier conversation with this ID is still in use.',
+    );
   }
 
   #elapsedMs({ stored }: DeadlineScope, deadline: string, allowedMs: number): number {
-    return this.#elapsed.elapsedMs(stored.metadata.uid, new Date(Date.parse(deadline) - allowedMs).toISOString());
+    return this.#elapsed.elapsedMs(
+      stored.metadata.uid,
+      new Date(Date.parse(deadline) - allowedMs).toISOString(),
+    );
   }
 
   #allowedMs(scope: DeadlineScope): number | undefined {
@@ -85,11 +103,18 @@ export class StepDeadlines {
     }
   }
 
-  /** Maximum wait for an answer. The template's deadline of a first start extends it in a container whose agent has never answered. */
+  /**
+   * Maximum wait for an answer. The template's deadline of a first start extends it in a container
+   * whose agent has never answered.
+   */
   #answerMs({ sandbox, stored }: DeadlineScope): number {
     const { reason } = viewOfSandbox(sandbox);
-    const template = this.#options.stores.templates.get(stored.metadata.namespace, sandbox?.spec.templateName ?? '');
-    if (reason !== SandboxReason.waitingForAgent || template === undefined) return maxUnresponsiveMs;
+    const template = this.#options.stores.templates.get(
+      stored.metadata.namespace,
+      sandbox?.spec.templateName ?? '',
+    );
+    if (reason !== SandboxReason.waitingForAgent || template === undefined)
+      return maxUnresponsiveMs;
     return Math.max(maxUnresponsiveMs, durationMs(template.spec.startDeadline));
   }
 }

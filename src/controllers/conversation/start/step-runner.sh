@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs a step apart from the agent, in a session of its own, with the lock in descriptor 9: as long as the runner lives the step is
-# running, whatever becomes of the call that has begun it. The output of the step goes through a pipe into two files that take turns,
-# and never takes more than some MiB of the volume. `exit.new` has its block before the step can fill the volume.
+# Runs a step apart from the agent, in a session of its own, with the lock in descriptor 9: as long
+# as the runner lives the step is running, whatever becomes of the call that has begun it. The
+# output of the step goes through a pipe into two files that take turns, and never takes more than
+# some MiB of the volume. `exit.new` has its block before the step can fill the volume.
 #
 # arguments: FOLDER TIMEOUT_SECONDS ID SCRIPT
 d=$1 limit=$2 id=$3

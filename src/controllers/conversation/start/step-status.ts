@@ -12,9 +12,12 @@ const maxDetailLength = 512;
 const stepOf = ({ start }: ConversationStatus, name: StartStep['name']): StartStep | undefined =>
   start?.steps?.find((step) => step.name === name);
 
-export const isRunning = (status: ConversationStatus, name: StartStep['name']): boolean => stepOf(status, name)?.state === 'running';
+export const isRunning = (status: ConversationStatus, name: StartStep['name']): boolean =>
+  stepOf(status, name)?.state === 'running';
 
-/** Returns the status with the report of a step. A report of mere progress is withheld for a while. */
+/**
+ * Returns the status with the report of a step. A report of mere progress is withheld for a while.
+ */
 export function withStep(
   status: ConversationStatus,
   name: StartStep['name'],
@@ -25,7 +28,11 @@ export function withStep(
   const before = stepOf(status, name);
   const isOver = reported === 'done' || reported === 'exhausted';
   const state = !isOver ? 'running' : reported === 'done' && exitCode === 0 ? 'done' : 'failed';
-  if (before?.state === state && (state !== 'running' || nowMs - Date.parse(before.updatedAt) < progressMs)) return status;
+  if (
+    before?.state === state &&
+    (state !== 'running' || nowMs - Date.parse(before.updatedAt) < progressMs)
+  )
+    return status;
   const now = new Date(nowMs).toISOString();
   const output = tailOf(readable(printed), maxOutputLength);
   const step: StartStep = {
@@ -42,14 +49,26 @@ export function withStep(
 }
 
 /** Delay before the next report of a step. The delay grows, since most steps are short. */
-export function pollAfterMs(status: ConversationStatus, name: StartStep['name'], nowMs: number): number {
+export function pollAfterMs(
+  status: ConversationStatus,
+  name: StartStep['name'],
+  nowMs: number,
+): number {
   const ageMs = nowMs - Date.parse(stepOf(status, name)?.startedAt ?? '');
   if (ageMs > 60_000) return 5_000;
   return ageMs > 10_000 ? 2_000 : 500;
 }
 
-/** Last line of a step's output, as the detail of the next status. Square brackets are markup for some terminal clients. */
-export function lastLineOf(status: ConversationStatus, name: StartStep['name']): string | undefined {
+/**
+ * Last line of a step's output, as the detail of the next status. Square brackets are markup for
+ * some terminal clients.
+ */
+export function lastLineOf(
+  status: ConversationStatus,
+  name: StartStep['name'],
+): string | undefined {
   const line = stepOf(status, name)?.output?.split('\n').at(-1)?.slice(0, maxDetailLength);
-  return line === undefined || line === '' ? undefined : line.replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
+  return line === undefined || line === ''
+    ? undefined
+    : line.replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
 }

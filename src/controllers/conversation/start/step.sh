@@ -1,6 +1,7 @@
 #!/bin/sh
-# Prints the state of a step, and begins the step before, if a SCRIPT is given and the step neither runs nor is done. However many calls
-# there are, and however many at once, the step runs once at a time, and not again after its end.
+# Prints the state of a step, and begins the step before, if a SCRIPT is given and the step neither
+# runs nor is done. However many calls there are, and however many at once, the step runs once at a
+# time, and not again after its end.
 #
 # arguments: NAME ID WAIT_SECONDS [TIMEOUT_SECONDS RUNNER SCRIPT]
 #   WAIT_SECONDS   maximum time to wait for the end of the step
@@ -24,7 +25,8 @@ attempts() { wc -c <"$d/attempts"; }
 
 if [ $# -gt 3 ]; then
   (
-    # A call that only reads the state holds the lock too, for a moment and with others; a step holds it alone.
+    # A call that only reads the state holds the lock too, for a moment and with others; a step
+    # holds it alone.
     until flock -n 9; do flock -n -s 9 || exit 0; done
     if is_own; then [ ! -s "$d/exit" ] || exit 0; else : >"$d/attempts"; fi
     [ "$(attempts)" -lt "$max_attempts" ] || exit 0

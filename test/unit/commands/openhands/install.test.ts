@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installOpenHands } from '../../../../src/commands/openhands/install.ts';
@@ -58,7 +67,11 @@ const progress = (): Progress => {
 };
 beforeEach(() => void lines.splice(0));
 
-const install = (more: Record<string, string> = {}, signal = new AbortController().signal, python?: string) =>
+const install = (
+  more: Record<string, string> = {},
+  signal = new AbortController().signal,
+  python?: string,
+) =>
   installOpenHands({
     folder: join(root, 'agents'),
     constraints: join(root, 'constraints.txt'),
@@ -76,7 +89,9 @@ describe('installing the agent', () => {
       readFileSync(join(root, 'calls'), 'utf8')
         .split('\n')
         .find((line) => line.startsWith('-m pip')) ?? '';
-    expect(pipCall).toContain(`-c ${join(root, 'constraints.txt')} openhands-agent-server openhands-sdk openhands-tools`);
+    expect(pipCall).toContain(
+      `-c ${join(root, 'constraints.txt')} openhands-agent-server openhands-sdk openhands-tools`,
+    );
     expect(lines).toEqual([
       `installing the OpenHands agent-server 1.2.3 in ${home}, once`,
       `with pip and Python ${join(root, 'bin', 'python3')}, one to three minutes`,
@@ -93,7 +108,9 @@ describe('installing the agent', () => {
       .split('\n')
       .filter((line) => line.startsWith('uv '));
     expect(uvCalls).toEqual([
-      expect.stringMatching(new RegExp(`^uv venv --python ${join(root, 'bin', 'python3')} ${home}/[0-9a-f]+$`)),
+      expect.stringMatching(
+        new RegExp(`^uv venv --python ${join(root, 'bin', 'python3')} ${home}/[0-9a-f]+$`),
+      ),
       expect.stringMatching(
         new RegExp(
           `^uv pip install --python ${home}/[0-9a-f]+/bin/python -c ${join(root, 'constraints.txt')} openhands-agent-server openhands-sdk openhands-tools$`,
@@ -105,7 +122,10 @@ describe('installing the agent', () => {
 
   it('lets uv get a Python where no other will do, unless one was chosen', async () => {
     withUv();
-    writeFileSync(join(root, 'bin', 'python3'), `#!/bin/sh\ncase "$*" in *importlib*) exit 1 ;; esac\n`);
+    writeFileSync(
+      join(root, 'bin', 'python3'),
+      `#!/bin/sh\ncase "$*" in *importlib*) exit 1 ;; esac\n`,
+    );
     await install();
     expect(readFileSync(join(root, 'calls'), 'utf8')).toMatch(/^uv venv --python 3\.13 /m);
     await expect(install({}, undefined, 'python3')).rejects.toThrow('PYTHON: python3 will not do');
@@ -120,9 +140,16 @@ describe('installing the agent', () => {
   });
 
   it.each([
-    ['other packages are pinned', () => writeFileSync(join(root, 'constraints.txt'), 'openhands-agent-server==1.2.3\nother==2\n')],
+    [
+      'other packages are pinned',
+      () =>
+        writeFileSync(join(root, 'constraints.txt'), 'openhands-agent-server==1.2.3\nother==2\n'),
+    ],
     ['it was never finished', () => rmSync(join(home, 'installed.json'))],
-    ['what it is recorded by is damaged', () => writeFileSync(join(home, 'installed.json'), '{"environment":')],
+    [
+      'what it is recorded by is damaged',
+      () => writeFileSync(join(home, 'installed.json'), '{"environment":'),
+    ],
     [
       'the Python that it stands on is gone',
       () => {
@@ -144,7 +171,9 @@ describe('installing the agent', () => {
     await install({}, undefined, join(root, 'bin', 'python3'));
     await install();
     expect(pipRuns()).toBe(1);
-    writeFileSync(join(root, 'bin', 'other'), readFileSync(join(root, 'bin', 'python3')), { mode: 0o755 });
+    writeFileSync(join(root, 'bin', 'other'), readFileSync(join(root, 'bin', 'python3')), {
+      mode: 0o755,
+    });
     await install({}, undefined, join(root, 'bin', 'other'));
     expect(pipRuns()).toBe(2);
   });
@@ -154,7 +183,9 @@ describe('installing the agent', () => {
     const first = install();
     await eventually('the first to begin', () => existsSync(join(root, 'begun')));
     const second = install();
-    await eventually('the second to wait', () => lines.includes('another process is installing it; waiting for that'));
+    await eventually('the second to wait', () =>
+      lines.includes('another process is installing it; waiting for that'),
+    );
     writeFileSync(join(root, 'go'), '');
     expect(await second).toBe(await first);
     expect(pipRuns()).toBe(1);
@@ -162,34 +193,57 @@ describe('installing the agent', () => {
 
   const stubborn = 'trap "" TERM INT HUP';
   it.each([
-    ['pip', () => undefined, `${stubborn}; echo $$ > "$ROOT/pid"; sleep 60 & echo $! >> "$ROOT/pid"; while :; do wait; done`],
-    ['uv', withUv, `${stubborn}; echo $$ > "$ROOT/pid"; sleep 60 & echo $! >> "$ROOT/pid"; while :; do wait; done`],
-    ['a program that has left the group', () => undefined, `setsid sh -c 'echo $$ > "$ROOT/pid"; exec sleep 3'; echo never`],
-  ])('ends within a second when it is interrupted, though %s ignores signals, and does not count', async (what, prepare, script) => {
-    prepare();
-    pip(script);
-    const ended = new AbortController();
-    const refused = expect(install({}, ended.signal)).rejects.toThrow('enough');
-    const leaves = what.startsWith('a program');
-    const pids = await eventually('the installer to run', () => {
-      const found = existsSync(join(root, 'pid')) ? readFileSync(join(root, 'pid'), 'utf8').trim().split('\n') : [];
-      return found.length === (leaves ? 1 : 2) && found.map(Number);
-    });
-    const interrupted = performance.now();
-    ended.abort(new Error('enough'));
-    await refused;
-    expect(performance.now() - interrupted).toBeLessThan(1000);
-    const isAlive = (pid: number) => existsSync(`/proc/${pid}`) && !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-    if (!leaves) await eventually('its processes to end', () => !pids.some(isAlive));
-    expect(existsSync(join(home, 'installed.json'))).toBe(false);
-    const remains = readdirSync(home).filter((name) => name !== 'lock');
-    pip('true');
-    expect(await install()).toContain(home);
-    for (const name of remains.filter((each) => each !== 'tmp')) expect(existsSync(join(home, name))).toBe(false);
-  });
+    [
+      'pip',
+      () => undefined,
+      `${stubborn}; echo $$ > "$ROOT/pid"; sleep 60 & echo $! >> "$ROOT/pid"; while :; do wait; done`,
+    ],
+    [
+      'uv',
+      withUv,
+      `${stubborn}; echo $$ > "$ROOT/pid"; sleep 60 & echo $! >> "$ROOT/pid"; while :; do wait; done`,
+    ],
+    [
+      'a program that has left the group',
+      () => undefined,
+      `setsid sh -c 'echo $$ > "$ROOT/pid"; exec sleep 3'; echo never`,
+    ],
+  ])(
+    'ends within a second when it is interrupted, though %s ignores signals, and does not count',
+    async (what, prepare, script) => {
+      prepare();
+      pip(script);
+      const ended = new AbortController();
+      const refused = expect(install({}, ended.signal)).rejects.toThrow('enough');
+      const leaves = what.startsWith('a program');
+      const pids = await eventually('the installer to run', () => {
+        const found = existsSync(join(root, 'pid'))
+          ? readFileSync(join(root, 'pid'), 'utf8').trim().split('\n')
+          : [];
+        return found.length === (leaves ? 1 : 2) && found.map(Number);
+      });
+      const interrupted = performance.now();
+      ended.abort(new Error('enough'));
+      await refused;
+      expect(performance.now() - interrupted).toBeLessThan(1000);
+      const isAlive = (pid: number) =>
+        existsSync(`/proc/${pid}`) &&
+        !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+      if (!leaves) await eventually('its processes to end', () => !pids.some(isAlive));
+      expect(existsSync(join(home, 'installed.json'))).toBe(false);
+      const remains = readdirSync(home).filter((name) => name !== 'lock');
+      pip('true');
+      expect(await install()).toContain(home);
+      for (const name of remains.filter((each) => each !== 'tmp'))
+        expect(existsSync(join(home, name))).toBe(false);
+    },
+  );
 
   it('ends within a second when it is interrupted while a Python does not answer', async () => {
-    writeFileSync(join(root, 'bin', 'python3'), `#!/bin/sh\n${stubborn}\ntouch "$ROOT/asked"\nwhile :; do sleep 60; done\n`);
+    writeFileSync(
+      join(root, 'bin', 'python3'),
+      `#!/bin/sh\n${stubborn}\ntouch "$ROOT/asked"\nwhile :; do sleep 60; done\n`,
+    );
     const ended = new AbortController();
     const refused = expect(install({}, ended.signal)).rejects.toThrow('enough');
     await eventually('the Python to be asked', () => existsSync(join(root, 'asked')));
@@ -202,23 +256,28 @@ describe('installing the agent', () => {
   it.each([
     ['pip', () => undefined, '/bin/python'],
     ['uv', withUv, '/bin/uv'],
-  ])('shows the end of the output of %s that failed, and what to try by hand', async (_name, prepare, program) => {
-    prepare();
-    pip('for i in 1 2 3 4 5 6 7 8 9; do echo "line $i"; done; echo "ERROR: No space left on device" >&2; exit 2');
-    const { message } = await install().then(
-      () => new Error('was installed'),
-      (error: unknown) => error as Error,
-    );
-    expect(message).toContain(`${program}, after:\n`);
-    expect(message).toContain('  line 9\n');
-    expect(message).not.toContain('line 1\n');
-    expect(message).toContain('  ERROR: No space left on device');
-    expect(message).toMatch(
-      /Try by hand:\n {2}\S+ .*venv .*openhands-try\n {2}.* pip install .* -c .*constraints.txt openhands-agent-server/,
-    );
-    expect(message).toMatch(/\n {2}openhands-try\/bin\/python -c 'import openhands/);
-    expect(readdirSync(home)).toEqual(['lock']);
-  });
+  ])(
+    'shows the end of the output of %s that failed, and what to try by hand',
+    async (_name, prepare, program) => {
+      prepare();
+      pip(
+        'for i in 1 2 3 4 5 6 7 8 9; do echo "line $i"; done; echo "ERROR: No space left on device" >&2; exit 2',
+      );
+      const { message } = await install().then(
+        () => new Error('was installed'),
+        (error: unknown) => error as Error,
+      );
+      expect(message).toContain(`${program}, after:\n`);
+      expect(message).toContain('  line 9\n');
+      expect(message).not.toContain('line 1\n');
+      expect(message).toContain('  ERROR: No space left on device');
+      expect(message).toMatch(
+        /Try by hand:\n {2}\S+ .*venv .*openhands-try\n {2}.* pip install .* -c .*constraints.txt openhands-agent-server/,
+      );
+      expect(message).toMatch(/\n {2}openhands-try\/bin\/python -c 'import openhands/);
+      expect(readdirSync(home)).toEqual(['lock']);
+    },
+  );
 
   it('does not count when what was installed does not run', async () => {
     await expect(install({ CHECK: '1' })).rejects.toThrow("the OpenHands agent can't be installed");
@@ -226,7 +285,11 @@ describe('installing the agent', () => {
   });
 
   it('shows the packages no keys, and no modules of somebody else', async () => {
-    await install({ LLM_API_KEY: 'sk-secret', PYTHONPATH: '/elsewhere', PIP_INDEX_URL: 'https://index.example' });
+    await install({
+      LLM_API_KEY: 'sk-secret',
+      PYTHONPATH: '/elsewhere',
+      PIP_INDEX_URL: 'https://index.example',
+    });
     const environment = readFileSync(join(root, 'environment'), 'utf8');
     expect(environment).not.toMatch(/sk-secret|PYTHONPATH/);
     expect(environment).toContain('PIP_INDEX_URL=https://index.example');

@@ -20,7 +20,11 @@ const answering = (version: string, ...missing: string[]) =>
   `echo '${JSON.stringify({ version: version.split('.').map(Number), missing })}'`;
 
 /** Nothing of this machine is seen but what a test puts there. */
-const environment = (more: Record<string, string> = {}) => ({ PATH: join(root, 'bin'), HOME: join(root, 'home'), ...more });
+const environment = (more: Record<string, string> = {}) => ({
+  PATH: join(root, 'bin'),
+  HOME: join(root, 'home'),
+  ...more,
+});
 const find = (more: Record<string, string> = {}, wanted?: string) =>
   findPython({ environment: environment(more), wanted, signal: new AbortController().signal });
 
@@ -52,7 +56,9 @@ describe('a Python for the agent', () => {
     ['pyenv, elsewhere', 'tools/versions/3.13.0/bin/python3', { PYENV_ROOT: 'tools' }],
   ])('is one that was installed by %s', async (_sentence, place, variables) => {
     const path = program(place, answering('3.13.0'));
-    const more = Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, join(root, value)]));
+    const more = Object.fromEntries(
+      Object.entries(variables).map(([name, value]) => [name, join(root, value)]),
+    );
     expect(await find(more)).toBe(path);
   });
 
@@ -67,8 +73,12 @@ describe('a Python for the agent', () => {
     const path = program('mine/python', answering('3.14.0'));
     expect(await find({}, path)).toBe(path);
     const old = program('old/python', answering('3.10.0'));
-    await expect(find({}, old)).rejects.toThrow(`PYTHON: ${old} will not do, Python 3.12 or later is needed:\n  ${old}: 3.10.0`);
-    await expect(find({}, 'python4')).rejects.toThrow('PYTHON: python4 will not do, Python 3.12 or later is needed; there is no such file');
+    await expect(find({}, old)).rejects.toThrow(
+      `PYTHON: ${old} will not do, Python 3.12 or later is needed:\n  ${old}: 3.10.0`,
+    );
+    await expect(find({}, 'python4')).rejects.toThrow(
+      'PYTHON: python4 will not do, Python 3.12 or later is needed; there is no such file',
+    );
   });
 
   it('may be missing: the error names what there is, what is needed, and how to get it', async () => {
@@ -86,6 +96,8 @@ describe('a Python for the agent', () => {
 
   it('may lack a part that Debian has left out', async () => {
     program('bin/python3', answering('3.13.5', 'ensurepip'));
-    await expect(find()).rejects.toThrow(/3\.13\.5, but without ensurepip\nOn Debian and Ubuntu: apt install python3-venv/);
+    await expect(find()).rejects.toThrow(
+      /3\.13\.5, but without ensurepip\nOn Debian and Ubuntu: apt install python3-venv/,
+    );
   });
 });

@@ -2,7 +2,10 @@ import type { AgentCredentials } from '../../../../src/agent/credentials.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
 import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
-import type { SandboxTemplate, SandboxTemplateSpec } from '../../../../src/resources/sandbox-template.ts';
+import type {
+  SandboxTemplate,
+  SandboxTemplateSpec,
+} from '../../../../src/resources/sandbox-template.ts';
 import { aConversation, aTemplate } from '../../../support/builders.ts';
 
 type Given = Partial<SandboxTemplateSpec['agent']>;
@@ -22,7 +25,12 @@ const configure = (given: Given, chosen: Chosen = {}) =>
 
 describe('what an agent is told to work with', () => {
   it('is nothing where neither template nor conversation say anything', async () => {
-    expect(await configure({})).toEqual({ llm: undefined, tools: undefined, confirmationPolicy: undefined, maxIterations: undefined });
+    expect(await configure({})).toEqual({
+      llm: undefined,
+      tools: undefined,
+      confirmationPolicy: undefined,
+      maxIterations: undefined,
+    });
   });
 
   it("is the template's choice, with the owner's key", async () => {
@@ -59,16 +67,29 @@ describe('what an agent is told to work with', () => {
   });
 
   it('is no model that the template does not allow, and no key for one that it does not allow any more', async () => {
-    const given: Given = { model: 'openai/m', baseUrl: 'https://models.example/v1', credential: 'openai' };
-    const failure: unknown = await configure(given, { model: 'huggingface/m' }).catch((error: unknown) => error);
+    const given: Given = {
+      model: 'openai/m',
+      baseUrl: 'https://models.example/v1',
+      credential: 'openai',
+    };
+    const failure: unknown = await configure(given, { model: 'huggingface/m' }).catch(
+      (error: unknown) => error,
+    );
     expect(failure).toBeInstanceOf(StartFailure);
     expect(failure).toMatchObject({
       code: 'ModelNotAllowed',
       message: 'The sandbox template default does not allow the model huggingface/m.',
     });
-    const conversation = aConversation({ spec: { owner: 'alice', agent: { model: 'openai/other' } } });
-    expect(await configurations(given).llmWithKey(conversation)).toMatchObject({ model: 'openai/other', apiKey: 'key-of-alice' });
-    expect(await configurations({ ...given, allowedModels: [] }).llmWithKey(conversation)).toBeUndefined();
+    const conversation = aConversation({
+      spec: { owner: 'alice', agent: { model: 'openai/other' } },
+    });
+    expect(await configurations(given).llmWithKey(conversation)).toMatchObject({
+      model: 'openai/other',
+      apiKey: 'key-of-alice',
+    });
+    expect(
+      await configurations({ ...given, allowedModels: [] }).llmWithKey(conversation),
+    ).toBeUndefined();
   });
 
   it('has no key where the template names none', async () => {
@@ -89,7 +110,12 @@ describe('what an agent is told to work with', () => {
 
   it("of the agent's words has no key in it", async () => {
     const text = 'LLMAuthenticationError: Incorrect API key provided: key-of-alice. You can find …';
-    const shown = await configurations({ credential: 'openai' }).shown(text, aConversation({ spec: { owner: 'alice' } }));
-    expect(shown).toBe('LLMAuthenticationError: Incorrect API key provided: <redacted>. You can find …');
+    const shown = await configurations({ credential: 'openai' }).shown(
+      text,
+      aConversation({ spec: { owner: 'alice' } }),
+    );
+    expect(shown).toBe(
+      'LLMAuthenticationError: Incorrect API key provided: <redacted>. You can find …',
+    );
   });
 });

@@ -2,19 +2,33 @@ import { StatusCoalescer } from '../../../../src/controllers/conversation/status
 import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
-const stored: ConversationStatus = { executionStatus: 'running', lastActivityTime: '2030-01-01T00:00:00Z', title: 'one' };
-const busier: ConversationStatus = { ...stored, lastActivityTime: '2030-01-01T00:00:05Z', metrics: { promptTokens: 5 } };
+const stored: ConversationStatus = {
+  executionStatus: 'running',
+  lastActivityTime: '2030-01-01T00:00:00Z',
+  title: 'one',
+};
+const busier: ConversationStatus = {
+  ...stored,
+  lastActivityTime: '2030-01-01T00:00:05Z',
+  metrics: { promptTokens: 5 },
+};
 
 describe('StatusCoalescer', () => {
   const written: [string, ConversationStatus, ConversationStatus | undefined][] = [
-    ['another execution status, with the metrics', { ...busier, executionStatus: 'finished' }, stored],
+    [
+      'another execution status, with the metrics',
+      { ...busier, executionStatus: 'finished' },
+      stored,
+    ],
     ['another title', { ...busier, title: 'two' }, stored],
     ['an error', { ...busier, executionDetail: 'why' }, stored],
     ['a field that goes', { executionStatus: 'running' }, stored],
     ['the first status', busier, undefined],
   ];
   it.each(written)('%s is written at once', (_, next, before) => {
-    expect(new StatusCoalescer({ clock: new VirtualClock() }).withheld('a', next, before)).toBe(false);
+    expect(new StatusCoalescer({ clock: new VirtualClock() }).withheld('a', next, before)).toBe(
+      false,
+    );
   });
 
   it('metrics and activity alone are written once in 30 s', async () => {

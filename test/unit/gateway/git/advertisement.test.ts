@@ -1,12 +1,18 @@
 import fc from 'fast-check';
-import { listRequest, readAdvertisement, readList, readPlainHead } from '../../../../src/gateway/git/advertisement.ts';
+import {
+  listRequest,
+  readAdvertisement,
+  readList,
+  readPlainHead,
+} from '../../../../src/gateway/git/advertisement.ts';
 import { delimiter, flush, packet } from '../../../../src/gateway/git/pkt-line.ts';
 
 const smart = 'application/x-git-upload-pack-advertisement';
 const [one, two] = ['1'.repeat(40), '2'.repeat(40)];
 const long = 'a'.repeat(64);
 const service = packet('# service=git-upload-pack\n') + flush;
-const first = (reference: string, capabilities = 'multi_ack agent=git/2') => packet(`${reference}\0${capabilities}\n`);
+const first = (reference: string, capabilities = 'multi_ack agent=git/2') =>
+  packet(`${reference}\0${capabilities}\n`);
 const line = (text: string) => packet(`${text}\n`);
 const branch = (name: string, commitSha = one) => ({ name, commitSha });
 const read = (body: string | Buffer, type = smart) => readAdvertisement(Buffer.from(body), type);
@@ -39,10 +45,18 @@ describe('the answer to info/refs', () => {
     ],
     [
       'version 0 with a HEAD that is no branch of a usual name',
-      service + first(`${two} HEAD`) + line(`${one} refs/heads/main`) + line(`${two} refs/heads/x`) + flush,
+      service +
+        first(`${two} HEAD`) +
+        line(`${one} refs/heads/main`) +
+        line(`${two} refs/heads/x`) +
+        flush,
       refs('x', branch('main'), branch('x', two)),
     ],
-    ['version 0 without the line of the service', first(`${one} refs/heads/main`) + flush, refs(undefined, branch('main'))],
+    [
+      'version 0 without the line of the service',
+      first(`${one} refs/heads/main`) + flush,
+      refs(undefined, branch('main')),
+    ],
     [
       'version 0 with tags, pull requests and what is shallow',
       service +
@@ -54,20 +68,35 @@ describe('the answer to info/refs', () => {
         flush,
       refs(undefined, branch('main')),
     ],
-    ['version 0 without commits', service + first(`${'0'.repeat(40)} capabilities^{}`) + flush, refs(undefined)],
+    [
+      'version 0 without commits',
+      service + first(`${'0'.repeat(40)} capabilities^{}`) + flush,
+      refs(undefined),
+    ],
     [
       'version 0 with SHA-256',
-      service + first(`${long} HEAD`, 'symref=HEAD:refs/heads/main') + line(`${long} refs/heads/main`) + flush,
+      service +
+        first(`${long} HEAD`, 'symref=HEAD:refs/heads/main') +
+        line(`${long} refs/heads/main`) +
+        flush,
       refs('main', branch('main', long)),
     ],
     [
       'version 1',
-      service + line('version 1') + first(`${one} HEAD`, 'symref=HEAD:refs/heads/main') + line(`${one} refs/heads/main`) + flush,
+      service +
+        line('version 1') +
+        first(`${one} HEAD`, 'symref=HEAD:refs/heads/main') +
+        line(`${one} refs/heads/main`) +
+        flush,
       refs('main', branch('main')),
     ],
     [
       'names that no start accepts, left out',
-      service + first(`${one} refs/heads/-x`) + line(`${one} refs/heads/a b`) + line(`${one} refs/heads/ok`) + flush,
+      service +
+        first(`${one} refs/heads/-x`) +
+        line(`${one} refs/heads/a b`) +
+        line(`${one} refs/heads/ok`) +
+        flush,
       refs(undefined, branch('ok')),
     ],
     [
@@ -91,13 +120,21 @@ describe('the answer to info/refs', () => {
       line('version 2') + line('object-format=\n0000') + flush,
       { kind: 'capabilities', capabilities: { objectFormat: undefined, unborn: false } },
     ],
-    ['a refusal because of the name', service + packet('ERR Repository not found'), { kind: 'refused', isAboutAccess: true }],
+    [
+      'a refusal because of the name',
+      service + packet('ERR Repository not found'),
+      { kind: 'refused', isAboutAccess: true },
+    ],
     [
       'a refusal because of the access',
       packet('ERR access denied or repository not exported: /x'),
       { kind: 'refused', isAboutAccess: true },
     ],
-    ['a refusal because of something else', packet('ERR we are upgrading'), { kind: 'refused', isAboutAccess: false }],
+    [
+      'a refusal because of something else',
+      packet('ERR we are upgrading'),
+      { kind: 'refused', isAboutAccess: false },
+    ],
     [
       'a list cut in the middle of a packet',
       service + first(`${one} refs/heads/a`) + line(`${one} refs/heads/b`).slice(0, -9),
@@ -105,10 +142,17 @@ describe('the answer to info/refs', () => {
     ],
     [
       'a list cut before the default branch',
-      service + first(`${two} HEAD`, 'symref=HEAD:refs/heads/trunk') + line(`${one} refs/heads/a`) + '00',
+      service +
+        first(`${two} HEAD`, 'symref=HEAD:refs/heads/trunk') +
+        line(`${one} refs/heads/a`) +
+        '00',
       refs('trunk', branch('trunk', two), branch('a')),
     ],
-    ['a list cut in the middle of a length', service + first(`${one} refs/heads/a`) + '00', refs(undefined, branch('a'))],
+    [
+      'a list cut in the middle of a length',
+      service + first(`${one} refs/heads/a`) + '00',
+      refs(undefined, branch('a')),
+    ],
   ])('is understood: %s', (_name, body, expected) => {
     expect(read(body)).toEqual(expected);
   });
@@ -139,7 +183,12 @@ describe('the answer to info/refs', () => {
     ['as text', 'text/plain; charset=utf-8'],
     ['without a type', ''],
   ])('may be the list of a host that only serves files, %s', (_name, type) => {
-    expect(read(`${one}\trefs/heads/main\n${two}\trefs/heads/x\n${two}\trefs/tags/v1\n${two}\trefs/heads/cut`, type)).toEqual({
+    expect(
+      read(
+        `${one}\trefs/heads/main\n${two}\trefs/heads/x\n${two}\trefs/tags/v1\n${two}\trefs/heads/cut`,
+        type,
+      ),
+    ).toEqual({
       kind: 'refs',
       refs: { branches: [branch('main'), branch('x', two)], defaultBranch: undefined },
       isPlain: true,
@@ -147,7 +196,9 @@ describe('the answer to info/refs', () => {
   });
 
   it('is read to its end when it is huge', () => {
-    const many = Array.from({ length: 30_000 }, (_, index) => line(`${one} refs/heads/topic/number-${index}`));
+    const many = Array.from({ length: 30_000 }, (_, index) =>
+      line(`${one} refs/heads/topic/number-${index}`),
+    );
     const found = read(service + first(`${one} HEAD`) + many.join(''));
     expect(found).toMatchObject({ kind: 'refs', refs: { branches: { length: 30_000 } } });
   });
@@ -156,7 +207,15 @@ describe('the answer to info/refs', () => {
     const piece = fc.oneof(
       fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
       fc
-        .constantFrom(flush, delimiter, '0002', service, line('version 2'), first(`${one} HEAD`), line(`${one} refs/heads/a`))
+        .constantFrom(
+          flush,
+          delimiter,
+          '0002',
+          service,
+          line('version 2'),
+          first(`${one} HEAD`),
+          line(`${one} refs/heads/a`),
+        )
         .map((text) => Buffer.from(text)),
       fc.string().map((text) => Buffer.from(packet(text))),
     );
@@ -174,12 +233,23 @@ describe('the list of version 2', () => {
   it.each<[string, string, object | undefined]>([
     [
       'HEAD and branches',
-      line(`${one} HEAD symref-target:refs/heads/main`) + line(`${one} refs/heads/main`) + line(`${two} refs/heads/x`) + flush,
+      line(`${one} HEAD symref-target:refs/heads/main`) +
+        line(`${one} refs/heads/main`) +
+        line(`${two} refs/heads/x`) +
+        flush,
       { defaultBranch: 'main', branches: [branch('main'), branch('x', two)] },
     ],
-    ['a repository without commits', line('unborn HEAD symref-target:refs/heads/trunk') + flush, { defaultBranch: 'trunk', branches: [] }],
+    [
+      'a repository without commits',
+      line('unborn HEAD symref-target:refs/heads/trunk') + flush,
+      { defaultBranch: 'trunk', branches: [] },
+    ],
     ['nothing at all', flush, { defaultBranch: undefined, branches: [] }],
-    ['a list that was cut', line(`${one} refs/heads/main`) + '003', { defaultBranch: undefined, branches: [branch('main')] }],
+    [
+      'a list that was cut',
+      line(`${one} refs/heads/main`) + '003',
+      { defaultBranch: undefined, branches: [branch('main')] },
+    ],
     ['no answer', '', undefined],
     ['an error', packet('ERR no'), undefined],
     ['a page', '<html></html>', undefined],
@@ -191,7 +261,8 @@ describe('the list of version 2', () => {
     expect(listRequest({ objectFormat: undefined, unborn: true }, 'ünï')).toContain(
       packet('ref-prefix refs/heads/ünï\n') + packet('ref-prefix refs/tags/ünï\n') + flush,
     );
-    const list = line(`${one} refs/heads/v1-old`) + line(`${two} refs/tags/v1 peeled:${one}`) + flush;
+    const list =
+      line(`${one} refs/heads/v1-old`) + line(`${two} refs/tags/v1 peeled:${one}`) + flush;
     for (const [name, isThere] of [
       ['v1', true],
       ['v1-old', true],
@@ -209,7 +280,9 @@ describe('the list of version 2', () => {
         '000bunborn\n' +
         '0014ref-prefix HEAD\n001bref-prefix refs/heads/\n0000',
     );
-    expect(listRequest({ objectFormat: undefined, unborn: false })).not.toMatch(/object-format|unborn/);
+    expect(listRequest({ objectFormat: undefined, unborn: false })).not.toMatch(
+      /object-format|unborn/,
+    );
   });
 });
 

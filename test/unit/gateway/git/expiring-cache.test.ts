@@ -4,7 +4,11 @@ import { systemClock } from '../../../../packages/kube/src/clock.ts';
 describe('a cache of what expires', () => {
   let now = 0;
   const cacheOf = (maxEntries: number, maxBytes = Infinity) =>
-    new ExpiringCache<string>({ clock: { ...systemClock, monotonic: () => now }, maxEntries, maxBytes });
+    new ExpiringCache<string>({
+      clock: { ...systemClock, monotonic: () => now },
+      maxEntries,
+      maxBytes,
+    });
 
   it('forgets a value when its time is over, and counts it no more', () => {
     const cache = cacheOf(10);
@@ -30,7 +34,12 @@ describe('a cache of what expires', () => {
     cache.set('a', 'A', 100, 5);
     cache.set('b', 'B', 100, 5);
     cache.set('c', 'C', 100, 6);
-    expect([cache.get('a'), cache.get('b'), cache.get('c'), cache.bytes]).toEqual([undefined, undefined, 'C', 6]);
+    expect([cache.get('a'), cache.get('b'), cache.get('c'), cache.bytes]).toEqual([
+      undefined,
+      undefined,
+      'C',
+      6,
+    ]);
     cache.set('d', 'D', 100, 11);
     expect([cache.size, cache.bytes]).toEqual([0, 0]);
   });

@@ -9,7 +9,12 @@ describe('a path of the proxy', () => {
     ['/sandboxes/sbx-1/AGENT_SERVER/api/a%2Fb?path=%2F..%2F', 'sbx-1', '/api/a%2Fb?path=%2F..%2F'],
     ['/sandboxes/my.box/AGENT_SERVER//double', 'my.box', '//double'],
   ])('%s is %s and %s', (target, sandbox, path) => {
-    expect(parsePath(target)).toEqual({ sandbox, portName: 'AGENT_SERVER', path, prefix: `/sandboxes/${sandbox}/AGENT_SERVER` });
+    expect(parsePath(target)).toEqual({
+      sandbox,
+      portName: 'AGENT_SERVER',
+      path,
+      prefix: `/sandboxes/${sandbox}/AGENT_SERVER`,
+    });
   });
 
   it.each([
@@ -42,10 +47,23 @@ describe('a path of the proxy', () => {
 });
 
 const unquoted = (text: string) =>
-  text.replaceAll(/%([0-9A-Fa-f]{2})/g, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  text.replaceAll(/%([0-9A-Fa-f]{2})/g, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 
 describe('a path that is safe to pass on', () => {
-  it.each(['/', '/a/b', '/a//b', '/a%20b', '/a%2Fb', '/...', '/a..b/', '/a?x=%2e%2e/../', '/a;v=1/b', "/~!$&'()*+,=:@[]"])('%s', (path) => {
+  it.each([
+    '/',
+    '/a/b',
+    '/a//b',
+    '/a%20b',
+    '/a%2Fb',
+    '/...',
+    '/a..b/',
+    '/a?x=%2e%2e/../',
+    '/a;v=1/b',
+    "/~!$&'()*+,=:@[]",
+  ])('%s', (path) => {
     expect(isSafePath(path)).toBe(true);
   });
 
@@ -80,7 +98,24 @@ describe('a path that is safe to pass on', () => {
 
   it('leaves every URL parser at the same host and path', () => {
     const piece = fc.oneof(
-      fc.constantFrom('..', '.', '%2e', '%2F', '/', '\\', '//', '@', ':', '?', '#', '%0d', ' ', 'a', ';', 'http:'),
+      fc.constantFrom(
+        '..',
+        '.',
+        '%2e',
+        '%2F',
+        '/',
+        '\\',
+        '//',
+        '@',
+        ':',
+        '?',
+        '#',
+        '%0d',
+        ' ',
+        'a',
+        ';',
+        'http:',
+      ),
       fc.string(),
     );
     fc.assert(

@@ -8,7 +8,18 @@ function frame(opcode: number, length: number, masked: boolean): Buffer {
       ? Buffer.of(0x80 | opcode, mask | length)
       : length < 65_536
         ? Buffer.from([0x80 | opcode, mask | 126, length >> 8, length & 255])
-        : Buffer.from([0x80 | opcode, mask | 127, 0, 0, 0, 0, 0, length >> 16, (length >> 8) & 255, length & 255]);
+        : Buffer.from([
+            0x80 | opcode,
+            mask | 127,
+            0,
+            0,
+            0,
+            0,
+            0,
+            length >> 16,
+            (length >> 8) & 255,
+            length & 255,
+          ]);
   return Buffer.concat([head, Buffer.alloc(masked ? 4 : 0, 0x81), Buffer.alloc(length, 0x88)]);
 }
 
@@ -49,7 +60,9 @@ describe('following frames', () => {
     const follower = new FrameFollower();
     const first = frame(1, 10, false);
     follower.read(first.subarray(0, 4));
-    expect(follower.read(Buffer.concat([first.subarray(4), frame(1, 5, false)]), true)).toBe(first.length - 4);
+    expect(follower.read(Buffer.concat([first.subarray(4), frame(1, 5, false)]), true)).toBe(
+      first.length - 4,
+    );
     expect(follower.isBetweenFrames).toBe(true);
   });
 

@@ -1,5 +1,9 @@
 import fc from 'fast-check';
-import { requestHeaders, responseHeaders, type RequestFacts } from '../../../../src/gateway/proxy/headers.ts';
+import {
+  requestHeaders,
+  responseHeaders,
+  type RequestFacts,
+} from '../../../../src/gateway/proxy/headers.ts';
 
 const facts: RequestFacts = {
   clientAddress: '198.51.100.7',
@@ -12,7 +16,9 @@ const facts: RequestFacts = {
   hasBody: true,
 };
 const pairs = (flat: readonly string[]) =>
-  flat.flatMap((name, index) => (index % 2 === 0 ? [[name.toLowerCase(), flat[index + 1] ?? ''] as const] : []));
+  flat.flatMap((name, index) =>
+    index % 2 === 0 ? [[name.toLowerCase(), flat[index + 1] ?? ''] as const] : [],
+  );
 const toAgent = (raw: readonly string[], more: Partial<RequestFacts> = {}) =>
   Object.fromEntries(pairs(requestHeaders(raw, { ...facts, ...more })));
 const toClient = (raw: readonly string[], more: Partial<RequestFacts> = {}) =>
@@ -50,23 +56,42 @@ describe('headers to an agent', () => {
     'X-Forwarded-Anything',
     'Sec-WebSocket-Key',
   ])('do not have the %s of the client', (name) => {
-    expect(Object.keys(toAgent([name, 'x', name.toUpperCase(), 'y']))).not.toContain(name.toLowerCase());
+    expect(Object.keys(toAgent([name, 'x', name.toUpperCase(), 'y']))).not.toContain(
+      name.toLowerCase(),
+    );
   });
 
   it('do not have what Connection names', () => {
     expect(
-      toAgent(['Connection', 'close, X-Secret ,,x-other', 'X-Secret', '1', 'x-OTHER', '2', 'connection', 'x-third', 'X-Third', '3']),
+      toAgent([
+        'Connection',
+        'close, X-Secret ,,x-other',
+        'X-Secret',
+        '1',
+        'x-OTHER',
+        '2',
+        'connection',
+        'x-third',
+        'X-Third',
+        '3',
+      ]),
     ).toEqual(toAgent([]));
   });
 
   it('have the session key in spite of Connection, and none that is not right', () => {
-    expect(toAgent(['Connection', 'X-Session-API-Key', 'X-Session-API-Key', 'given'])).toMatchObject({ 'x-session-api-key': 'the-key' });
-    expect(toAgent(['X-Session-API-Key', 'co_somebody'], { sessionKey: undefined })).not.toHaveProperty('x-session-api-key');
+    expect(
+      toAgent(['Connection', 'X-Session-API-Key', 'X-Session-API-Key', 'given']),
+    ).toMatchObject({ 'x-session-api-key': 'the-key' });
+    expect(
+      toAgent(['X-Session-API-Key', 'co_somebody'], { sessionKey: undefined }),
+    ).not.toHaveProperty('x-session-api-key');
   });
 
   it('have the length of a body, where there is one', () => {
     expect(toAgent(['Content-Length', '5'])).toMatchObject({ 'content-length': '5' });
-    expect(toAgent(['Content-Length', '0'], { hasBody: false })).not.toHaveProperty('content-length');
+    expect(toAgent(['Content-Length', '0'], { hasBody: false })).not.toHaveProperty(
+      'content-length',
+    );
   });
 });
 
@@ -91,7 +116,18 @@ describe('headers to a client', () => {
   });
 
   it('keep what is the answer’s, repeated ones too', () => {
-    const raw = ['Content-Type', 'text/plain', 'Vary', 'a', 'Vary', 'b', 'Content-Encoding', 'gzip', 'Content-Length', '3'];
+    const raw = [
+      'Content-Type',
+      'text/plain',
+      'Vary',
+      'a',
+      'Vary',
+      'b',
+      'Content-Encoding',
+      'gzip',
+      'Content-Length',
+      '3',
+    ];
     expect(pairs(responseHeaders(raw, facts))).toEqual(expect.arrayContaining([...pairs(raw)]));
   });
 
@@ -101,13 +137,17 @@ describe('headers to a client', () => {
       'x-content-type-options': 'nosniff',
       'x-request-id': 'r-1',
     });
-    expect(toClient(['Content-Security-Policy', "default-src 'self'"], { prefix: '' })).toMatchObject({
+    expect(
+      toClient(['Content-Security-Policy', "default-src 'self'"], { prefix: '' }),
+    ).toMatchObject({
       'content-security-policy': "default-src 'self'",
     });
   });
 
   it('have one length at most', () => {
-    expect(toClient(['Transfer-Encoding', 'chunked', 'Content-Length', '3'])).not.toHaveProperty('content-length');
+    expect(toClient(['Transfer-Encoding', 'chunked', 'Content-Length', '3'])).not.toHaveProperty(
+      'content-length',
+    );
   });
 
   it.each([
@@ -140,10 +180,20 @@ it('whatever headers there are, no secret goes either way', () => {
     fc.property(fc.array(fc.tuple(name, value), { maxLength: 10 }), (list) => {
       const raw = list.flat();
       const out = [...pairs(requestHeaders(raw, { ...facts, sessionKey: undefined }))];
-      expect(out.filter(([key]) => /^(authorization|cookie|connection|proxy-.*|x-session-api-key)$/.test(key))).toEqual([]);
-      const named = list.filter(([key]) => key === 'Connection').some(([, text]) => /x-a/i.test(text));
+      expect(
+        out.filter(([key]) =>
+          /^(authorization|cookie|connection|proxy-.*|x-session-api-key)$/.test(key),
+        ),
+      ).toEqual([]);
+      const named = list
+        .filter(([key]) => key === 'Connection')
+        .some(([, text]) => /x-a/i.test(text));
       if (named) expect(out.filter(([key]) => key === 'x-a')).toEqual([]);
-      expect(pairs(responseHeaders(raw, facts)).filter(([key]) => key === 'set-cookie' || key === 'connection')).toEqual([]);
+      expect(
+        pairs(responseHeaders(raw, facts)).filter(
+          ([key]) => key === 'set-cookie' || key === 'connection',
+        ),
+      ).toEqual([]);
     }),
   );
 });

@@ -5,10 +5,15 @@ describe('a template of host names', () => {
   const found = { sandbox: 'sbx-1', portName: 'AGENT_SERVER' };
 
   it('gives an origin', () => {
-    expect(template.urlOf('sbx-1', 'AGENT_SERVER')).toBe('https://sbx-1-agent-server.agents.example.com');
-    expect(new HostTemplate('http://x-{sandbox}--{port}-y.localhost.test:8080/').urlOf('sbx-1', 'AGENT_SERVER')).toBe(
-      'http://x-sbx-1--agent-server-y.localhost.test:8080',
+    expect(template.urlOf('sbx-1', 'AGENT_SERVER')).toBe(
+      'https://sbx-1-agent-server.agents.example.com',
     );
+    expect(
+      new HostTemplate('http://x-{sandbox}--{port}-y.localhost.test:8080/').urlOf(
+        'sbx-1',
+        'AGENT_SERVER',
+      ),
+    ).toBe('http://x-sbx-1--agent-server-y.localhost.test:8080');
   });
 
   it('gives none to a name that fits into no label', () => {

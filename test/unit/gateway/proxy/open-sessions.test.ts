@@ -73,7 +73,8 @@ it('ends all that a key has opened once it opens nothing more, and no other', ()
 });
 
 it('asks nothing about the keys of others when a key changes', () => {
-  for (let index = 0; index < 1000; index++) bench.opens(`k${index}`, [`u${index}`]).begin(`k${index}`);
+  for (let index = 0; index < 1000; index++)
+    bench.opens(`k${index}`, [`u${index}`]).begin(`k${index}`);
   bench.asked.length = 0;
   bench.apiKeyChanged('u7');
   expect(bench.asked).toEqual(['k7']);

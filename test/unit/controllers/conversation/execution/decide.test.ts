@@ -5,10 +5,19 @@ import {
   withRunResumed,
   withRunStuck,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
-import { withAgentReport, withUnseenInterruption } from '../../../../../src/controllers/conversation/execution/decide.ts';
+import {
+  withAgentReport,
+  withUnseenInterruption,
+} from '../../../../../src/controllers/conversation/execution/decide.ts';
 import { withSandboxAway } from '../../../../../src/controllers/conversation/execution/sandbox-away.ts';
-import { type SandboxInterruptions, type InterruptedRun } from '../../../../../src/controllers/conversation/execution/interruption.ts';
-import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
+import {
+  type SandboxInterruptions,
+  type InterruptedRun,
+} from '../../../../../src/controllers/conversation/execution/interruption.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+} from '../../../../../src/resources/conversation-status.ts';
 import type { SandboxView } from '../../../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../../../support/builders.ts';
 
@@ -22,7 +31,11 @@ const agentSays = (executionStatus: ExecutionStatus | undefined): AgentConversat
   lastUserMessageId: 'm1',
   metrics: undefined,
 });
-const view = (phase: SandboxView['phase'], reason: string): SandboxView => ({ phase, reason, message: '' });
+const view = (phase: SandboxView['phase'], reason: string): SandboxView => ({
+  phase,
+  reason,
+  message: '',
+});
 const interruptedBy = (reason: string, lastResumeTime?: string): ConversationStatus => ({
   executionStatus: 'paused',
   agentEpoch: 1,
@@ -30,106 +43,142 @@ const interruptedBy = (reason: string, lastResumeTime?: string): ConversationSta
 });
 
 describe('when the sandbox goes away', () => {
-  const cases: [string, ConversationStatus, SandboxView, string[], Partial<ConversationStatus>][] = [
+  const cases: [string, ConversationStatus, SandboxView, string[], Partial<ConversationStatus>][] =
     [
-      'a run is paused, with the reason',
-      { executionStatus: 'running' },
-      view('PAUSED', 'Quota'),
-      [],
-      { executionStatus: 'paused', interruption: { reason: 'Quota', time: noon } },
-    ],
-    [
-      'a lost pod is a loss',
-      { executionStatus: 'running' },
-      view('STARTING', 'PodLost'),
-      [],
-      { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
-    ],
-    [
-      'a run nobody had seen yet counts when the pause stopped it',
-      { executionStatus: 'idle' },
-      view('PAUSED', 'Quota'),
-      ['c1'],
-      { executionStatus: 'paused' },
-    ],
-    ['a finished run stays finished', { executionStatus: 'finished' }, view('PAUSED', 'User'), [], { executionStatus: 'finished' }],
-    [
-      "the owner's pause outweighs the quota's",
-      interruptedBy('Quota'),
-      view('PAUSED', 'User'),
-      [],
-      { interruption: { reason: 'User', time: noon } },
-    ],
-    [
-      "the quota's pause does not outweigh the owner's",
-      interruptedBy('User'),
-      view('PAUSED', 'Quota'),
-      [],
-      { interruption: { reason: 'User', time: noon } },
-    ],
-    [
-      'a run is over when its sandbox is gone',
-      { executionStatus: 'running' },
-      view('MISSING', 'Deleted'),
-      [],
-      { executionStatus: 'error', executionDetail: 'The sandbox is gone, and the run with it.' },
-    ],
-    ['what was finished stays so', { executionStatus: 'finished' }, view('MISSING', 'Deleted'), [], { executionStatus: 'finished' }],
-    [
-      'a run stands when its sandbox has failed, and is remembered for when that is resumed',
-      { executionStatus: 'running' },
-      view('ERROR', 'CrashLoop'),
-      [],
-      {
-        executionStatus: 'error',
-        executionDetail: expect.stringContaining('The sandbox has failed') as string,
-        interruption: { reason: 'Loss', time: noon },
-      },
-    ],
-    [
-      'so is one that was cut before that',
-      interruptedBy('Loss'),
-      view('ERROR', 'CrashLoop'),
-      [],
-      { executionStatus: 'error', interruption: { reason: 'Loss', time: noon } },
-    ],
-    [
-      'what was given up before stays so',
-      { ...interruptedBy('Loss'), executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, abandonedReason: 'Stalled' } },
-      view('ERROR', 'CrashLoop'),
-      [],
-      { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, abandonedReason: 'Stalled' } },
-    ],
-    [
-      'a question is over when its sandbox has failed',
-      { executionStatus: 'waiting_for_confirmation' },
-      view('ERROR', 'CrashLoop'),
-      [],
-      { executionStatus: 'error' },
-    ],
-    [
-      'a run whose sandbox had failed is paused again once that is resumed',
-      { ...interruptedBy('Loss'), executionStatus: 'error', executionDetail: 'The sandbox has failed.' },
-      view('STARTING', 'WaitingForPod'),
-      [],
-      { executionStatus: 'paused', executionDetail: expect.stringContaining('resumes by itself') as string },
-    ],
-    [
-      'a run that failed by itself stays so when its sandbox is resumed',
-      { executionStatus: 'error', executionDetail: 'LLMAuthenticationError' },
-      view('STARTING', 'WaitingForPod'),
-      [],
-      { executionStatus: 'error', executionDetail: 'LLMAuthenticationError' },
-    ],
-  ];
+      [
+        'a run is paused, with the reason',
+        { executionStatus: 'running' },
+        view('PAUSED', 'Quota'),
+        [],
+        { executionStatus: 'paused', interruption: { reason: 'Quota', time: noon } },
+      ],
+      [
+        'a lost pod is a loss',
+        { executionStatus: 'running' },
+        view('STARTING', 'PodLost'),
+        [],
+        { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
+      ],
+      [
+        'a run nobody had seen yet counts when the pause stopped it',
+        { executionStatus: 'idle' },
+        view('PAUSED', 'Quota'),
+        ['c1'],
+        { executionStatus: 'paused' },
+      ],
+      [
+        'a finished run stays finished',
+        { executionStatus: 'finished' },
+        view('PAUSED', 'User'),
+        [],
+        { executionStatus: 'finished' },
+      ],
+      [
+        "the owner's pause outweighs the quota's",
+        interruptedBy('Quota'),
+        view('PAUSED', 'User'),
+        [],
+        { interruption: { reason: 'User', time: noon } },
+      ],
+      [
+        "the quota's pause does not outweigh the owner's",
+        interruptedBy('User'),
+        view('PAUSED', 'Quota'),
+        [],
+        { interruption: { reason: 'User', time: noon } },
+      ],
+      [
+        'a run is over when its sandbox is gone',
+        { executionStatus: 'running' },
+        view('MISSING', 'Deleted'),
+        [],
+        { executionStatus: 'error', executionDetail: 'The sandbox is gone, and the run with it.' },
+      ],
+      [
+        'what was finished stays so',
+        { executionStatus: 'finished' },
+        view('MISSING', 'Deleted'),
+        [],
+        { executionStatus: 'finished' },
+      ],
+      [
+        'a run stands when its sandbox has failed, and is remembered for when that is resumed',
+        { executionStatus: 'running' },
+        view('ERROR', 'CrashLoop'),
+        [],
+        {
+          executionStatus: 'error',
+          executionDetail: expect.stringContaining('The sandbox has failed') as string,
+          interruption: { reason: 'Loss', time: noon },
+        },
+      ],
+      [
+        'so is one that was cut before that',
+        interruptedBy('Loss'),
+        view('ERROR', 'CrashLoop'),
+        [],
+        { executionStatus: 'error', interruption: { reason: 'Loss', time: noon } },
+      ],
+      [
+        'what was given up before stays so',
+        {
+          ...interruptedBy('Loss'),
+          executionStatus: 'stuck',
+          interruption: { reason: 'Stalled', time: noon, abandonedReason: 'Stalled' },
+        },
+        view('ERROR', 'CrashLoop'),
+        [],
+        {
+          executionStatus: 'stuck',
+          interruption: { reason: 'Stalled', time: noon, abandonedReason: 'Stalled' },
+        },
+      ],
+      [
+        'a question is over when its sandbox has failed',
+        { executionStatus: 'waiting_for_confirmation' },
+        view('ERROR', 'CrashLoop'),
+        [],
+        { executionStatus: 'error' },
+      ],
+      [
+        'a run whose sandbox had failed is paused again once that is resumed',
+        {
+          ...interruptedBy('Loss'),
+          executionStatus: 'error',
+          executionDetail: 'The sandbox has failed.',
+        },
+        view('STARTING', 'WaitingForPod'),
+        [],
+        {
+          executionStatus: 'paused',
+          executionDetail: expect.stringContaining('resumes by itself') as string,
+        },
+      ],
+      [
+        'a run that failed by itself stays so when its sandbox is resumed',
+        { executionStatus: 'error', executionDetail: 'LLMAuthenticationError' },
+        view('STARTING', 'WaitingForPod'),
+        [],
+        { executionStatus: 'error', executionDetail: 'LLMAuthenticationError' },
+      ],
+    ];
   it.each(cases)('%s', (_sentence, status, seen, interrupted, expected) => {
     const stop =
-      interrupted.length === 0 ? {} : { interruptedConversationIDs: interrupted, lastInterruption: { reason: 'Quota', agentEpoch: 1 } };
-    expect(withSandboxAway(status, 'c1', aSandbox({ status: stop }), seen, noon)).toMatchObject(expected);
+      interrupted.length === 0
+        ? {}
+        : {
+            interruptedConversationIDs: interrupted,
+            lastInterruption: { reason: 'Quota', agentEpoch: 1 },
+          };
+    expect(withSandboxAway(status, 'c1', aSandbox({ status: stop }), seen, noon)).toMatchObject(
+      expected,
+    );
   });
 
   it('a run that is over for good is not said to wait', () => {
-    expect(withSandboxAway(interruptedBy('Quota'), 'c1', undefined, view('MISSING', 'Deleted'), noon)).not.toHaveProperty('interruption');
+    expect(
+      withSandboxAway(interruptedBy('Quota'), 'c1', undefined, view('MISSING', 'Deleted'), noon),
+    ).not.toHaveProperty('interruption');
   });
 });
 
@@ -165,7 +214,13 @@ describe('when the agent is there', () => {
       2,
       { resume: false, execution: 'paused', interrupted: true },
     ],
-    ['a run that was over before the pause needs nothing', interruptedBy('Quota'), 'finished', 2, { resume: false, execution: 'finished' }],
+    [
+      'a run that was over before the pause needs nothing',
+      interruptedBy('Quota'),
+      'finished',
+      2,
+      { resume: false, execution: 'finished' },
+    ],
     [
       'a run that has been seen going on is interrupted no more',
       interruptedBy('User'),
@@ -194,7 +249,13 @@ describe('when the agent is there', () => {
       2,
       { resume: true, execution: 'paused', interrupted: true },
     ],
-    ['an agent that is idle in the container that was seen is idle', running, 'idle', 1, { resume: false, execution: 'idle' }],
+    [
+      'an agent that is idle in the container that was seen is idle',
+      running,
+      'idle',
+      1,
+      { resume: false, execution: 'idle' },
+    ],
     [
       'a run whose action was rejected for a pause of the quota goes on',
       interruptedBy('Quota'),
@@ -216,30 +277,59 @@ describe('when the agent is there', () => {
       1,
       { resume: false, execution: 'running', interrupted: true },
     ],
-    ['one that is stuck again is left alone', interruptedBy('Loss', later(-60_000)), 'stuck', 1, { resume: false, execution: 'stuck' }],
-    ['an unknown word is an error that says so', running, undefined, 1, { resume: false, execution: 'error' }],
+    [
+      'one that is stuck again is left alone',
+      interruptedBy('Loss', later(-60_000)),
+      'stuck',
+      1,
+      { resume: false, execution: 'stuck' },
+    ],
+    [
+      'an unknown word is an error that says so',
+      running,
+      undefined,
+      1,
+      { resume: false, execution: 'error' },
+    ],
   ];
-  it.each(cases)('%s', (_sentence, status, says, agentEpoch, { resume, execution, interrupted = false }) => {
-    const decision = withAgentReport(status, agentSays(says), agentEpoch, noonMs + 1000);
-    expect(decision.resume).toBe(resume);
-    expect(decision.status.executionStatus).toBe(execution);
-    expect(decision.status.interruption !== undefined).toBe(interrupted);
-    expect(decision.status.agentEpoch).toBe(agentEpoch);
-  });
+  it.each(cases)(
+    '%s',
+    (_sentence, status, says, agentEpoch, { resume, execution, interrupted = false }) => {
+      const decision = withAgentReport(status, agentSays(says), agentEpoch, noonMs + 1000);
+      expect(decision.resume).toBe(resume);
+      expect(decision.status.executionStatus).toBe(execution);
+      expect(decision.status.interruption !== undefined).toBe(interrupted);
+      expect(decision.status.agentEpoch).toBe(agentEpoch);
+    },
+  );
 
   it('does not take a run that was cut for one that goes on, just after its agent has come back', () => {
-    const { status } = withAgentReport(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSinceTime: noon });
-    expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
-    expect(withAgentReport(status, agentSays('running'), 2, noonMs + 2000, { activeSinceTime: noon }).status).not.toHaveProperty(
-      'interruption',
+    const { status } = withAgentReport(
+      interruptedBy('User'),
+      agentSays('running'),
+      2,
+      noonMs + 1000,
+      { activeSinceTime: noon },
     );
+    expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
+    expect(
+      withAgentReport(status, agentSays('running'), 2, noonMs + 2000, { activeSinceTime: noon })
+        .status,
+    ).not.toHaveProperty('interruption');
   });
 
   it('believes its agent where the clock was ahead when it was told to go on, or came back', () => {
-    const continued = { ...interruptedBy('Loss', later(60_000)), executionStatus: 'running' as const };
-    expect(withAgentReport(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe('paused');
+    const continued = {
+      ...interruptedBy('Loss', later(60_000)),
+      executionStatus: 'running' as const,
+    };
+    expect(withAgentReport(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe(
+      'paused',
+    );
     expect(
-      withAgentReport(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSinceTime: later(60_000) }).status.executionStatus,
+      withAgentReport(interruptedBy('Quota'), agentSays('running'), 2, noonMs, {
+        activeSinceTime: later(60_000),
+      }).status.executionStatus,
     ).toBe('running');
   });
 
@@ -254,19 +344,29 @@ describe('when the agent is there', () => {
 describe('a run that was given up', () => {
   const abandonedReason: ConversationStatus = {
     ...{ executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 4 },
-    interruption: { reason: 'Loss', time: noon, containerLosses: 3, abandonedReason: 'LostTooOften' },
+    interruption: {
+      reason: 'Loss',
+      time: noon,
+      containerLosses: 3,
+      abandonedReason: 'LostTooOften',
+    },
   };
 
-  it.each<ExecutionStatus>(['paused', 'error', 'idle'])('stays so, also in another container, as long as its agent is %s', (says) => {
-    const decision = withAgentReport(abandonedReason, agentSays(says), 5, noonMs, {}, true);
-    expect(decision).toMatchObject({
-      resume: false,
-      status: { executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 5 },
-    });
-  });
+  it.each<ExecutionStatus>(['paused', 'error', 'idle'])(
+    'stays so, also in another container, as long as its agent is %s',
+    (says) => {
+      const decision = withAgentReport(abandonedReason, agentSays(says), 5, noonMs, {}, true);
+      expect(decision).toMatchObject({
+        resume: false,
+        status: { executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 5 },
+      });
+    },
+  );
 
   it('is one that runs when somebody has got it going', () => {
-    const { status } = withAgentReport(abandonedReason, agentSays('running'), 4, noonMs, { activeSinceTime: noon });
+    const { status } = withAgentReport(abandonedReason, agentSays('running'), 4, noonMs, {
+      activeSinceTime: noon,
+    });
     expect(status).toEqual({ executionStatus: 'running', agentEpoch: 4 });
   });
 
@@ -276,7 +376,9 @@ describe('a run that was given up', () => {
       resume: false,
       status: { executionStatus: 'paused', interruption: { reason: 'User' } },
     });
-    expect(withAgentReport(abandonedReason, agentSays('error'), 5, noonMs, stops, true).resume).toBe(true);
+    expect(
+      withAgentReport(abandonedReason, agentSays('error'), 5, noonMs, stops, true).resume,
+    ).toBe(true);
   });
 
   it('is said of one that was lost once more than it may be', () => {
@@ -287,62 +389,104 @@ describe('a run that was given up', () => {
     };
     const { status, resume: resume } = withAgentReport(lost, agentSays('error'), 4, noonMs);
     expect(resume).toBe(false);
-    expect(status).toMatchObject({ executionStatus: 'error', interruption: { abandonedReason: 'LostTooOften' } });
+    expect(status).toMatchObject({
+      executionStatus: 'error',
+      interruption: { abandonedReason: 'LostTooOften' },
+    });
     expect(status.executionDetail).toContain('lost 3 times');
   });
 
   it('is stuck when it was stopped because nothing was heard of it', () => {
     const stalled = withRunStuck({ executionStatus: 'running', agentEpoch: 1 }, noon, '45m');
-    expect(stalled).toMatchObject({ executionStatus: 'stuck', executionDetail: expect.stringContaining('45m') as string });
+    expect(stalled).toMatchObject({
+      executionStatus: 'stuck',
+      executionDetail: expect.stringContaining('45m') as string,
+    });
     const { status } = withAgentReport(stalled, agentSays('paused'), 1, noonMs + 60_000);
     expect(status).toEqual(stalled);
   });
 });
 
 describe('an action that waits for a confirmation', () => {
-  const waiting: ConversationStatus = { executionStatus: 'waiting_for_confirmation', agentEpoch: 1 };
+  const waiting: ConversationStatus = {
+    executionStatus: 'waiting_for_confirmation',
+    agentEpoch: 1,
+  };
 
   it('is told to be half forgotten after its agent was restarted, and as long as it waits', () => {
     const { status } = withAgentReport(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
     expect(status.executionDetail).toContain('forgets');
-    expect(withAgentReport(status, agentSays('waiting_for_confirmation'), 2, noonMs).status).toEqual(status);
-    expect(withAgentReport(status, agentSays('running'), 2, noonMs).status).not.toHaveProperty('executionDetail');
-    expect(withAgentReport(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status).toEqual(waiting);
+    expect(
+      withAgentReport(status, agentSays('waiting_for_confirmation'), 2, noonMs).status,
+    ).toEqual(status);
+    expect(withAgentReport(status, agentSays('running'), 2, noonMs).status).not.toHaveProperty(
+      'executionDetail',
+    );
+    expect(
+      withAgentReport(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status,
+    ).toEqual(waiting);
   });
 });
 
 describe('why a run was cut', () => {
   const running: ConversationStatus = { executionStatus: 'running', agentEpoch: 1 };
-  const byOwner = (agentEpoch: number) => ({ lastInterruption: { reason: 'User', agentEpoch }, lastUserPauseEpoch: agentEpoch });
+  const byOwner = (agentEpoch: number) => ({
+    lastInterruption: { reason: 'User', agentEpoch },
+    lastUserPauseEpoch: agentEpoch,
+  });
   const byQuota = (agentEpoch: number) => ({ lastInterruption: { reason: 'Quota', agentEpoch } });
 
   it('is the pause by its owner, however soon the sandbox runs again', () => {
     const sandbox = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
-    expect(withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption).toMatchObject({ reason: 'User' });
+    expect(
+      withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption,
+    ).toMatchObject({ reason: 'User' });
     expect(withAgentReport(running, agentSays('error'), 2, noonMs, byOwner(1)).resume).toBe(false);
   });
 
   it('is a loss where the stop was before the run', () => {
-    expect(withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, byOwner(1)).resume).toBe(true);
+    expect(
+      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, byOwner(1))
+        .resume,
+    ).toBe(true);
   });
 
   it('is the pause by its owner also where the run was lost before, or seen by one who knew only an earlier container', () => {
     expect(withAgentReport(running, agentSays('error'), 3, noonMs, byOwner(2)).resume).toBe(false);
-    expect(withUnseenInterruption({ executionStatus: 'error', agentEpoch: 3 }, running, noon, byOwner(2)).resume).toBe(false);
+    expect(
+      withUnseenInterruption({ executionStatus: 'error', agentEpoch: 3 }, running, noon, byOwner(2))
+        .resume,
+    ).toBe(false);
   });
 
   it('is the pause by its owner also where the quota stopped it before or after', () => {
-    const pausedAgain = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 2 } });
-    expect(withSandboxAway(running, 'c1', pausedAgain, view('STARTING', 'WaitingForPod'), noon).interruption?.reason).toBe('User');
-    expect(withAgentReport(running, agentSays('paused'), 3, noonMs, { ...byQuota(2), lastUserPauseEpoch: 1 }).resume).toBe(false);
+    const pausedAgain = aSandbox({
+      status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 2 },
+    });
+    expect(
+      withSandboxAway(running, 'c1', pausedAgain, view('STARTING', 'WaitingForPod'), noon)
+        .interruption?.reason,
+    ).toBe('User');
+    expect(
+      withAgentReport(running, agentSays('paused'), 3, noonMs, {
+        ...byQuota(2),
+        lastUserPauseEpoch: 1,
+      }).resume,
+    ).toBe(false);
     const waiting = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
-    expect(withSandboxAway(running, 'c1', waiting, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('User');
+    expect(
+      withSandboxAway(running, 'c1', waiting, view('PAUSED', 'Quota'), noon).interruption?.reason,
+    ).toBe('User');
   });
 
   it('is the quota where a run nobody had seen began after the pause of its owner', () => {
     const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
-    const stopped = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 1 } });
-    expect(withSandboxAway(idle, 'c1', stopped, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('Quota');
+    const stopped = aSandbox({
+      status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 1 },
+    });
+    expect(
+      withSandboxAway(idle, 'c1', stopped, view('PAUSED', 'Quota'), noon).interruption?.reason,
+    ).toBe('Quota');
   });
 
   it('is known also to those who look only after the agent has come back', () => {
@@ -352,15 +496,32 @@ describe('why a run was cut', () => {
       resume: true,
       status: { executionStatus: 'paused', agentEpoch: 3, interruption: { reason: 'Quota' } },
     });
-    expect(withAgentReport(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 }).resume).toBe(false);
+    expect(
+      withAgentReport(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 })
+        .resume,
+    ).toBe(false);
     // Looked at since: it stands because somebody has stopped it in the agent itself.
-    expect(withAgentReport({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).resume).toBe(false);
+    expect(
+      withAgentReport({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).resume,
+    ).toBe(false);
   });
 
   it('is the pause by its owner also where a loss had been seen before', () => {
-    const lost: ConversationStatus = { executionStatus: 'paused', agentEpoch: 1, interruption: { reason: 'Loss', time: noon } };
-    expect(withAgentReport(lost, agentSays('error'), 2, noonMs, { lastUserPauseEpoch: 1 }).resume).toBe(false);
-    const away = withSandboxAway(lost, 'c1', aSandbox({ status: { lastUserPauseEpoch: 1 } }), view('STARTING', 'WaitingForPod'), noon);
+    const lost: ConversationStatus = {
+      executionStatus: 'paused',
+      agentEpoch: 1,
+      interruption: { reason: 'Loss', time: noon },
+    };
+    expect(
+      withAgentReport(lost, agentSays('error'), 2, noonMs, { lastUserPauseEpoch: 1 }).resume,
+    ).toBe(false);
+    const away = withSandboxAway(
+      lost,
+      'c1',
+      aSandbox({ status: { lastUserPauseEpoch: 1 } }),
+      view('STARTING', 'WaitingForPod'),
+      noon,
+    );
     expect(away.interruption?.reason).toBe('User');
   });
 
@@ -368,8 +529,17 @@ describe('why a run was cut', () => {
     let status: ConversationStatus = running;
     for (let drains = 1; drains <= 5; drains++) {
       const drained = { lastDisruptionEpoch: drains };
-      const away = withSandboxAway(status, 'c1', aSandbox({ status: drained }), view('STARTING', 'PodEvicted'), later(drains * 60_000));
-      expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Disruption' } });
+      const away = withSandboxAway(
+        status,
+        'c1',
+        aSandbox({ status: drained }),
+        view('STARTING', 'PodEvicted'),
+        later(drains * 60_000),
+      );
+      expect(away).toMatchObject({
+        executionStatus: 'paused',
+        interruption: { reason: 'Disruption' },
+      });
       const { resume: resume, status: back } = withAgentReport(
         away,
         agentSays('error'),
@@ -385,26 +555,57 @@ describe('why a run was cut', () => {
 
   it('is a loss where its container was lost after an earlier disruption, and its owner where they paused it since', () => {
     expect(
-      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 1 }).status.interruption,
+      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, {
+        lastDisruptionEpoch: 1,
+      }).status.interruption,
     ).toMatchObject({
       reason: 'Loss',
       containerLosses: 1,
     });
-    expect(withAgentReport(running, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 2, lastUserPauseEpoch: 2 }).resume).toBe(false);
+    expect(
+      withAgentReport(running, agentSays('error'), 3, noonMs, {
+        lastDisruptionEpoch: 2,
+        lastUserPauseEpoch: 2,
+      }).resume,
+    ).toBe(false);
   });
 
   it('is another loss when it had been continued already', () => {
-    const continued = { ...running, interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } };
+    const continued = {
+      ...running,
+      interruption: { reason: 'Loss', time: noon, lastResumeTime: noon },
+    };
     expect(withAgentReport(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({
       resume: true,
       status: { interruption: { reason: 'Loss', time: later(60_000) } },
     });
-    const away = withSandboxAway(continued, 'c1', aSandbox(), view('STARTING', 'PodLost'), later(60_000));
-    expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', time: later(60_000) } });
+    const away = withSandboxAway(
+      continued,
+      'c1',
+      aSandbox(),
+      view('STARTING', 'PodLost'),
+      later(60_000),
+    );
+    expect(away).toMatchObject({
+      executionStatus: 'paused',
+      interruption: { reason: 'Loss', time: later(60_000) },
+    });
   });
 
-  const orders: [string, Partial<InterruptedRun>, number, SandboxInterruptions, Partial<InterruptedRun>][] = [
-    ['is another loss when the answer to the order to go on was lost', { resumeAttempts: 1 }, 2, {}, { containerLosses: 2 }],
+  const orders: [
+    string,
+    Partial<InterruptedRun>,
+    number,
+    SandboxInterruptions,
+    Partial<InterruptedRun>,
+  ][] = [
+    [
+      'is another loss when the answer to the order to go on was lost',
+      { resumeAttempts: 1 },
+      2,
+      {},
+      { containerLosses: 2 },
+    ],
     [
       'is another loss when one of several orders was not answered',
       { resumeAttempts: 3, resumeRejections: 2 },
@@ -412,7 +613,13 @@ describe('why a run was cut', () => {
       {},
       { containerLosses: 2 },
     ],
-    ['is the same loss in the container that was told to go on', { resumeAttempts: 1 }, 1, {}, { containerLosses: 1, resumeAttempts: 1 }],
+    [
+      'is the same loss in the container that was told to go on',
+      { resumeAttempts: 1 },
+      1,
+      {},
+      { containerLosses: 1, resumeAttempts: 1 },
+    ],
     ['is the same loss when nobody was told to go on', {}, 2, {}, { containerLosses: 1 }],
     [
       'is the same loss when every order was refused',
@@ -435,15 +642,30 @@ describe('why a run was cut', () => {
       { lastUserPauseEpoch: 1 },
       { reason: 'User' },
     ],
-    ['is the same pause by its owner when they had asked for the order', { resumeAttempts: 1, reason: 'User' }, 2, {}, { reason: 'User' }],
+    [
+      'is the same pause by its owner when they had asked for the order',
+      { resumeAttempts: 1, reason: 'User' },
+      2,
+      {},
+      { reason: 'User' },
+    ],
   ];
   it.each(orders)('%s', (_sentence, more, agentEpoch, stops, expected) => {
     const told: ConversationStatus = {
       ...{ executionStatus: 'paused', agentEpoch: 1 },
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, ...more },
     };
-    const { status } = withAgentReport(told, agentSays('error'), agentEpoch, noonMs + 60_000, stops);
-    expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', ...expected } });
+    const { status } = withAgentReport(
+      told,
+      agentSays('error'),
+      agentEpoch,
+      noonMs + 60_000,
+      stops,
+    );
+    expect(status).toMatchObject({
+      executionStatus: 'paused',
+      interruption: { reason: 'Loss', ...expected },
+    });
   });
 
   it('counts also where the order had reached the container that runs, and is old where it was stopped since', () => {
@@ -457,7 +679,12 @@ describe('why a run was cut', () => {
       executionStatus: 'running',
       interruption: { containerLosses: 2, lastResumeTime: now },
     });
-    expect(withAgentReport(told, agentSays('running'), 2, noonMs + 60_000, { ...byQuota(1), activeSinceTime: now }).status).toMatchObject({
+    expect(
+      withAgentReport(told, agentSays('running'), 2, noonMs + 60_000, {
+        ...byQuota(1),
+        activeSinceTime: now,
+      }).status,
+    ).toMatchObject({
       executionStatus: 'paused',
       interruption: { reason: 'Quota', containerLosses: 1 },
     });
@@ -467,7 +694,12 @@ describe('why a run was cut', () => {
     let status: ConversationStatus = running;
     let orders = 0;
     for (let agentEpoch = 2; agentEpoch < 10; agentEpoch++) {
-      const decision = withAgentReport(status, agentSays('error'), agentEpoch, noonMs + agentEpoch * 60_000);
+      const decision = withAgentReport(
+        status,
+        agentSays('error'),
+        agentEpoch,
+        noonMs + agentEpoch * 60_000,
+      );
       if (!decision.resume) break;
       status = withResumeAttempt(decision.status);
       orders++;
@@ -478,7 +710,10 @@ describe('why a run was cut', () => {
   it('is a loss too when nobody had seen the run begin', () => {
     const before: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const now: ConversationStatus = { executionStatus: 'error', agentEpoch: 2 };
-    expect(withUnseenInterruption(now, before, noon, {})).toMatchObject({ resume: true, status: { executionStatus: 'paused' } });
+    expect(withUnseenInterruption(now, before, noon, {})).toMatchObject({
+      resume: true,
+      status: { executionStatus: 'paused' },
+    });
     expect(withUnseenInterruption(now, before, noon, byOwner(1)).resume).toBe(false);
   });
 });

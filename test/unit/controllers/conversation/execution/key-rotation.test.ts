@@ -23,7 +23,10 @@ class Bench {
   constructor() {
     const templates = new IndexedStore<SandboxTemplate>();
     templates.set(aTemplate({ agent: { workingDir: '/workspace', ...llm, credential: 'openai' } }));
-    const configurations = new AgentConfigurations({ credentials: { of: () => Promise.resolve(this.key) }, stores: { templates } });
+    const configurations = new AgentConfigurations({
+      credentials: { of: () => Promise.resolve(this.key) },
+      stores: { templates },
+    });
     const agent: Pick<AgentClient, 'useLlm'> = {
       useLlm: (_endpoint, _id, given) => {
         if (this.failure !== undefined) return Promise.reject(this.failure);
@@ -34,7 +37,10 @@ class Bench {
     this.#rotation = new KeyRotation({ agent: agent as AgentClient, configurations });
   }
 
-  look(status: ConversationStatus = refused, state: Partial<AgentConversation> = {}): Promise<void> {
+  look(
+    status: ConversationStatus = refused,
+    state: Partial<AgentConversation> = {},
+  ): Promise<void> {
     const seen: AgentConversation = { ...({ id: 'c1', llm } as AgentConversation), ...state };
     return this.#rotation.rotate(
       aConversation({ status }),
@@ -58,9 +64,17 @@ it('a conversation whose key was refused is given the present one, once, and eac
 
 it.each<[string, ConversationStatus, Partial<AgentConversation>]>([
   ['that runs', { ...refused, executionStatus: 'running' }, {}],
-  ['whose error is another', { executionStatus: 'error', executionDetail: 'MaxIterationsReached: …' }, {}],
+  [
+    'whose error is another',
+    { executionStatus: 'error', executionDetail: 'MaxIterationsReached: …' },
+    {},
+  ],
   ['that somebody has set to another model', refused, { llm: { ...llm, model: 'openai/mine' } }],
-  ['that somebody has sent elsewhere', refused, { llm: { ...llm, baseUrl: 'https://mine.example' } }],
+  [
+    'that somebody has sent elsewhere',
+    refused,
+    { llm: { ...llm, baseUrl: 'https://mine.example' } },
+  ],
   ['of which the agent does not say what it works with', refused, { llm: undefined }],
 ])('a conversation %s is given none', async (_name, status, state) => {
   const bench = new Bench();

@@ -8,23 +8,53 @@ import { ConversationReconciler } from '../../../../../src/controllers/conversat
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation, type LaterMessage } from '../../../../../src/resources/conversation.ts';
-import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../../../src/resources/cached-conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type LaterMessage,
+} from '../../../../../src/resources/conversation.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+} from '../../../../../src/resources/conversation-status.ts';
 import { pods } from '../../../../../packages/kube/src/core.ts';
 import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
-import { aConversation, aRunningPod, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../../../support/builders.ts';
+import {
+  aConversation,
+  aRunningPod,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  later,
+  noon,
+  noonMs,
+} from '../../../../support/builders.ts';
 import { FakeKubeClient } from '../../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const name = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
 const state = (executionStatus: ExecutionStatus): AgentConversation => ({
-  ...{ id: name, executionStatus, reportedStatus: executionStatus, title: undefined, createdAt: undefined, updatedAt: undefined },
+  ...{
+    id: name,
+    executionStatus,
+    reportedStatus: executionStatus,
+    title: undefined,
+    createdAt: undefined,
+    updatedAt: undefined,
+  },
   ...{ lastUserMessageId: undefined, metrics: undefined },
 });
-const nonsense = () => Promise.reject(new AgentError('malformed', 'The agent answered with something unexpected.', { status: 200 }));
+const nonsense = () =>
+  Promise.reject(
+    new AgentError('malformed', 'The agent answered with something unexpected.', { status: 200 }),
+  );
 
 /** A conversation that runs, and an agent that answers each question the way it is told to. */
 function followed(messages: LaterMessage[] = [], known: ConversationStatus = {}) {
@@ -34,13 +64,25 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   const sandbox = aSandbox({
     status: {
       conditions: [admitted, condition('Ready', 'True', 'Running')],
-      ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentEpoch: 1, podIP: '127.70.0.1' },
+      ...{
+        observedGeneration: 1,
+        replicas: 1,
+        masterKeyId: keys.currentKeyId,
+        agentEpoch: 1,
+        podIP: '127.70.0.1',
+      },
       ...{ containerID: 'process://1', activeSinceTime: later(-60_000) },
     },
   });
   const status: ConversationStatus = {
     start: { status: 'READY', transitions: [{ status: 'READY', time: later(-60_000) }] },
-    ...{ executionStatus: 'running', agentEpoch: 1, sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
+    ...{
+      executionStatus: 'running',
+      agentEpoch: 1,
+      sandboxName: 'sbx-1',
+      sandboxUID: sandbox.metadata.uid,
+      sandboxStatus: 'RUNNING',
+    },
     ...known,
   };
   client.put(conversations, aConversation({ name, status, spec: { messages } }));
@@ -53,8 +95,22 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   client.put(pods, aRunningPod(sandbox));
   stores.templates.set(aTemplate());
   const reconciler = new ConversationReconciler({
-    ...{ client, stores, agent, keys, gitHosts: {}, clock, logger: silentLogger, metrics: createMetrics(), random: () => 0 },
-    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, unresponsiveAgents: new UnresponsiveAgents({ clock }) },
+    ...{
+      client,
+      stores,
+      agent,
+      keys,
+      gitHosts: {},
+      clock,
+      logger: silentLogger,
+      metrics: createMetrics(),
+      random: () => 0,
+    },
+    ...{
+      credentials: noAgentCredentials,
+      events: { record: () => undefined },
+      unresponsiveAgents: new UnresponsiveAgents({ clock }),
+    },
     onUnresponsive: () => undefined,
   });
   return {
@@ -74,9 +130,13 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
       const endMs = clock.monotonic() + ms;
       while (clock.monotonic() < endMs) {
         const stored = JSON.stringify(await client.get(conversations, 'default', name));
-        // Parsed here, as a watch does: what is cloned has the prototypes of another realm under Jest, and equals nothing strictly.
+        // Parsed here, as a watch does: what is cloned has the prototypes of another realm under
+        // Jest, and equals nothing strictly.
         stores.conversations.set(cachedConversation(JSON.parse(stored) as Conversation));
-        const done = reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal);
+        const done = reconciler.reconcile(
+          { namespace: 'default', name },
+          new AbortController().signal,
+        );
         await clock.advance(5);
         await clock.advance(Math.min((await done)?.requeueAfterMs ?? ms, atLeastEachMs));
       }
@@ -87,7 +147,9 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
 
 const unknownRun = {
   executionStatus: 'paused',
-  executionDetail: expect.stringMatching(/^The operator can not read what the agent reports.*something unexpected/) as string,
+  executionDetail: expect.stringMatching(
+    /^The operator can not read what the agent reports.*something unexpected/,
+  ) as string,
   interruption: { reason: 'Loss' },
 };
 
@@ -116,13 +178,19 @@ describe('a run whose agent answers nonsense', () => {
     agent.conversation = () => Promise.resolve(state('error'));
     agent.lastError = nonsense;
     expect(await pass(100_000)).toMatchObject(unknownRun);
-    agent.lastError = () => Promise.resolve({ timestamp: noon, code: 'Broken', detail: 'It broke.' });
-    expect(await pass(60_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.' });
+    agent.lastError = () =>
+      Promise.resolve({ timestamp: noon, code: 'Broken', detail: 'It broke.' });
+    expect(await pass(60_000)).toMatchObject({
+      executionStatus: 'error',
+      executionDetail: 'Broken: It broke.',
+    });
     await close();
   });
 
   it('goes on when only a message can not be told', async () => {
-    const { agent, pass, close } = followed([{ number: 1, id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], run: true }]);
+    const { agent, pass, close } = followed([
+      { number: 1, id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], run: true },
+    ]);
     agent.conversation = () => Promise.resolve(state('running'));
     let asked = 0;
     agent.userMessages = () => {
@@ -137,28 +205,44 @@ describe('a run whose agent answers nonsense', () => {
 
 describe('a run that a message straight to the agent has begun, and that failed before a controller looked', () => {
   it.each<[string, ConversationStatus]>([
-    ['after a pause by its owner', { executionStatus: 'paused', interruption: { reason: 'User', time: later(-60_000) } }],
+    [
+      'after a pause by its owner',
+      { executionStatus: 'paused', interruption: { reason: 'User', time: later(-60_000) } },
+    ],
     [
       'after it was stuck',
-      { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: later(-60_000), abandonedReason: 'Stalled' } },
+      {
+        executionStatus: 'stuck',
+        interruption: { reason: 'Stalled', time: later(-60_000), abandonedReason: 'Stalled' },
+      },
     ],
   ])('is in error, with its reason, %s', async (_when, known) => {
     const { agent, pass, close } = followed([], { ...known, lastActivityTime: later(-50_000) });
     agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
-    agent.lastError = () => Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
-    expect(await pass(10_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.' });
+    agent.lastError = () =>
+      Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
+    expect(await pass(10_000)).toMatchObject({
+      executionStatus: 'error',
+      executionDetail: 'Broken: It broke.',
+    });
     await close();
   });
 
   it('is asked for its reason once, where that is a cut', async () => {
-    const { agent, pass, close } = followed([], { executionStatus: 'paused', interruption: { reason: 'User', time: later(-60_000) } });
+    const { agent, pass, close } = followed([], {
+      executionStatus: 'paused',
+      interruption: { reason: 'User', time: later(-60_000) },
+    });
     let asked = 0;
     agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
     agent.lastError = () => {
       asked += 1;
       return Promise.resolve(undefined);
     };
-    expect(await pass(600_000)).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
+    expect(await pass(600_000)).toMatchObject({
+      executionStatus: 'paused',
+      interruption: { reason: 'User' },
+    });
     expect(asked).toBeLessThanOrEqual(2);
     await close();
   });
@@ -174,7 +258,10 @@ describe('a run that shows an error without a cause', () => {
     const { agent, pass, close } = followed();
     errorAlone(agent);
     expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
-    expect(await pass(8_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'The run ended without a cause.' });
+    expect(await pass(8_000)).toMatchObject({
+      executionStatus: 'error',
+      executionDetail: 'The run ended without a cause.',
+    });
     await close();
   });
 
@@ -199,19 +286,33 @@ describe('a run that shows an error without a cause', () => {
   });
 
   it('is a loss in a row with those before, however long no cache shows that its container is another', async () => {
-    const interruption = { reason: 'Loss', time: later(-60_000), containerLosses: 1, lastResumeTime: later(-30_000) };
+    const interruption = {
+      reason: 'Loss',
+      time: later(-60_000),
+      containerLosses: 1,
+      lastResumeTime: later(-30_000),
+    };
     const { agent, pass, exchange, exchangeUnseen, close } = followed([], { interruption });
     errorAlone(agent);
     agent.run = () => Promise.resolve();
     exchangeUnseen();
     expect(await pass(60_000)).toMatchObject({ executionStatus: 'running', agentEpoch: 1 });
     exchange();
-    expect(await pass(2_000)).toMatchObject({ agentEpoch: 2, executionStatus: 'running', interruption: { containerLosses: 2 } });
+    expect(await pass(2_000)).toMatchObject({
+      agentEpoch: 2,
+      executionStatus: 'running',
+      interruption: { containerLosses: 2 },
+    });
     await close();
   });
 
   it('was lost too often, and its agent is asked once whether it had ended by itself before that', async () => {
-    const interruption = { reason: 'Loss', time: later(-60_000), containerLosses: 2, lastResumeTime: later(-30_000) };
+    const interruption = {
+      reason: 'Loss',
+      time: later(-60_000),
+      containerLosses: 2,
+      lastResumeTime: later(-30_000),
+    };
     const { agent, pass, exchange, close } = followed([], { interruption });
     let asked = 0;
     agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
@@ -220,7 +321,10 @@ describe('a run that shows an error without a cause', () => {
       return Promise.resolve(undefined);
     };
     exchange();
-    const abandonedReason = { executionStatus: 'error', interruption: { containerLosses: 3, abandonedReason: 'LostTooOften' } };
+    const abandonedReason = {
+      executionStatus: 'error',
+      interruption: { containerLosses: 3, abandonedReason: 'LostTooOften' },
+    };
     expect(await pass(600_000)).toMatchObject(abandonedReason);
     expect(asked).toBe(1);
     await close();
@@ -239,15 +343,25 @@ describe('a run that shows an error without a cause', () => {
 });
 
 describe('a run that failed by itself before its container was lost once too often', () => {
-  const interruption = { reason: 'Loss', time: later(-60_000), containerLosses: 2, lastResumeTime: later(-30_000) };
+  const interruption = {
+    reason: 'Loss',
+    time: later(-60_000),
+    containerLosses: 2,
+    lastResumeTime: later(-30_000),
+  };
 
   it('is in error with its own reason, and not given up for the loss', async () => {
     const { agent, pass, exchange, close } = followed([], { interruption });
     agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
-    agent.lastError = () => Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
+    agent.lastError = () =>
+      Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
     exchange();
     const failed = await pass(60_000);
-    expect(failed).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.', agentEpoch: 2 });
+    expect(failed).toMatchObject({
+      executionStatus: 'error',
+      executionDetail: 'Broken: It broke.',
+      agentEpoch: 2,
+    });
     expect(failed).not.toHaveProperty('interruption');
     await close();
   });

@@ -19,7 +19,11 @@ import type { ConversationStatus } from '../../../../../src/resources/conversati
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
-const loss = (more: Partial<InterruptedRun> = {}): InterruptedRun => ({ reason: 'Loss', time: noon, ...more });
+const loss = (more: Partial<InterruptedRun> = {}): InterruptedRun => ({
+  reason: 'Loss',
+  time: noon,
+  ...more,
+});
 
 describe('how often a run was lost', () => {
   it.each<[string, InterruptedRun | undefined, string, string, number | undefined]>([
@@ -31,9 +35,27 @@ describe('how often a run was lost', () => {
       later(60_000),
       2,
     ],
-    ['is counted anew when it had gone on for long', loss({ containerLosses: 2, lastResumeTime: noon }), 'Loss', later(healthyRunMs), 1],
-    ['is not changed by a pause of the quota', loss({ containerLosses: 2, lastResumeTime: noon }), 'Quota', later(60_000), 2],
-    ['is forgotten with a pause by its owner', loss({ containerLosses: 2, lastResumeTime: noon }), 'User', later(60_000), undefined],
+    [
+      'is counted anew when it had gone on for long',
+      loss({ containerLosses: 2, lastResumeTime: noon }),
+      'Loss',
+      later(healthyRunMs),
+      1,
+    ],
+    [
+      'is not changed by a pause of the quota',
+      loss({ containerLosses: 2, lastResumeTime: noon }),
+      'Quota',
+      later(60_000),
+      2,
+    ],
+    [
+      'is forgotten with a pause by its owner',
+      loss({ containerLosses: 2, lastResumeTime: noon }),
+      'User',
+      later(60_000),
+      undefined,
+    ],
   ])('%s', (_sentence, before, reason, now, losses) => {
     expect(nextInterruption(before, reason, now)).toEqual({
       reason,
@@ -59,36 +81,63 @@ describe('how often a run was lost', () => {
 
   it('does not count against a message', () => {
     const status = withRunRequested(
-      { executionStatus: 'error', executionDetail: 'x', interruption: loss({ containerLosses: 3, abandonedReason: 'LostTooOften' }) },
+      {
+        executionStatus: 'error',
+        executionDetail: 'x',
+        interruption: loss({ containerLosses: 3, abandonedReason: 'LostTooOften' }),
+      },
       noon,
     );
-    expect(status).toEqual({ executionStatus: 'running', interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } });
-    expect(withRunRequested({ executionStatus: 'idle' }, noon)).toEqual({ executionStatus: 'running' });
+    expect(status).toEqual({
+      executionStatus: 'running',
+      interruption: { reason: 'Loss', time: noon, lastResumeTime: noon },
+    });
+    expect(withRunRequested({ executionStatus: 'idle' }, noon)).toEqual({
+      executionStatus: 'running',
+    });
   });
 });
 
 describe('an agent that does not go on', () => {
   it('is told ever more rarely, and given up after some refusals', () => {
-    let status: ConversationStatus = { executionStatus: 'paused', interruption: loss({ containerLosses: 1 }) };
+    let status: ConversationStatus = {
+      executionStatus: 'paused',
+      interruption: loss({ containerLosses: 1 }),
+    };
     const waits = [];
-    while (status.interruption !== undefined && abandonedReasonOf(status.interruption) === undefined) {
+    while (
+      status.interruption !== undefined &&
+      abandonedReasonOf(status.interruption) === undefined
+    ) {
       status = withResumeRejected(withResumeAttempt(status), 'failed');
       waits.push(retryAfterMs(status.interruption ?? loss()));
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-    expect(status.interruption).toMatchObject({ resumeRejections: maxResumeRejections, resumeAttempts: maxResumeRejections });
+    expect(status.interruption).toMatchObject({
+      resumeRejections: maxResumeRejections,
+      resumeAttempts: maxResumeRejections,
+    });
   });
 
-  it.each(['busy', 'timeout', 'unreachable', 'dormant'] as const)('has not refused it when it is %s', (code) => {
-    const status: ConversationStatus = { interruption: loss() };
-    expect(withResumeRejected(status, code)).toBe(status);
-  });
+  it.each(['busy', 'timeout', 'unreachable', 'dormant'] as const)(
+    'has not refused it when it is %s',
+    (code) => {
+      const status: ConversationStatus = { interruption: loss() };
+      expect(withResumeRejected(status, code)).toBe(status);
+    },
+  );
 });
 
 describe('a run of which nothing is heard', () => {
   const hour = 3_600_000;
-  const runs = (more: ConversationStatus = {}): ConversationStatus => ({ executionStatus: 'running', lastActivityTime: noon, ...more });
-  const silentMs = async (looks: readonly (readonly [number, ConversationStatus])[]): Promise<number> => {
+  const runs = (more: ConversationStatus = {}): ConversationStatus => ({
+    executionStatus: 'running',
+    lastActivityTime: noon,
+    ...more,
+  });
+  const silentMs = async (
+    looks: readonly (readonly [number, ConversationStatus])[],
+  ): Promise<number> => {
     const clock = new VirtualClock(noonMs);
     const stalls = new StuckDetection({ clock });
     let silent = 0;
@@ -196,21 +245,35 @@ describe('a run of which nothing is heard', () => {
 
 describe('the first message', () => {
   const says = (executionStatus: 'idle' | 'running' | 'finished') => ({
-    ...{ id: 'c1', executionStatus, reportedStatus: executionStatus, title: undefined, createdAt: undefined, updatedAt: undefined },
+    ...{
+      id: 'c1',
+      executionStatus,
+      reportedStatus: executionStatus,
+      title: undefined,
+      createdAt: undefined,
+      updatedAt: undefined,
+    },
     ...{ lastUserMessageId: 'm', metrics: undefined },
   });
   const now = { agentEpoch: 1, now: noon };
 
   it('lets the agent run, also where it still says that it is idle', () => {
     const status = withFirstMessage({}, { run: true }, says('idle'), { created: true, ...now });
-    expect(status).toEqual({ executionStatus: 'running', agentEpoch: 1, messages: { lastDelivered: 0, lastDeliveredTime: noon } });
+    expect(status).toEqual({
+      executionStatus: 'running',
+      agentEpoch: 1,
+      messages: { lastDelivered: 0, lastDeliveredTime: noon },
+    });
   });
   it('lets nothing run that is only to be kept', () => {
     expect(withFirstMessage({}, { run: false }, says('idle'), { created: true, ...now })).toEqual({
       executionStatus: 'idle',
       agentEpoch: 1,
     });
-    expect(withFirstMessage({}, undefined, says('idle'), { created: true, ...now })).toEqual({ executionStatus: 'idle', agentEpoch: 1 });
+    expect(withFirstMessage({}, undefined, says('idle'), { created: true, ...now })).toEqual({
+      executionStatus: 'idle',
+      agentEpoch: 1,
+    });
   });
   it('has to be begun with where it was there before, and the agent is idle', () => {
     const there = { created: false, ...now };
@@ -225,15 +288,31 @@ describe('what is told of a run', () => {
   const given = loss({ containerLosses: 3, abandonedReason: 'LostTooOften' });
   it.each<[string, InterruptedRun | undefined, InterruptedRun | undefined, string | undefined]>([
     ['that it was cut', undefined, loss(), 'RunInterrupted'],
-    ['that it was cut again', loss({ lastResumeTime: noon }), loss({ containerLosses: 2 }), 'RunInterrupted'],
+    [
+      'that it was cut again',
+      loss({ lastResumeTime: noon }),
+      loss({ containerLosses: 2 }),
+      'RunInterrupted',
+    ],
     ['nothing while it waits', loss(), loss({ resumeAttempts: 1 }), undefined],
-    ['that it goes on', loss({ resumeAttempts: 1 }), loss({ lastResumeTime: noon }), 'RunContinued'],
-    ['nothing as long as it does', loss({ lastResumeTime: noon }), loss({ lastResumeTime: noon }), undefined],
+    [
+      'that it goes on',
+      loss({ resumeAttempts: 1 }),
+      loss({ lastResumeTime: noon }),
+      'RunContinued',
+    ],
+    [
+      'nothing as long as it does',
+      loss({ lastResumeTime: noon }),
+      loss({ lastResumeTime: noon }),
+      undefined,
+    ],
     ['nothing when it is over', loss({ lastResumeTime: noon }), undefined, undefined],
     ['that it was given up', loss({ containerLosses: 3 }), given, 'RunGivenUp'],
     ['that only once', given, given, undefined],
   ])('%s', (_sentence, before, after, reason) => {
-    const status = (interruption: InterruptedRun | undefined) => (interruption === undefined ? {} : { interruption });
+    const status = (interruption: InterruptedRun | undefined) =>
+      interruption === undefined ? {} : { interruption };
     expect(eventOfRun(status(before), status(after))?.reason).toBe(reason);
   });
 });
@@ -247,7 +326,11 @@ describe('an agent that does not answer', () => {
     expect(silence.recordFailure('s1')).toBe(false);
     expect(silence.isUnresponsive('s2')).toBe(false);
     await clock.advance(1);
-    expect([silence.recordFailure('s1'), silence.recordFailure('s1'), silence.isUnresponsive('s1')]).toEqual([true, false, true]);
+    expect([
+      silence.recordFailure('s1'),
+      silence.recordFailure('s1'),
+      silence.isUnresponsive('s1'),
+    ]).toEqual([true, false, true]);
     silence.forget('s1');
     expect([silence.isUnresponsive('s1'), silence.recordFailure('s1')]).toEqual([false, false]);
   });

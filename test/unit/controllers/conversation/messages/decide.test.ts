@@ -6,7 +6,10 @@ import {
   type InFlight,
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
 import { isStored } from '../../../../../src/controllers/conversation/messages/stored-message.ts';
-import { runRequestOf, correctedByMessage } from '../../../../../src/controllers/conversation/messages/run-request.ts';
+import {
+  runRequestOf,
+  correctedByMessage,
+} from '../../../../../src/controllers/conversation/messages/run-request.ts';
 import {
   withNothingInFlight,
   withRejected,
@@ -16,7 +19,10 @@ import {
 } from '../../../../../src/controllers/conversation/messages/message-status.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import type { LaterMessage } from '../../../../../src/resources/conversation.ts';
-import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+} from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 
 const aMessage = (number: number, text: string, run = true): LaterMessage => ({
@@ -26,8 +32,15 @@ const aMessage = (number: number, text: string, run = true): LaterMessage => ({
   content: [{ type: 'text', text }],
   run,
 });
-const stored = (...texts: string[]) => texts.map((text, index) => ({ id: String(index), timestamp: noon, text }));
-const inFlight = (more: Partial<InFlight> = {}): InFlight => ({ number: 1, attempt: 1, time: noon, container: 'one', ...more });
+const stored = (...texts: string[]) =>
+  texts.map((text, index) => ({ id: String(index), timestamp: noon, text }));
+const inFlight = (more: Partial<InFlight> = {}): InFlight => ({
+  number: 1,
+  attempt: 1,
+  time: noon,
+  container: 'one',
+  ...more,
+});
 const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
   id: 'c1',
   executionStatus,
@@ -42,10 +55,18 @@ const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
 describe('a message of which nobody knows whether it came', () => {
   const seconds = (count: number) => count * 1000;
   /** One process's looks at it, each at its time in seconds. */
-  const looks = (...at: readonly (readonly [number, 'runs' | 'stands', string?])[]): UnconfirmedDelivery | undefined =>
+  const looks = (
+    ...at: readonly (readonly [number, 'runs' | 'stands', string?])[]
+  ): UnconfirmedDelivery | undefined =>
     at.reduce<UnconfirmedDelivery | undefined>(
       (known, [second, what, container = 'one']) =>
-        unconfirmedDelivery(known, { uid: 'u', inFlight: inFlight(), container, isRunning: what === 'runs', now: seconds(second) }),
+        unconfirmedDelivery(known, {
+          uid: 'u',
+          inFlight: inFlight(),
+          container,
+          isRunning: what === 'runs',
+          now: seconds(second),
+        }),
       undefined,
     );
 
@@ -53,12 +74,48 @@ describe('a message of which nobody knows whether it came', () => {
     ['is not lost at the first look', looks([100, 'stands']), 100, 'one', false],
     ['may come as long as calls may be under way', looks([0, 'stands']), 19, 'one', false],
     ['is lost when that is over, and nothing runs', looks([0, 'stands']), 20, 'one', true],
-    ['waits at the agent as long as something runs', looks([0, 'runs'], [900, 'runs']), 900, 'one', false],
-    ['may be on its way to the disk when a run has just ended', looks([0, 'runs'], [900, 'stands']), 902, 'one', false],
-    ['is lost when the run has ended for a while', looks([0, 'runs'], [900, 'stands']), 903, 'one', true],
-    ['waits again when another run has begun', looks([0, 'runs'], [900, 'stands'], [901, 'runs'], [902, 'stands']), 904, 'one', false],
-    ['is lost with its container, whatever runs now', looks([0, 'runs'], [20, 'runs']), 21, 'another', true],
-    ['may still be under way to the same address when its container is gone', looks([0, 'runs']), 19, 'another', false],
+    [
+      'waits at the agent as long as something runs',
+      looks([0, 'runs'], [900, 'runs']),
+      900,
+      'one',
+      false,
+    ],
+    [
+      'may be on its way to the disk when a run has just ended',
+      looks([0, 'runs'], [900, 'stands']),
+      902,
+      'one',
+      false,
+    ],
+    [
+      'is lost when the run has ended for a while',
+      looks([0, 'runs'], [900, 'stands']),
+      903,
+      'one',
+      true,
+    ],
+    [
+      'waits again when another run has begun',
+      looks([0, 'runs'], [900, 'stands'], [901, 'runs'], [902, 'stands']),
+      904,
+      'one',
+      false,
+    ],
+    [
+      'is lost with its container, whatever runs now',
+      looks([0, 'runs'], [20, 'runs']),
+      21,
+      'another',
+      true,
+    ],
+    [
+      'may still be under way to the same address when its container is gone',
+      looks([0, 'runs']),
+      19,
+      'another',
+      false,
+    ],
     [
       'may wait in the next container when it was under way at the change',
       looks([0, 'runs'], [19, 'runs'], [900, 'runs', 'another']),
@@ -66,8 +123,20 @@ describe('a message of which nobody knows whether it came', () => {
       'another',
       false,
     ],
-    ['may wait in the next container when nobody saw the change', looks([0, 'runs', 'another']), 900, 'another', false],
-    ['is lost when the run in the next container has ended for a while', looks([0, 'runs'], [1, 'stands', 'another']), 20, 'another', true],
+    [
+      'may wait in the next container when nobody saw the change',
+      looks([0, 'runs', 'another']),
+      900,
+      'another',
+      false,
+    ],
+    [
+      'is lost when the run in the next container has ended for a while',
+      looks([0, 'runs'], [1, 'stands', 'another']),
+      20,
+      'another',
+      true,
+    ],
   ])('%s', (_case, doubt, at, container, expected) => {
     expect(doubt !== undefined && isLost(doubt, container, seconds(at))).toBe(expected);
   });
@@ -80,7 +149,13 @@ describe('a message of which nobody knows whether it came', () => {
   ])('is in doubt from now on when it %s', (_case, more, uid) => {
     const known = looks([0, 'stands'], [19, 'stands']);
     expect(
-      unconfirmedDelivery(known, { uid, inFlight: inFlight(more), container: 'one', isRunning: false, now: seconds(20) }),
+      unconfirmedDelivery(known, {
+        uid,
+        inFlight: inFlight(more),
+        container: 'one',
+        isRunning: false,
+        now: seconds(20),
+      }),
     ).toMatchObject({
       since: seconds(20),
     });
@@ -92,8 +167,18 @@ describe('what the agent has stored', () => {
     ['is it, with the same text', 'Go on', ['Stop', 'Go on'], true],
     ['is not it, with another one', 'Go on', ['Go', 'on', 'Go on.'], false],
     ['is not it when there is nothing', 'Go on', [], false],
-    ['is it, with what the agent hides', 'use tok-123, not tok-123!', ['use <secret-hidden>, not <secret-hidden>!'], true],
-    ['is not it when the rest differs', 'use tok-123, not tok-123!', ['use <secret-hidden>, nor <secret-hidden>!'], false],
+    [
+      'is it, with what the agent hides',
+      'use tok-123, not tok-123!',
+      ['use <secret-hidden>, not <secret-hidden>!'],
+      true,
+    ],
+    [
+      'is not it when the rest differs',
+      'use tok-123, not tok-123!',
+      ['use <secret-hidden>, nor <secret-hidden>!'],
+      false,
+    ],
     ['is not it when parts overlap', 'abc', ['ab<secret-hidden>bc'], false],
   ])('%s', (_case, text, texts, expected) => {
     expect(isStored(aMessage(1, text), stored(...texts))).toBe(expected);
@@ -101,10 +186,17 @@ describe('what the agent has stored', () => {
 
   it('is it, whatever part of a text the agent hides', () => {
     fc.assert(
-      fc.property(fc.string(), fc.string({ minLength: 1 }), fc.string(), (before, secret, after) => {
-        const text = `${before}${secret}${after}`;
-        expect(isStored(aMessage(1, text), stored(text.replaceAll(secret, '<secret-hidden>')))).toBe(true);
-      }),
+      fc.property(
+        fc.string(),
+        fc.string({ minLength: 1 }),
+        fc.string(),
+        (before, secret, after) => {
+          const text = `${before}${secret}${after}`;
+          expect(
+            isStored(aMessage(1, text), stored(text.replaceAll(secret, '<secret-hidden>'))),
+          ).toBe(true);
+        },
+      ),
     );
   });
 
@@ -123,22 +215,49 @@ describe('what the agent has stored', () => {
 
 describe('the status after a message', () => {
   it('shows the agent running as soon as it has been told', () => {
-    const status = withDelivered({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), { started: true, now: noon });
-    expect(status).toEqual({ executionStatus: 'running', agentEpoch: 1, messages: { lastDelivered: 3, lastDeliveredTime: noon } });
-    expect(correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
-    expect(correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
-    expect(correctedByMessage(agentSays('waiting_for_confirmation'), status, { agentEpoch: 1, nowMs: noonMs }).executionStatus).toBe(
-      'waiting_for_confirmation',
-    );
-    expect(correctedByMessage(agentSays('idle'), status, { agentEpoch: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
-    expect(correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe(
-      'finished',
-    );
+    const status = withDelivered({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), {
+      started: true,
+      now: noon,
+    });
+    expect(status).toEqual({
+      executionStatus: 'running',
+      agentEpoch: 1,
+      messages: { lastDelivered: 3, lastDeliveredTime: noon },
+    });
+    expect(
+      correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 1_000 })
+        .executionStatus,
+    ).toBe('running');
+    expect(
+      correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 2_000 })
+        .executionStatus,
+    ).toBe('finished');
+    expect(
+      correctedByMessage(agentSays('waiting_for_confirmation'), status, {
+        agentEpoch: 1,
+        nowMs: noonMs,
+      }).executionStatus,
+    ).toBe('waiting_for_confirmation');
+    expect(
+      correctedByMessage(agentSays('idle'), status, { agentEpoch: 2, nowMs: noonMs + 1_000 })
+        .executionStatus,
+    ).toBe('idle');
+    expect(
+      correctedByMessage(agentSays('finished'), status, {
+        agentEpoch: 1,
+        nowMs: noonMs - 3_600_000,
+      }).executionStatus,
+    ).toBe('finished');
   });
 
   it('takes a run that was cut for one that goes on', () => {
-    const cut: ConversationStatus = { executionStatus: 'paused', interruption: { reason: 'User', time: noon } };
-    expect(withDelivered(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption).toMatchObject({ lastResumeTime: later(5) });
+    const cut: ConversationStatus = {
+      executionStatus: 'paused',
+      interruption: { reason: 'User', time: noon },
+    };
+    expect(
+      withDelivered(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption,
+    ).toMatchObject({ lastResumeTime: later(5) });
     expect(withDelivered(cut, aMessage(1, 'x', false), { started: false, now: later(5) })).toEqual({
       ...cut,
       messages: { lastDelivered: 1 },
@@ -147,12 +266,20 @@ describe('the status after a message', () => {
 
   it('remembers a run that has yet to begin, also when another message comes that starts none', () => {
     const waiting = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
-    expect(waiting.messages).toEqual({ lastDelivered: 1, runPending: true, lastDeliveredTime: noon });
-    expect(withDelivered(waiting, aMessage(2, 'y', false), { started: false, now: later(1) }).messages).toMatchObject({
+    expect(waiting.messages).toEqual({
+      lastDelivered: 1,
+      runPending: true,
+      lastDeliveredTime: noon,
+    });
+    expect(
+      withDelivered(waiting, aMessage(2, 'y', false), { started: false, now: later(1) }).messages,
+    ).toMatchObject({
       lastDelivered: 2,
       runPending: true,
     });
-    expect(withDelivered(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages).toEqual({
+    expect(
+      withDelivered(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages,
+    ).toEqual({
       lastDelivered: 2,
       lastDeliveredTime: later(1),
     });
@@ -164,7 +291,8 @@ describe('the status after a message', () => {
     ['finished', 1_000, 'later'],
     ['finished', 2_000, 'none'],
     ['paused', 2_000, 'none'],
-    // To be told to run would be a confirmation, and to forget it would leave the message unread when that is refused.
+    // To be told to run would be a confirmation, and to forget it would leave the message unread
+    // when that is refused.
     ['waiting_for_confirmation', 2_000, 'later'],
   ])('with an agent that is %s %i ms later: %s', (says, ms, expected) => {
     const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
@@ -181,9 +309,16 @@ describe('the status after a message', () => {
   ])('a run that an agent had no room for begins later: one that %s', (_, was, says, expected) => {
     const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon, was });
     expect(runRequestOf(status, agentSays(says), noonMs + 60_000)).toBe(expected);
-    expect(withoutRunPending(status).messages).toEqual({ lastDelivered: 1, lastDeliveredTime: noon });
+    expect(withoutRunPending(status).messages).toEqual({
+      lastDelivered: 1,
+      lastDeliveredTime: noon,
+    });
     // The next message says anew what it was.
-    const next = withDelivered(status, aMessage(2, 'y'), { started: false, now: noon, was: 'idle' });
+    const next = withDelivered(status, aMessage(2, 'y'), {
+      started: false,
+      now: noon,
+      was: 'idle',
+    });
     expect(next.messages).toEqual({ lastDelivered: 2, lastDeliveredTime: noon, runPending: true });
   });
 
@@ -192,6 +327,8 @@ describe('the status after a message', () => {
     expect(marked.messages).toEqual({ lastDelivered: 4, inFlight: inFlight({ number: 5 }) });
     expect(withNothingInFlight(marked).messages).toEqual({ lastDelivered: 4 });
     expect(withRejected(marked, aMessage(5, 'x')).messages).toEqual({ lastDelivered: 5 });
-    expect(withDelivered(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages).toEqual({ lastDelivered: 5 });
+    expect(
+      withDelivered(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages,
+    ).toEqual({ lastDelivered: 5 });
   });
 });

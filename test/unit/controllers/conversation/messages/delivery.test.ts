@@ -1,4 +1,9 @@
-import type { AgentClient, AgentConversation, AgentMessage, AgentUserMessage } from '../../../../../src/agent/agent.ts';
+import type {
+  AgentClient,
+  AgentConversation,
+  AgentMessage,
+  AgentUserMessage,
+} from '../../../../../src/agent/agent.ts';
 import { AgentError, type AgentErrorCode } from '../../../../../src/agent/errors.ts';
 import { Delivery } from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import type { EventDetails } from '../../../../../packages/kube/src/events.ts';
@@ -6,12 +11,21 @@ import { ApiError } from '../../../../../packages/kube/src/errors.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage } from '../../../../../src/resources/conversation.ts';
-import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+} from '../../../../../src/resources/conversation-status.ts';
 import { aConversation, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const messages = (...texts: string[]): LaterMessage[] =>
-  texts.map((text, index) => ({ number: index + 1, id: `m${index}`, role: 'user', content: [{ type: 'text', text }], run: true }));
+  texts.map((text, index) => ({
+    number: index + 1,
+    id: `m${index}`,
+    role: 'user',
+    content: [{ type: 'text', text }],
+    run: true,
+  }));
 
 type Outcome = 'takes' | 'takes, and its answer is lost' | AgentErrorCode | 'full';
 
@@ -39,10 +53,15 @@ class Bench {
 
   /** A process that knows nothing of what others have seen. */
   another(): Delivery {
-    const see = (text: string, index: number): AgentUserMessage => ({ id: String(index), timestamp: '', text });
+    const see = (text: string, index: number): AgentUserMessage => ({
+      id: String(index),
+      timestamp: '',
+      text,
+    });
     const agent: Pick<AgentClient, 'sendMessage' | 'userMessages' | 'userMessagesAfter'> = {
       sendMessage: (_endpoint, _id, message, { signal } = {}) => this.#take(message, signal),
-      userMessages: (_endpoint, _id, limit) => Promise.resolve(this.heard.map(see).slice(-limit).reverse()),
+      userMessages: (_endpoint, _id, limit) =>
+        Promise.resolve(this.heard.map(see).slice(-limit).reverse()),
       userMessagesAfter: (_endpoint, _id, after) =>
         Promise.resolve(this.heard.map(see).slice(after === undefined ? 0 : Number(after.id) + 1)),
     };
@@ -58,11 +77,14 @@ class Bench {
   #take({ content }: AgentMessage, signal?: AbortSignal): Promise<{ started: boolean }> {
     const outcome = this.outcomes.shift() ?? 'takes';
     const text = content.map((part) => part.text ?? '').join('\n');
-    if (outcome === 'takes' || outcome === 'full' || outcome.startsWith('takes')) this.heard.push(text);
+    if (outcome === 'takes' || outcome === 'full' || outcome.startsWith('takes'))
+      this.heard.push(text);
     if (outcome === 'takes') return Promise.resolve({ started: true });
     if (outcome === 'full') return Promise.resolve({ started: false });
     if (outcome === 'aborted')
-      return new Promise((_resolve, reject) => signal?.addEventListener('abort', () => reject(new AgentError('aborted', 'given up'))));
+      return new Promise((_resolve, reject) =>
+        signal?.addEventListener('abort', () => reject(new AgentError('aborted', 'given up'))),
+      );
     const code = outcome === 'takes, and its answer is lost' ? 'connection-lost' : outcome;
     return Promise.reject(new AgentError(code, code));
   }
@@ -75,18 +97,33 @@ class Bench {
     let stored = seen;
     const save = async (status: ConversationStatus) => {
       await this.onStore(status);
-      if (this.conversation.metadata.resourceVersion !== stored.metadata.resourceVersion) throw new ApiError(409, { reason: 'Conflict' });
+      if (this.conversation.metadata.resourceVersion !== stored.metadata.resourceVersion)
+        throw new ApiError(409, { reason: 'Conflict' });
       const resourceVersion = String(Number(stored.metadata.resourceVersion) + 1);
       this.conversation = { ...stored, metadata: { ...stored.metadata, resourceVersion }, status };
       stored = this.conversation;
       return status;
     };
     const recipient = {
-      ...{ conversation: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' }, id: 'c1', container, state, save },
-      message: (number: number) => Promise.resolve(this.conversation.spec.messages?.find((message) => message.number === number)),
+      ...{
+        conversation: seen,
+        endpoint: { baseUrl: 'http://agent', sessionKey: 's' },
+        id: 'c1',
+        container,
+        state,
+        save,
+      },
+      message: (number: number) =>
+        Promise.resolve(
+          this.conversation.spec.messages?.find((message) => message.number === number),
+        ),
     };
     try {
-      const delivered = await operator.deliver(recipient, seen.status ?? {}, new AbortController().signal);
+      const delivered = await operator.deliver(
+        recipient,
+        seen.status ?? {},
+        new AbortController().signal,
+      );
       if (delivered.status !== stored.status) await save(delivered.status);
       if (delivered.error !== undefined) throw delivered.error;
       return delivered.againAfterMs;
@@ -152,7 +189,8 @@ describe('messages are told', () => {
         marks += 1;
         if (dies === 'after the mark' && marks === 1) bench.outcomes.push('connection-lost');
         // What was known of the call dies with the process.
-        if (dies === 'after the call' && marks === 2) throw new ApiError(409, { reason: 'Conflict' });
+        if (dies === 'after the call' && marks === 2)
+          throw new ApiError(409, { reason: 'Conflict' });
       };
       await bench.deliver(operator).catch(() => undefined);
       bench.onStore = () => undefined;
@@ -171,7 +209,10 @@ describe('messages are told', () => {
       if (waiting === 2) resolve(undefined);
       return both;
     };
-    const results = await Promise.allSettled([bench.deliver(bench.another()), bench.deliver(bench.another())]);
+    const results = await Promise.allSettled([
+      bench.deliver(bench.another()),
+      bench.deliver(bench.another()),
+    ]);
     expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(1);
     expect(bench.heard).toEqual(['first', 'a']);
   });
@@ -205,7 +246,10 @@ describe('messages are told', () => {
     bench.outcomes.push('refused', ...Array.from({ length: 10 }, () => 'failed' as const));
     await bench.follow(400_000);
     expect(bench.heard).toEqual(['first', 'c']);
-    expect(bench.events).toMatchObject([{ reason: 'MessageRefused' }, { reason: 'MessageRefused' }]);
+    expect(bench.events).toMatchObject([
+      { reason: 'MessageRefused' },
+      { reason: 'MessageRefused' },
+    ]);
     expect(JSON.stringify(bench.events)).not.toContain('secret');
   });
 });

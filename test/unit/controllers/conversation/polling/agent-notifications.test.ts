@@ -1,7 +1,10 @@
 import { AgentNotifications } from '../../../../../src/controllers/conversation/polling/agent-notifications.ts';
 import { conversationIndexers } from '../../../../../src/controllers/caches.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
-import { cachedConversation, type CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../../../src/resources/cached-conversation.ts';
 import { conversationIdOf } from '../../../../../src/resources/ids.ts';
 import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, noonMs } from '../../../../support/builders.ts';
@@ -12,16 +15,29 @@ const namespace = 'default';
 /** Sandboxes, each with so many conversations of its owner. */
 function setUp(...counts: readonly (readonly [sandbox: string, owner: string, count: number])[]) {
   const clock = new VirtualClock(noonMs);
-  const stores = { conversations: new IndexedStore<CachedConversation>(conversationIndexers), sandboxes: new IndexedStore<Sandbox>() };
+  const stores = {
+    conversations: new IndexedStore<CachedConversation>(conversationIndexers),
+    sandboxes: new IndexedStore<Sandbox>(),
+  };
   for (const [sandbox, owner, count] of counts) {
     stores.sandboxes.set(aSandbox({ name: sandbox, owner }));
     for (let index = 0; index < count; index++)
       stores.conversations.set(
-        cachedConversation(aConversation({ name: `${sandbox}-${index}`, spec: { owner }, status: { sandboxName: sandbox } })),
+        cachedConversation(
+          aConversation({
+            name: `${sandbox}-${index}`,
+            spec: { owner },
+            status: { sandboxName: sandbox },
+          }),
+        ),
       );
   }
   const told: string[] = [];
-  const notifications = new AgentNotifications({ stores, clock, onNotification: ({ name }) => void told.push(name) });
+  const notifications = new AgentNotifications({
+    stores,
+    clock,
+    onNotification: ({ name }) => void told.push(name),
+  });
   const idOf = (name: string) => conversationIdOf(aConversation({ name }));
   return { clock, notifications, idOf, told: () => told.splice(0) };
 }

@@ -1,14 +1,28 @@
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
-import { AgentPoller, type AgentPollerOptions } from '../../../../../src/controllers/conversation/polling/agent-poller.ts';
+import {
+  AgentPoller,
+  type AgentPollerOptions,
+} from '../../../../../src/controllers/conversation/polling/agent-poller.ts';
 import { PollBulkhead } from '../../../../../src/controllers/poll-bulkhead.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const state = (id: string): AgentConversation => ({
-  ...{ id, executionStatus: 'idle', reportedStatus: 'idle', title: undefined, createdAt: undefined, updatedAt: undefined },
+  ...{
+    id,
+    executionStatus: 'idle',
+    reportedStatus: 'idle',
+    title: undefined,
+    createdAt: undefined,
+    updatedAt: undefined,
+  },
   ...{ lastUserMessageId: undefined, metrics: undefined },
 });
-const target = { endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, agent: 'container', owner: 'alice' };
+const target = {
+  endpoint: { baseUrl: 'http://agent', sessionKey: 'k' },
+  agent: 'container',
+  owner: 'alice',
+};
 const never = new AbortController().signal;
 
 function setUp(agent: Partial<AgentPollerOptions['agent']> = {}) {
@@ -52,7 +66,10 @@ describe('AgentPoller', () => {
 
   it('another agent is target by itself', async () => {
     const { clock, calls, poller } = setUp();
-    const both = Promise.all([poller.poll(target, 'one', never), poller.poll({ ...target, agent: 'other' }, 'two', never)]);
+    const both = Promise.all([
+      poller.poll(target, 'one', never),
+      poller.poll({ ...target, agent: 'other' }, 'two', never),
+    ]);
     await clock.advance(100);
     await both;
     expect(calls).toEqual(['one', 'two']);
@@ -80,7 +97,9 @@ describe('AgentPoller', () => {
   });
 
   it('where the whole can not be read, each is asked for', async () => {
-    const { calls, pollAll } = setUp({ conversations: () => Promise.reject(new AgentError('malformed', 'too large')) });
+    const { calls, pollAll } = setUp({
+      conversations: () => Promise.reject(new AgentError('malformed', 'too large')),
+    });
     expect(await pollAll('one', 'two')).toEqual(['one', 'two']);
     expect(calls).toEqual(['one', 'two']);
   });
@@ -89,7 +108,8 @@ describe('AgentPoller', () => {
     const tooLarge = new AgentError('malformed', 'too large', { status: 200 });
     const { poller, clock, pollAll } = setUp({
       conversations: () => Promise.reject(tooLarge),
-      conversation: (_, id) => (id === 'large' ? Promise.reject(tooLarge) : Promise.resolve(state(id))),
+      conversation: (_, id) =>
+        id === 'large' ? Promise.reject(tooLarge) : Promise.resolve(state(id)),
     });
     expect(await pollAll('one', 'large', 'two')).toEqual(['one', 'later', 'two']);
     const polled = poller.poll(target, 'large', never);
@@ -100,7 +120,8 @@ describe('AgentPoller', () => {
   });
 
   it('where none can be read it is the agent that is left alone', async () => {
-    const fails = () => Promise.reject(new AgentError('failed', 'The agent answered 500.', { status: 500 }));
+    const fails = () =>
+      Promise.reject(new AgentError('failed', 'The agent answered 500.', { status: 500 }));
     const { poller, pollAll, clock } = setUp({ conversations: fails, conversation: fails });
     expect(await pollAll('one', 'two')).toEqual(['later', 'later']);
     const polled = poller.poll(target, 'one', never);
@@ -110,7 +131,9 @@ describe('AgentPoller', () => {
   });
 
   it('an agent that does not answer is not asked for each', async () => {
-    const { calls, pollAll } = setUp({ conversations: () => Promise.reject(new AgentError('timeout', 'no answer')) });
+    const { calls, pollAll } = setUp({
+      conversations: () => Promise.reject(new AgentError('timeout', 'no answer')),
+    });
     expect(await pollAll('one', 'two')).toEqual(['later', 'later']);
     expect(calls).toEqual([]);
   });

@@ -13,35 +13,87 @@ import {
   slotMs,
   type IntervalInput,
 } from '../../../../../src/controllers/conversation/polling/poll-interval.ts';
-import { executionStatuses, type ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
+import {
+  executionStatuses,
+  type ConversationStatus,
+} from '../../../../../src/resources/conversation-status.ts';
 import { noon, noonMs } from '../../../../support/builders.ts';
 
 describe('how long until the next look', () => {
   const cases: [string, Partial<IntervalInput>, number][] = [
-    ['a run in which something has just changed: half a second', { executionStatus: 'running', quietMs: 0 }, 500],
-    ['a run that has been the same for 10 s: longer', { executionStatus: 'running', quietMs: 10_000 }, 2_000],
-    ['a run that has been the same for an hour: 4 s, so that a change is known within 5', { executionStatus: 'running' }, 4_000],
-    ['… and longer where its agent is heard', { executionStatus: 'running', notifies: true }, 16_000],
-    ['… but not where a limit says so', { executionStatus: 'running', notifies: true, maxMs: 4_000 }, 4_000],
+    [
+      'a run in which something has just changed: half a second',
+      { executionStatus: 'running', quietMs: 0 },
+      500,
+    ],
+    [
+      'a run that has been the same for 10 s: longer',
+      { executionStatus: 'running', quietMs: 10_000 },
+      2_000,
+    ],
+    [
+      'a run that has been the same for an hour: 4 s, so that a change is known within 5',
+      { executionStatus: 'running' },
+      4_000,
+    ],
+    [
+      '… and longer where its agent is heard',
+      { executionStatus: 'running', notifies: true },
+      16_000,
+    ],
+    [
+      '… but not where a limit says so',
+      { executionStatus: 'running', notifies: true, maxMs: 4_000 },
+      4_000,
+    ],
     ['… and no sooner where it stands', { executionStatus: 'idle', notifies: true }, 64_000],
     ['one that has just finished: not soon', { executionStatus: 'finished', quietMs: 0 }, 16_000],
     ['one that has been idle for an hour: a minute', { executionStatus: 'idle' }, 64_000],
-    ['one that waits for a person: sooner than an idle one', { executionStatus: 'waiting_for_confirmation' }, 16_000],
-    ['an idle one to which something has just been said: half a second', { executionStatus: 'idle', attentive: true }, 500],
-    ['an idle one whose idle time is limited: in time for that', { executionStatus: 'idle', maxMs: 5_000 }, 4_000],
+    [
+      'one that waits for a person: sooner than an idle one',
+      { executionStatus: 'waiting_for_confirmation' },
+      16_000,
+    ],
+    [
+      'an idle one to which something has just been said: half a second',
+      { executionStatus: 'idle', attentive: true },
+      500,
+    ],
+    [
+      'an idle one whose idle time is limited: in time for that',
+      { executionStatus: 'idle', maxMs: 5_000 },
+      4_000,
+    ],
     ['however short that limit is', { executionStatus: 'idle', maxMs: 1 }, 500],
-    ['a run is looked at as often as ever then', { executionStatus: 'running', quietMs: 0, maxMs: 60_000 }, 500],
+    [
+      'a run is looked at as often as ever then',
+      { executionStatus: 'running', quietMs: 0, maxMs: 60_000 },
+      500,
+    ],
     ['one whose agent says what nobody knows', { executionStatus: undefined }, 64_000],
   ];
   it.each(cases)('%s', (_, quiet, expected) => {
-    expect(intervalMs({ executionStatus: 'running', quietMs: 3_600_000, attentive: false, notifies: false, ...quiet })).toBe(expected);
+    expect(
+      intervalMs({
+        executionStatus: 'running',
+        quietMs: 3_600_000,
+        attentive: false,
+        notifies: false,
+        ...quiet,
+      }),
+    ).toBe(expected);
   });
 
   it('no status has an interval beyond a minute, nor one below half a second, and it never shrinks with quiet', () => {
     for (const executionStatus of executionStatuses) {
       let before = 0;
       for (let quietMs = 0; quietMs < 1_000_000; quietMs += 777) {
-        const interval = intervalMs({ executionStatus, quietMs, attentive: false, notifies: false });
+        const interval = intervalMs({
+          executionStatus,
+          quietMs,
+          attentive: false,
+          notifies: false,
+        });
         expect(interval).toBeGreaterThanOrEqual(Math.max(500, before));
         expect(interval).toBeLessThanOrEqual(64_000);
         before = interval;
@@ -72,26 +124,52 @@ describe('the grid', () => {
   });
 
   it('spreads sandboxes', () => {
-    const seconds = Array.from({ length: 1000 }, (_, index) => Math.floor((phaseOf(`uid-${index}-of-a-sandbox`) % 4_000) / 1000));
-    for (const second of [0, 1, 2, 3]) expect(seconds.filter((each) => each === second).length).toBeGreaterThan(150);
+    const seconds = Array.from({ length: 1000 }, (_, index) =>
+      Math.floor((phaseOf(`uid-${index}-of-a-sandbox`) % 4_000) / 1000),
+    );
+    for (const second of [0, 1, 2, 3])
+      expect(seconds.filter((each) => each === second).length).toBeGreaterThan(150);
   });
 
   it('has sandboxes meet in slots, whatever their intervals', () => {
-    const due = Array.from({ length: 1000 }, (_, index) => nextOnGrid(12_345.678, index % 2 === 0 ? 500 : 4_000, phaseOf(`uid-${index}`)));
+    const due = Array.from({ length: 1000 }, (_, index) =>
+      nextOnGrid(12_345.678, index % 2 === 0 ? 500 : 4_000, phaseOf(`uid-${index}`)),
+    );
     expect(due.filter((at) => at % slotMs !== 0)).toEqual([]);
     expect(new Set(due).size).toBeGreaterThan(35);
   });
 });
 
 describe('whether something was just said to the agent', () => {
-  const ready = (time: string): ConversationStatus => ({ start: { status: 'READY', transitions: [{ status: 'READY', time }] } });
+  const ready = (time: string): ConversationStatus => ({
+    start: { status: 'READY', transitions: [{ status: 'READY', time }] },
+  });
   const cases: [string, ConversationStatus, boolean][] = [
     ['the start has just ended', ready(noon), true],
     ['the start has ended long ago', ready('2020-01-01T00:00:00Z'), false],
-    ['a message has just been told', { messages: { lastDelivered: 1, lastDeliveredTime: noon } }, true],
-    ['a run was just continued', { executionStatus: 'running', interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } }, true],
-    ['a run was just cut', { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } }, false],
-    ['somebody else has a clock that is ahead', { messages: { lastDelivered: 1, lastDeliveredTime: '2099-01-01T00:00:00Z' } }, false],
+    [
+      'a message has just been told',
+      { messages: { lastDelivered: 1, lastDeliveredTime: noon } },
+      true,
+    ],
+    [
+      'a run was just continued',
+      {
+        executionStatus: 'running',
+        interruption: { reason: 'Loss', time: noon, lastResumeTime: noon },
+      },
+      true,
+    ],
+    [
+      'a run was just cut',
+      { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
+      false,
+    ],
+    [
+      'somebody else has a clock that is ahead',
+      { messages: { lastDelivered: 1, lastDeliveredTime: '2099-01-01T00:00:00Z' } },
+      false,
+    ],
     ['nothing is known', {}, false],
   ];
   it.each(cases)('%s', (_, status, expected) => {
@@ -108,8 +186,14 @@ describe('notifications', () => {
       budget = spent.budget;
       due.push(spent.dueAt);
     }
-    expect(due.slice(0, notificationBurst)).toEqual(Array.from({ length: notificationBurst }, () => 0));
-    expect(due.slice(notificationBurst)).toEqual([msPerNotification, 2 * msPerNotification, 3 * msPerNotification]);
+    expect(due.slice(0, notificationBurst)).toEqual(
+      Array.from({ length: notificationBurst }, () => 0),
+    );
+    expect(due.slice(notificationBurst)).toEqual([
+      msPerNotification,
+      2 * msPerNotification,
+      3 * msPerNotification,
+    ]);
   });
 
   it('are followed closely only as long as they are rare', () => {

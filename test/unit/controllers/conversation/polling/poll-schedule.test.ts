@@ -1,4 +1,7 @@
-import { PollSchedule, type PollOutcome } from '../../../../../src/controllers/conversation/polling/poll-schedule.ts';
+import {
+  PollSchedule,
+  type PollOutcome,
+} from '../../../../../src/controllers/conversation/polling/poll-schedule.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 function setUp() {
@@ -43,7 +46,9 @@ describe('PollSchedule', () => {
   });
 
   it('a run that the agent shows counts as one, also while it is not believed', () => {
-    expect(setUp().poll({ status: { executionStatus: 'paused' }, isRunning: true })).toBeLessThanOrEqual(4_000);
+    expect(
+      setUp().poll({ status: { executionStatus: 'paused' }, isRunning: true }),
+    ).toBeLessThanOrEqual(4_000);
   });
 
   it('what has to be done again sooner is', () => {
@@ -117,7 +122,10 @@ describe('PollSchedule', () => {
   describe('a run that has been the same for minutes', () => {
     const run: Partial<PollOutcome> = { status: { executionStatus: 'running' }, isRunning: true };
     /** The interval after ten more minutes; the first poll after a change may come sooner. */
-    const later = async ({ clock, poll }: Pick<ReturnType<typeof setUp>, 'clock' | 'poll'>, seen = run) => {
+    const later = async (
+      { clock, poll }: Pick<ReturnType<typeof setUp>, 'clock' | 'poll'>,
+      seen = run,
+    ) => {
       await clock.advance(600_000);
       await clock.advance(poll(seen));
       return poll(seen);
@@ -174,6 +182,10 @@ describe('PollSchedule', () => {
     const { schedule, poll } = setUp();
     poll();
     schedule.forget('a');
-    expect([schedule.size, schedule.notify('a'), schedule.waitMs('a', 's')]).toEqual([0, undefined, 0]);
+    expect([schedule.size, schedule.notify('a'), schedule.waitMs('a', 's')]).toEqual([
+      0,
+      undefined,
+      0,
+    ]);
   });
 });

@@ -4,7 +4,13 @@ import { conversations, type Conversation } from '../../../../../src/resources/c
 import type { StartStatus } from '../../../../../src/resources/conversation-status.ts';
 import { ownerReferenceTo } from '../../../../../packages/kube/src/object.ts';
 import { sandboxes } from '../../../../../src/resources/sandbox.ts';
-import { aConversation, aSandbox, admitted, condition, noon } from '../../../../support/builders.ts';
+import {
+  aConversation,
+  aSandbox,
+  admitted,
+  condition,
+  noon,
+} from '../../../../support/builders.ts';
 import { ConversationScene } from '../../../../support/conversation-scene.ts';
 
 const own = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
@@ -30,19 +36,31 @@ const conversationOf = (name: string, status: StartStatus): Conversation => {
 /** A sandbox that runs, and its conversations; the first has made it. */
 function sceneOf(...users: readonly Conversation[]) {
   const scene = new ConversationScene({ agent });
-  const sandbox = aSandbox({ status: { conditions: [admitted, condition('Ready', 'True', 'Running')] } });
-  const ownerReferences = users.map((user, index) => ownerReferenceTo(user, { controller: index === 0 }));
-  scene.client.put(sandboxes, { ...sandbox, metadata: { ...sandbox.metadata, ...(users.length === 0 ? {} : { ownerReferences }) } });
+  const sandbox = aSandbox({
+    status: { conditions: [admitted, condition('Ready', 'True', 'Running')] },
+  });
+  const ownerReferences = users.map((user, index) =>
+    ownerReferenceTo(user, { controller: index === 0 }),
+  );
+  scene.client.put(sandboxes, {
+    ...sandbox,
+    metadata: { ...sandbox.metadata, ...(users.length === 0 ? {} : { ownerReferences }) },
+  });
   for (const user of users) scene.client.put(conversations, user);
   return scene;
 }
 const failed = conversationOf(own, 'ERROR');
 
 it('stores why it has failed, then gives its sandbox back', async () => {
-  const sandbox = aSandbox({ status: { conditions: [admitted, condition('Failed', 'True', 'CrashLoop')] } });
+  const sandbox = aSandbox({
+    status: { conditions: [admitted, condition('Failed', 'True', 'CrashLoop')] },
+  });
   const scene = sceneOf(conversationOf(own, 'WAITING_FOR_SANDBOX'));
   const stored = await scene.client.get(sandboxes, 'default', 'sbx-1');
-  scene.client.put(sandboxes, { ...stored, ...(sandbox.status === undefined ? {} : { status: sandbox.status }) });
+  scene.client.put(sandboxes, {
+    ...stored,
+    ...(sandbox.status === undefined ? {} : { status: sandbox.status }),
+  });
   const order: string[] = [];
   scene.client.fault = ({ verb, plural }) => {
     if (verb === 'delete' || verb === 'updateStatus') order.push(`${verb} ${plural}`);
@@ -61,12 +79,16 @@ it('is still in ERROR, for the reason of its own, once its sandbox is gone', asy
   const scene = sceneOf(failed);
   for (let round = 0; round < 3; round++) await scene.reconcile(own);
   expect(await scene.sandboxes()).toEqual([]);
-  expect((await scene.conversation(own)).status).toMatchObject({ sandboxStatus: 'ERROR', sandboxStatusReason: 'BranchNotFound' });
+  expect((await scene.conversation(own)).status).toMatchObject({
+    sandboxStatus: 'ERROR',
+    sandboxStatusReason: 'BranchNotFound',
+  });
 });
 
 it('gives its sandbox back at the next look where the first attempt was lost', async () => {
   const scene = sceneOf(failed);
-  scene.client.fault = ({ verb }) => (verb === 'delete' ? new TransportError('socket hang up') : undefined);
+  scene.client.fault = ({ verb }) =>
+    verb === 'delete' ? new TransportError('socket hang up') : undefined;
   await expect(scene.reconcile(own)).rejects.toThrow('socket hang up');
   scene.client.fault = () => undefined;
   await scene.reconcile(own);
@@ -113,14 +135,20 @@ describe('a sandbox', () => {
     const scene = sceneOf(failed);
     await scene.refresh();
     const { metadata } = await scene.client.get(sandboxes, 'default', 'sbx-1');
-    const ownerReferences = [...(metadata.ownerReferences ?? []), ownerReferenceTo(conversationOf(guest, 'READY'), { controller: false })];
+    const ownerReferences = [
+      ...(metadata.ownerReferences ?? []),
+      ownerReferenceTo(conversationOf(guest, 'READY'), { controller: false }),
+    ];
     await scene.client.mergePatch(sandboxes, 'default', 'sbx-1', { metadata: { ownerReferences } });
     await scene.reconcileBehind(own);
     expect(await scene.sandboxes()).toEqual(['sbx-1']);
   });
 
   it('that is another one of the same name stays', async () => {
-    const scene = sceneOf({ ...failed, status: { ...failed.status, sandboxUID: 'uid-of-an-earlier-one' } });
+    const scene = sceneOf({
+      ...failed,
+      status: { ...failed.status, sandboxUID: 'uid-of-an-earlier-one' },
+    });
     await scene.reconcile(own);
     expect(await scene.sandboxes()).toEqual(['sbx-1']);
   });

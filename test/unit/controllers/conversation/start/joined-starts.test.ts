@@ -1,5 +1,10 @@
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
-import type { AgentCallOptions, AgentConversation, AgentEndpoint, NewAgentConversation } from '../../../../../src/agent/agent.ts';
+import type {
+  AgentCallOptions,
+  AgentConversation,
+  AgentEndpoint,
+  NewAgentConversation,
+} from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
@@ -10,11 +15,22 @@ import { sleep } from '../../../../../packages/kube/src/clock.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../../../src/resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../../../../src/resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
-import { aConversation, aSandbox, aTemplate, admitted, condition, noon, noonMs } from '../../../../support/builders.ts';
+import {
+  aConversation,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  noon,
+  noonMs,
+} from '../../../../support/builders.ts';
 import { FakeKubeClient } from '../../../../support/fake-kube-client.ts';
 import { sceneKeys } from '../../../../support/sandbox-scene.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
@@ -24,11 +40,21 @@ const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
 const state = (id: string): AgentConversation => ({
-  ...{ id, executionStatus: 'idle', reportedStatus: 'idle', title: undefined, createdAt: undefined, updatedAt: undefined },
+  ...{
+    id,
+    executionStatus: 'idle',
+    reportedStatus: 'idle',
+    title: undefined,
+    createdAt: undefined,
+    updatedAt: undefined,
+  },
   ...{ lastUserMessageId: undefined, metrics: undefined },
 });
 
-/** The controller of starts, with conversations of an owner that have all joined one sandbox whose agent hangs. */
+/**
+ * The controller of starts, with conversations of an owner that have all joined one sandbox whose
+ * agent hangs.
+ */
 function besideHanging(count: number) {
   const clock = new VirtualClock(noonMs);
   const client = new FakeKubeClient();
@@ -46,8 +72,19 @@ function besideHanging(count: number) {
           ...{ name, owner },
           status: {
             conditions: [admitted, condition('Ready', 'True', 'Running')],
-            ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, podIP, agentPort: 8000, agentEpoch: 1 },
-            ...{ containerID: 'process://1', lastContainerID: 'process://1', activeSinceTime: noon },
+            ...{
+              observedGeneration: 1,
+              replicas: 1,
+              masterKeyId: sceneKeys.currentKeyId,
+              podIP,
+              agentPort: 8000,
+              agentEpoch: 1,
+            },
+            ...{
+              containerID: 'process://1',
+              lastContainerID: 'process://1',
+              activeSinceTime: noon,
+            },
           },
         }),
       ),
@@ -57,16 +94,26 @@ function besideHanging(count: number) {
       name,
       spec: { owner, sandboxName },
       status: {
-        start: { status: 'WAITING_FOR_SANDBOX', transitions: [{ status: 'WAITING_FOR_SANDBOX', time: noon }] },
+        start: {
+          status: 'WAITING_FOR_SANDBOX',
+          transitions: [{ status: 'WAITING_FOR_SANDBOX', time: noon }],
+        },
         ...{ sandboxName, sandboxUID: `uid-of-${sandboxName}` },
       },
     });
-    const stored = client.put(conversations, { ...made, metadata: { ...made.metadata, uid: `uid-of-${name}` } });
+    const stored = client.put(conversations, {
+      ...made,
+      metadata: { ...made.metadata, uid: `uid-of-${name}` },
+    });
     stores.conversations.set(cachedConversation(stored));
   };
   const underWay = new Map<string, number>();
   let most = 0;
-  const call = async <T>({ baseUrl }: AgentEndpoint, { signal }: AgentCallOptions, answer: T): Promise<T> => {
+  const call = async <T>(
+    { baseUrl }: AgentEndpoint,
+    { signal }: AgentCallOptions,
+    answer: T,
+  ): Promise<T> => {
     if (!baseUrl.includes(hangingIP)) return answer;
     underWay.set(baseUrl, (underWay.get(baseUrl) ?? 0) + 1);
     most = Math.max(most, underWay.get(baseUrl) ?? 0);
@@ -76,15 +123,34 @@ function besideHanging(count: number) {
   };
   const ran = { exitCode: 0, stdout: '/workspace/project\n', stderr: '', timedOut: false };
   Object.assign(agent, {
-    execute: (endpoint: AgentEndpoint, _command: unknown, options: AgentCallOptions = {}) => call(endpoint, options, ran),
-    hookConfig: (endpoint: AgentEndpoint, _dir: unknown, options: AgentCallOptions = {}) => call(endpoint, options, undefined),
-    createConversation: (endpoint: AgentEndpoint, { id }: NewAgentConversation, options: AgentCallOptions = {}) =>
-      call(endpoint, options, { created: true, status: state(id) }),
+    execute: (endpoint: AgentEndpoint, _command: unknown, options: AgentCallOptions = {}) =>
+      call(endpoint, options, ran),
+    hookConfig: (endpoint: AgentEndpoint, _dir: unknown, options: AgentCallOptions = {}) =>
+      call(endpoint, options, undefined),
+    createConversation: (
+      endpoint: AgentEndpoint,
+      { id }: NewAgentConversation,
+      options: AgentCallOptions = {},
+    ) => call(endpoint, options, { created: true, status: state(id) }),
   });
   const silent: string[] = [];
   const reconciler = new ConversationReconciler({
-    ...{ client, stores, agent, clock, keys: sceneKeys, gitHosts: {}, random: () => 0.5, logger: silentLogger, metrics: createMetrics() },
-    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, unresponsiveAgents: new UnresponsiveAgents({ clock }) },
+    ...{
+      client,
+      stores,
+      agent,
+      clock,
+      keys: sceneKeys,
+      gitHosts: {},
+      random: () => 0.5,
+      logger: silentLogger,
+      metrics: createMetrics(),
+    },
+    ...{
+      credentials: noAgentCredentials,
+      events: { record: () => undefined },
+      unresponsiveAgents: new UnresponsiveAgents({ clock }),
+    },
     onUnresponsive: ({ metadata }) => void silent.push(metadata.name),
   });
   const controller = new Controller({
@@ -115,7 +181,8 @@ function besideHanging(count: number) {
       controller.enqueue({ namespace: 'default', name });
       for (;;) {
         await clock.advance(50);
-        if (startStatusOf(await client.get(conversations, 'default', name)) === 'READY') return clock.monotonic() - began;
+        if (startStatusOf(await client.get(conversations, 'default', name)) === 'READY')
+          return clock.monotonic() - began;
         if (clock.monotonic() - began > 120_000) return Infinity;
       }
     },

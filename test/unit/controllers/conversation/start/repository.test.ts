@@ -1,19 +1,38 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cloneScript } from '../../../../../src/controllers/conversation/start/clone-script.ts';
-import { cloneUrlOf, type Repository } from '../../../../../src/controllers/conversation/start/repository.ts';
+import {
+  cloneUrlOf,
+  type Repository,
+} from '../../../../../src/controllers/conversation/start/repository.ts';
 import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/exit-codes.ts';
-import { setupScript, workspaceScript } from '../../../../../src/controllers/conversation/start/setup-script.ts';
+import {
+  setupScript,
+  workspaceScript,
+} from '../../../../../src/controllers/conversation/start/setup-script.ts';
 import { shellQuote } from '../../../../../src/controllers/conversation/start/shell-quote.ts';
 
 let folder: string;
 let hosts: Record<string, string>;
 
 const git = (cwd: string, ...args: string[]) =>
-  execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], { cwd, stdio: 'pipe' }).toString();
-const sh = (workspace: string, script: string) => spawnSync('/bin/sh', ['-c', script], { cwd: workspace, encoding: 'utf8' });
+  execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.com', ...args], {
+    cwd,
+    stdio: 'pipe',
+  }).toString();
+const sh = (workspace: string, script: string) =>
+  spawnSync('/bin/sh', ['-c', script], { cwd: workspace, encoding: 'utf8' });
 const script = (repository: Repository, from: Record<string, string> = hosts) =>
   cloneScript({ repository, hosts: from, maxMebibytes: 100 });
 const workspace = () => mkdtempSync(join(folder, 'workspace-'));
@@ -60,7 +79,9 @@ describe('preparing a repository', () => {
 
   it('tells a missing branch from a missing repository, and leaves no half clone', () => {
     const cwd = workspace();
-    expect(sh(cwd, script({ name: 'acme/app', branch: 'nope' })).status).toBe(PreparationExitCode.branchNotFound);
+    expect(sh(cwd, script({ name: 'acme/app', branch: 'nope' })).status).toBe(
+      PreparationExitCode.branchNotFound,
+    );
     expect(sh(cwd, script({ name: 'acme/nope' })).status).toBe(PreparationExitCode.cloneFailed);
     expect(existsSync(join(cwd, 'project'))).toBe(false);
     expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
@@ -89,7 +110,10 @@ describe('preparing a repository', () => {
     writeFileSync(join(half, 'tree', 'README.md'), 'hal');
     writeFileSync(join(half, 'tree', '.git', 'index.lock'), '');
     const { status, stderr } = sh(cwd, script({ name: 'acme/app' }));
-    expect({ status, stderr }).toMatchObject({ status: 0, stderr: expect.not.stringContaining('Receiving') as string });
+    expect({ status, stderr }).toMatchObject({
+      status: 0,
+      stderr: expect.not.stringContaining('Receiving') as string,
+    });
     expect(readFileSync(join(cwd, 'project', 'README.md'), 'utf8')).toBe('hello\n');
     expect(git(join(cwd, 'project'), 'status', '--porcelain')).toBe('');
   });
@@ -102,7 +126,8 @@ describe('preparing a repository', () => {
     const half = join(cwd, '.agent', 'clone');
     mkdirSync(join(half, 'tree', '.git'), { recursive: true });
     writeFileSync(join(half, 'tree', 'README.md'), 'hal');
-    if (branch !== undefined) writeFileSync(join(half, 'fetched'), `${hosts['github']}/acme/app.git ${branch}`);
+    if (branch !== undefined)
+      writeFileSync(join(half, 'fetched'), `${hosts['github']}/acme/app.git ${branch}`);
     expect(sh(cwd, script({ name: 'acme/app' })).status).toBe(0);
     expect(git(join(cwd, 'project'), 'status', '--porcelain')).toBe('');
     expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
@@ -112,14 +137,21 @@ describe('preparing a repository', () => {
     const cwd = workspace();
     mkdirSync(join(folder, 'hosts', 'acme', 'empty.git'), { recursive: true });
     git(join(folder, 'hosts', 'acme', 'empty.git'), 'init', '-q', '--bare');
-    expect(sh(cwd, script({ name: 'acme/empty', branch: 'main' })).status).toBe(PreparationExitCode.branchNotFound);
+    expect(sh(cwd, script({ name: 'acme/empty', branch: 'main' })).status).toBe(
+      PreparationExitCode.branchNotFound,
+    );
     const { status, stdout } = sh(cwd, script({ name: 'acme/empty' }));
-    expect({ status, stdout }).toEqual({ status: 0, stdout: 'The repository has no commits yet.\n' });
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: 'The repository has no commits yet.\n',
+    });
     expect(existsSync(join(cwd, 'project', '.git'))).toBe(true);
   });
 
   it('does not take the end of a name for the name of a branch', () => {
-    expect(sh(workspace(), script({ name: 'acme/app', branch: "it's-$odd" })).status).toBe(PreparationExitCode.branchNotFound);
+    expect(sh(workspace(), script({ name: 'acme/app', branch: "it's-$odd" })).status).toBe(
+      PreparationExitCode.branchNotFound,
+    );
   });
 
   it('gives up what takes more than it may', () => {
@@ -151,14 +183,23 @@ describe('setting up', () => {
     const cwd = workspace();
     sh(cwd, script({ name: 'acme/app' }));
     const project = join(cwd, 'project');
-    writeFileSync(join(project, '.openhands', 'pre-commit.sh'), 'echo ours >>../hooks.log; read -r answer; [ ! -e refuse ]\n');
+    writeFileSync(
+      join(project, '.openhands', 'pre-commit.sh'),
+      'echo ours >>../hooks.log; read -r answer; [ ! -e refuse ]\n',
+    );
     mkdirSync(join(project, '.git', 'hooks'), { recursive: true });
-    writeFileSync(join(project, '.git', 'hooks', 'pre-commit'), '#!/bin/sh\necho theirs >>../hooks.log\n', { mode: 0o755 });
+    writeFileSync(
+      join(project, '.git', 'hooks', 'pre-commit'),
+      '#!/bin/sh\necho theirs >>../hooks.log\n',
+      { mode: 0o755 },
+    );
     for (let each = 0; each < 2; each += 1) expect(sh(cwd, setupScript).status).toBe(0);
     git(project, 'commit', '-q', '--allow-empty', '-m', 'one');
     expect(readFileSync(join(cwd, 'hooks.log'), 'utf8')).toBe('theirs\nours\n');
     writeFileSync(join(project, 'refuse'), '');
-    expect(() => git(project, 'commit', '-q', '--allow-empty', '-m', 'two')).toThrow('Command failed');
+    expect(() => git(project, 'commit', '-q', '--allow-empty', '-m', 'two')).toThrow(
+      'Command failed',
+    );
   });
 
   it.each([
@@ -188,8 +229,14 @@ describe('setting up', () => {
 });
 
 it('the programs exit with the codes that the operator knows', () => {
-  const inPrograms = [...`${script({ name: 'acme/app' })}${setupScript}`.matchAll(/\b([a-z_]+)=(24\d)\b/g)].map(
-    ([, name = '', code]) => [name.replace(/_(.)/g, (_match, letter: string) => letter.toUpperCase()), Number(code)] as const,
+  const inPrograms = [
+    ...`${script({ name: 'acme/app' })}${setupScript}`.matchAll(/\b([a-z_]+)=(24\d)\b/g),
+  ].map(
+    ([, name = '', code]) =>
+      [
+        name.replace(/_(.)/g, (_match, letter: string) => letter.toUpperCase()),
+        Number(code),
+      ] as const,
   );
   expect(Object.fromEntries(inPrograms)).toEqual({ ...PreparationExitCode, firstOwnCode: 240 });
 });
@@ -197,22 +244,35 @@ it('the programs exit with the codes that the operator knows', () => {
 describe('clone URLs', () => {
   it.each([
     ['the first host without a provider', { name: 'a/b' }, 'https://github.example/a/b.git'],
-    ['the host of the provider', { name: 'a/b', provider: 'gitlab' as const }, 'https://gitlab.example/git/a/b.git'],
+    [
+      'the host of the provider',
+      { name: 'a/b', provider: 'gitlab' as const },
+      'https://gitlab.example/git/a/b.git',
+    ],
   ])('take %s', (_sentence, repository, url) => {
-    expect(cloneUrlOf(repository, { github: 'https://github.example', gitlab: 'https://gitlab.example/git/' })).toBe(url);
+    expect(
+      cloneUrlOf(repository, {
+        github: 'https://github.example',
+        gitlab: 'https://gitlab.example/git/',
+      }),
+    ).toBe(url);
   });
 
   it('keep the user of a base URL to the gateway', () => {
-    expect(cloneUrlOf({ name: 'a/b' }, { github: 'https://bot:s3cret@github.example/' })).toBe('https://github.example/a/b.git');
-  });
-
-  it('refuse a provider that is not configured', () => {
-    expect(() => cloneUrlOf({ name: 'a/b', provider: 'forgejo' }, { github: 'https://github.example' })).toThrow(
-      'forgejo is not configured',
+    expect(cloneUrlOf({ name: 'a/b' }, { github: 'https://bot:s3cret@github.example/' })).toBe(
+      'https://github.example/a/b.git',
     );
   });
 
+  it('refuse a provider that is not configured', () => {
+    expect(() =>
+      cloneUrlOf({ name: 'a/b', provider: 'forgejo' }, { github: 'https://github.example' }),
+    ).toThrow('forgejo is not configured');
+  });
+
   it('quote for the shell', () => {
-    expect(execFileSync('/bin/sh', ['-c', `printf %s ${shellQuote("a'b $(c) `d`")}`]).toString()).toBe("a'b $(c) `d`");
+    expect(
+      execFileSync('/bin/sh', ['-c', `printf %s ${shellQuote("a'b $(c) `d`")}`]).toString(),
+    ).toBe("a'b $(c) `d`");
   });
 });

@@ -1,5 +1,8 @@
 import { ensureSandbox } from '../../../../../src/controllers/conversation/start/sandbox-creation.ts';
-import { findSandbox, type SandboxAccess } from '../../../../../src/controllers/conversation/sandbox-lookup.ts';
+import {
+  findSandbox,
+  type SandboxAccess,
+} from '../../../../../src/controllers/conversation/sandbox-lookup.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { conversations } from '../../../../../src/resources/conversation.ts';
 import { ownerReferenceTo } from '../../../../../packages/kube/src/object.ts';
@@ -14,7 +17,13 @@ const ofUid = (uid: string): Sandbox => {
 };
 
 /** The API server has one sandbox of the name, and the cache another. */
-function access({ cached, stored }: { readonly cached?: Sandbox; readonly stored?: Sandbox }): SandboxAccess {
+function access({
+  cached,
+  stored,
+}: {
+  readonly cached?: Sandbox;
+  readonly stored?: Sandbox;
+}): SandboxAccess {
   const client = new FakeKubeClient();
   if (stored !== undefined) client.put(sandboxes, stored);
   const store = new IndexedStore<Sandbox>();
@@ -24,14 +33,30 @@ function access({ cached, stored }: { readonly cached?: Sandbox; readonly stored
 
 describe('the sandbox of a conversation', () => {
   const find = async (known: Parameters<typeof access>[0], sandboxUID?: string) =>
-    (await findSandbox(access(known), 'default', { sandboxName: 'sbx-1', ...(sandboxUID === undefined ? {} : { sandboxUID }) }, signal))
-      ?.metadata.uid;
+    (
+      await findSandbox(
+        access(known),
+        'default',
+        { sandboxName: 'sbx-1', ...(sandboxUID === undefined ? {} : { sandboxUID }) },
+        signal,
+      )
+    )?.metadata.uid;
 
   it.each([
     ['is the cached one', { cached: ofUid('a') }, 'a', 'a'],
     ['is the stored one where the cache has none yet', { stored: ofUid('a') }, 'a', 'a'],
-    ['is the stored one where the cache still has the one before', { cached: ofUid('old'), stored: ofUid('a') }, 'a', 'a'],
-    ['is gone when another has its name', { cached: ofUid('other'), stored: ofUid('other') }, 'a', undefined],
+    [
+      'is the stored one where the cache still has the one before',
+      { cached: ofUid('old'), stored: ofUid('a') },
+      'a',
+      'a',
+    ],
+    [
+      'is gone when another has its name',
+      { cached: ofUid('other'), stored: ofUid('other') },
+      'a',
+      undefined,
+    ],
     ['is gone when there is none of its name', {}, 'a', undefined],
     ['is any of its name when it was stored without a uid', { cached: ofUid('a') }, undefined, 'a'],
   ])('%s', async (_sentence, known, uid, expected) => {
@@ -41,19 +66,36 @@ describe('the sandbox of a conversation', () => {
 
 it('joins a sandbox as the API server has it, not the one before it that the cache still shows', async () => {
   const conversation = aConversation({ spec: { sandboxName: 'sbx-1' } });
-  const joined = await ensureSandbox(access({ cached: ofUid('old'), stored: ofUid('new') }), conversation, signal);
+  const joined = await ensureSandbox(
+    access({ cached: ofUid('old'), stored: ofUid('new') }),
+    conversation,
+    signal,
+  );
   expect(joined?.metadata.uid).toBe('new');
 });
 
 it('is not kept by a conversation whose start has failed, which the cache shows as one that is to join', async () => {
   const joining = (status: 'WORKING' | 'ERROR') =>
-    aConversation({ spec: { sandboxName: 'sbx-1' }, status: { start: { status, transitions: [] } } });
+    aConversation({
+      spec: { sandboxName: 'sbx-1' },
+      status: { start: { status, transitions: [] } },
+    });
   const maker = aConversation({ name: '2'.padStart(32, '0') });
   const made = aSandbox();
   const client = new FakeKubeClient();
-  client.put(sandboxes, { ...made, metadata: { ...made.metadata, ownerReferences: [ownerReferenceTo(maker, { controller: true })] } });
-  const keepers = async () => (await client.get(sandboxes, 'default', 'sbx-1')).metadata.ownerReferences?.map(({ name }) => name);
-  const join = async () => ensureSandbox({ client, store: new IndexedStore<Sandbox>() }, joining('WORKING'), signal);
+  client.put(sandboxes, {
+    ...made,
+    metadata: {
+      ...made.metadata,
+      ownerReferences: [ownerReferenceTo(maker, { controller: true })],
+    },
+  });
+  const keepers = async () =>
+    (await client.get(sandboxes, 'default', 'sbx-1')).metadata.ownerReferences?.map(
+      ({ name }) => name,
+    );
+  const join = async () =>
+    ensureSandbox({ client, store: new IndexedStore<Sandbox>() }, joining('WORKING'), signal);
   client.put(conversations, joining('ERROR'));
   expect(await join()).toBeUndefined();
   expect(await keepers()).toEqual([maker.metadata.name]);

@@ -1,6 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -77,7 +85,11 @@ describe('a step', () => {
 
   it('goes on when the call that has begun it is cut, and shows how far it is', async () => {
     const step = aStep('echo one; while ! [ -e go ]; do sleep 0.1; done; echo two');
-    const call = spawn('/bin/sh', ['-c', startCommand(step, 30)], { cwd, stdio: 'ignore', detached: true });
+    const call = spawn('/bin/sh', ['-c', startCommand(step, 30)], {
+      cwd,
+      stdio: 'ignore',
+      detached: true,
+    });
     let report = await look(step);
     while (report.output !== 'one\n') report = await look(step);
     process.kill(-(call.pid ?? 0), 'SIGKILL');
@@ -112,10 +124,18 @@ describe('a step', () => {
 describe('a hostile script', () => {
   it.each<[string, string, Partial<StepReport>]>([
     ['never ends', 'sleep 1000', { exitCode: stepTimedOut }],
-    ['does not let itself be ended', "trap '' TERM INT HUP; while :; do sleep 1000; done", { exitCode: stepTimedOut }],
+    [
+      'does not let itself be ended',
+      "trap '' TERM INT HUP; while :; do sleep 1000; done",
+      { exitCode: stepTimedOut },
+    ],
     ['waits for a terminal', 'read -r answer </dev/tty || exit 9', { exitCode: 9 }],
     ['waits for an answer', 'read -r answer || exit 8', { exitCode: 8 }],
-    ['leaves something behind in its group', '(sleep 1000 &) ; echo gone', { exitCode: 0, output: 'gone\n' }],
+    [
+      'leaves something behind in its group',
+      '(sleep 1000 &) ; echo gone',
+      { exitCode: 0, output: 'gone\n' },
+    ],
     ['forks away and hangs', 'setsid sleep 1000 & sleep 1000', { exitCode: stepTimedOut }],
     ['kills what watches its time', 'kill -9 $PPID; sleep 1000', { exitCode: 137 }],
     ['kills itself', 'kill -9 $$', { exitCode: 137 }],
@@ -131,7 +151,9 @@ describe('a hostile script', () => {
   );
 
   it('that kills what runs it is not run for ever', async () => {
-    const step = aStep('echo ran >>ran; kill -9 $(ps -o ppid= -p $PPID); sleep 1000', { timeoutSeconds: 5 });
+    const step = aStep('echo ran >>ran; kill -9 $(ps -o ppid= -p $PPID); sleep 1000', {
+      timeoutSeconds: 5,
+    });
     expect(await finish(step)).toMatchObject({ state: 'exhausted' });
     expect(readFileSync(join(cwd, 'ran'), 'utf8')).toBe('ran\n'.repeat(3));
     spawnSync('/bin/sh', [
@@ -141,19 +163,31 @@ describe('a hostile script', () => {
   });
 
   it('that prints without end takes no more than some MiB, and its last words are kept', async () => {
-    const step = aStep("head -c 67108864 /dev/zero | tr '\\0' x; echo; echo last words", { timeoutSeconds: 100 });
+    const step = aStep("head -c 67108864 /dev/zero | tr '\\0' x; echo; echo last words", {
+      timeoutSeconds: 100,
+    });
     const report = await finish(step);
     expect(report).toMatchObject({ state: 'done', exitCode: 0 });
     expect(report.output).toHaveLength(8192);
     expect(report.output.endsWith('x\nlast words\n')).toBe(true);
     const state = join(cwd, '.agent', 'steps', 'setup');
-    const bytes = readdirSync(state).reduce((sum, name) => sum + statSync(join(state, name)).size, 0);
+    const bytes = readdirSync(state).reduce(
+      (sum, name) => sum + statSync(join(state, name)).size,
+      0,
+    );
     expect(bytes).toBeLessThan(5 * 1024 * 1024);
   }, 120_000);
 });
 
 it('is not taken for a report what is none', () => {
-  for (const stdout of ['', 'step', 'step done 0', 'step odd 0 /w\n', 'step done x /w\n', 'done\nstep done 0 /w\n'])
+  for (const stdout of [
+    '',
+    'step',
+    'step done 0',
+    'step odd 0 /w\n',
+    'step done x /w\n',
+    'done\nstep done 0 /w\n',
+  ])
     expect(reportOf({ exitCode: 0, stdout })).toBeUndefined();
   expect(reportOf({ exitCode: 1, stdout: 'step done 0 /w\n' })).toBeUndefined();
 });
