@@ -213,15 +213,32 @@ export class AdmissionCache {
   }
 
   /**
+   * Counts a sandbox with the outcome of a write that is sent now, and keeps it from other
+   * decisions, until one of `confirm`, `refresh`, `assume` and `notExecuted` takes over.
+   */
+  sent(sandbox: Sandbox, outcome: Pick<Slot, 'state' | 'taken'>): void {
+    this.#index.assume(sandbox, { ...outcome, until: Infinity });
+  }
+
+  /**
    * Takes over the answer to a write, unless a watch has shown the deletion of the sandbox before.
    */
   confirm(answer: Sandbox): void {
-    if (this.#index.sandbox(answer.metadata.uid) !== undefined) this.#index.observe(answer);
+    const { uid } = answer.metadata;
+    if (this.#index.sandbox(uid) === undefined) return;
+    this.#index.observe(answer);
+    this.#index.forgetAssumed(uid);
+  }
+
+  /** Forgets what was assumed of a write that the API server has not executed. */
+  notExecuted({ metadata: { uid } }: Sandbox): void {
+    this.#index.forgetAssumed(uid);
   }
 
   /** Reads a sandbox whose write has met another version. */
-  refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-    return this.#reads.refresh(sandbox, signal);
+  async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    await this.#reads.refresh(sandbox, signal);
+    this.#index.forgetAssumed(sandbox.metadata.uid);
   }
 
   /**
@@ -232,6 +249,7 @@ export class AdmissionCache {
     sandbox: Sandbox,
     outcome: Pick<Slot, 'state' | 'taken'> & { readonly until: number },
   ): void {
+    this.#index.forgetAssumed(sandbox.metadata.uid);
     this.#index.assume(sandbox, outcome);
     this.#enqueueReadOf(sandbox);
   }

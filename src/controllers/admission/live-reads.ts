@@ -76,7 +76,7 @@ export class LiveReads {
     await this.refresh(sandbox, signal);
     const known = index.sandbox(uid);
     if (known === undefined) this.#unseen.delete(uid);
-    else if (over && !isNewerVersion(known, sandbox)) index.forgetAssumed(sandbox);
+    else if (over && !isNewerVersion(known, sandbox)) index.forgetAssumed(uid);
     return this.#unseen.has(uid) || index.assumed(uid) !== undefined
       ? { requeueAfterMs: rereadDelayMs }
       : undefined;

@@ -27,10 +27,15 @@ export interface AdmissionReconcilerOptions {
   readonly settleMs?: number;
 }
 
+/** Maximum writes of one namespace that wait for an answer at once. */
+const maxInFlight = 32;
+
 /**
  * The only writer of the condition Admitted, which says which sandboxes have a slot. One worker
- * handles one namespace at a time, so that no two decisions are made at once. Nothing is planned in
- * memory alone: after a crash the next leader decides anew.
+ * handles one namespace at a time, so that no two decisions are made at once. Decisions are made in
+ * order, and their writes are in flight together: like a pod that kube-scheduler assumes, a sandbox
+ * counts with the outcome of its write from the moment when the write is sent. Nothing is planned
+ * in memory alone: after a crash the next leader decides anew.
  */
 export class AdmissionReconciler {
   readonly #options: AdmissionReconcilerOptions;
@@ -42,24 +47,54 @@ export class AdmissionReconciler {
   }
 
   async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {
-    const { cache, metrics } = this.#options;
+    const { cache } = this.#options;
     if (cache.rulesChangeAt(namespace) <= cache.now()) cache.rulesChanged(namespace);
-    for (;;) {
-      signal.throwIfAborted();
-      const began = performance.now();
-      const queue = cache.queue(namespace);
-      const decision = queue.next(cache.now());
-      metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
+    const inFlight = new Set<Promise<void>>();
+    const failures: unknown[] = [];
+    while (failures.length === 0) {
+      if (signal.aborted) failures.push(signal.reason);
+      const decision = signal.aborted ? undefined : this.#next(namespace);
+      if (decision === undefined && inFlight.size === 0) break;
       if (decision !== undefined) {
-        await this.#write(namespace, decision, signal);
-        continue;
+        const write = this.#write(namespace, decision, signal)
+          .catch((error: unknown) => void failures.push(error))
+          .finally(() => inFlight.delete(write));
+        inFlight.add(write);
+        // A newcomer that waits keeps its place only as what it is, so the decision that explains
+        // the wait is not assumed: the next decision follows its answer.
+        if (decision.kind === 'wait') await write;
+        if (decision.kind === 'wait' || inFlight.size < maxInFlight) continue;
       }
-      const wakeInMs = Math.min(queue.wakeAt, cache.rulesChangeAt(namespace)) - cache.now();
-      return wakeInMs === Infinity ? undefined : { requeueAfterMs: Math.max(1, wakeInMs) };
+      await Promise.race(inFlight);
+    }
+    await Promise.all(inFlight);
+    if (failures.length > 0) throw failures[0];
+    const wakeAt = Math.min(cache.queue(namespace).wakeAt, cache.rulesChangeAt(namespace));
+    return wakeAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, wakeAt - cache.now()) };
+  }
+
+  #next(namespace: string): Decision | undefined {
+    const { cache, metrics } = this.#options;
+    const began = performance.now();
+    const decision = cache.queue(namespace).next(cache.now());
+    metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
+    return decision;
+  }
+
+  /** Writes a decision and takes over the outcome. Rejects when the write was not executed. */
+  async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
+    const { cache } = this.#options;
+    const { sandbox } = decision.slot;
+    if (decision.kind !== 'wait') cache.sent(sandbox, assumedSlot(decision));
+    try {
+      await this.#send(namespace, decision, signal);
+    } catch (error) {
+      cache.notExecuted(sandbox);
+      throw error;
     }
   }
 
-  async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
+  async #send(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { client, cache, clock, logger } = this.#options;
     const { sandbox, owner } = decision.slot;
     const decided = decidedSandbox(
@@ -71,7 +106,10 @@ export class AdmissionReconciler {
     try {
       cache.confirm(await client.updateStatus(sandboxes, decided, { signal }));
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return cache.refresh(sandbox, signal);
+      if (isConflict(error) || isNotFound(error)) {
+        await cache.refresh(sandbox, signal);
+        return;
+      }
       if (!outcomeUnknown(error)) {
         if (!(error instanceof ApiError) || error.status === 429) throw error;
         // A refused write must not delay the decisions on other sandboxes.

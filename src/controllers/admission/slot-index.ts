@@ -8,12 +8,15 @@ import { quotaCaps } from '../../resources/quota-caps.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 
-/** A sandbox whose last write has an unknown outcome, or was refused. */
+/** A sandbox whose last write is in flight, has an unknown outcome, or was refused. */
 export interface Assumed {
   readonly sandbox: Sandbox;
   readonly state: SlotState;
   readonly taken: boolean;
-  /** Time by the monotonic clock after which the API server no longer executes the write. */
+  /**
+   * Time by the monotonic clock after which the API server no longer executes the write; Infinity:
+   * the write is in flight.
+   */
   readonly until: number;
 }
 
@@ -107,7 +110,7 @@ export class SlotIndex {
 
   /**
    * Takes over a version of a sandbox. Older versions change nothing; a newer one shows the outcome
-   * of every earlier write.
+   * of every earlier write. A write in flight keeps its sandbox from other decisions all the same.
    */
   observe(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
@@ -122,7 +125,7 @@ export class SlotIndex {
       if (known === sandbox) return;
     }
     this.#sandboxes.set(uid, sandbox);
-    this.#assumed.delete(uid);
+    if (this.#assumed.get(uid)?.until !== Infinity) this.#assumed.delete(uid);
     this.reclassify(uid);
   }
 
@@ -153,12 +156,9 @@ export class SlotIndex {
     this.reclassify(uid);
   }
 
-  /** Forgets an assumed write that was not executed. */
-  forgetAssumed(sandbox: Sandbox): void {
-    const { uid } = sandbox.metadata;
-    if (!this.#assumed.delete(uid)) return;
-    this.#sandboxes.set(uid, sandbox);
-    this.reclassify(uid);
+  /** Forgets what was assumed of a write: its outcome is known. */
+  forgetAssumed(uid: string): void {
+    if (this.#assumed.delete(uid)) this.reclassify(uid);
   }
 
   /**

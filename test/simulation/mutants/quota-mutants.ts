@@ -47,7 +47,22 @@ export const quotaMutants = {
     to: 'return this.taken <= this.limit;',
     rule: 'the limit is never exceeded',
     faults: 'none',
-    seed: 1,
+    seed: 2,
+  },
+  'an admission counts only from its answer on': {
+    file: 'src/controllers/admission/decided-sandbox.ts',
+    from: "return { state: 'starting', taken: true };",
+    to: "return { state: 'starting', taken: false };",
+    rule: 'the limit is never exceeded',
+    faults: 'none',
+    seed: 13,
+  },
+  'a sandbox is decided on again while its write is in flight': {
+    file: 'src/controllers/admission/slot-index.ts',
+    from: 'if (this.#assumed.get(uid)?.until !== Infinity) this.#assumed.delete(uid);',
+    to: 'this.#assumed.delete(uid);',
+    rule: 'a controller does not act on what it has overwritten',
+    seed: 7,
   },
   'a slot is free before its pod is gone': {
     file: 'src/quota/limit-group.ts',
@@ -111,7 +126,7 @@ export const quotaMutants = {
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
-    seed: 219,
+    seed: 270,
   },
   'what comes back by itself comes before newcomers': {
     file: 'src/quota/admission-queue.ts',

@@ -48,6 +48,56 @@ it('does not count a sandbox whose deletion was seen before the answer to its ad
   ]);
 });
 
+describe('while writes are in flight', () => {
+  /** Names of the sandboxes whose writes wait for an answer, in the order of the writes. */
+  const sent: string[] = [];
+  let answer: () => void;
+  beforeEach(() => {
+    sent.length = 0;
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    const { client } = scene;
+    const updateStatus = client.updateStatus.bind(client);
+    client.updateStatus = async <T extends KubeObject>(
+      resource: ResourceDefinition<T>,
+      object: StatusUpdate<T>,
+    ) => {
+      if (resource.plural !== sandboxes.plural) return updateStatus(resource, object);
+      sent.push(object.metadata.name);
+      await answered;
+      return updateStatus(resource, object);
+    };
+  });
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `sbx-${index + 10}`);
+
+  it('admits further sandboxes in the order of their requests', async () => {
+    await Promise.all(names(20).map((name) => scene.addSandbox(name)));
+    await scene.clock.advance(0);
+    expect(sent).toEqual(names(20));
+    answer();
+  });
+
+  it('admits at most 32 sandboxes', async () => {
+    await Promise.all(names(40).map((name) => scene.addSandbox(name)));
+    await scene.clock.advance(0);
+    expect(sent).toHaveLength(32);
+    answer();
+    await scene.clock.advance(0);
+    expect(sent).toHaveLength(40);
+    expect(scene.takenBy('alice')).toBe(40);
+  });
+
+  it('counts a sandbox whose admission is in flight', async () => {
+    await scene.addQuota(aQuota('default', { limit: 3 }));
+    await Promise.all(names(5).map((name) => scene.addSandbox(name)));
+    await scene.clock.advance(0);
+    expect(sent.slice(0, 3)).toEqual(names(3));
+    expect(scene.takenBy('alice')).toBe(3);
+    answer();
+    await scene.clock.advance(0);
+    expect(scene.takenBy('alice')).toBe(3);
+  });
+});
+
 it('has the quota looked at that another one overrules', async () => {
   await scene.addQuota(aQuota('loose', { limit: 5 }));
   await scene.addQuota(aQuota('strict', { limit: 1 }));
