@@ -230,10 +230,12 @@ const newAdmission = (): AdmissionCache =>
   });
 const { signal } = new AbortController();
 const decide = (cache: AdmissionCache) =>
-  new AdmissionReconciler({ ...options, cache, events: { record: () => undefined } }).reconcile(
-    { namespace, name: '' },
-    signal,
-  );
+  new AdmissionReconciler({
+    ...options,
+    cache,
+    keys: { currentKeyId: 'key' },
+    events: { record: () => undefined },
+  }).reconcile({ namespace, name: '' }, signal);
 
 /** A change that a watch shows. */
 function changed(admission: AdmissionCache, sandbox: Sandbox): void {

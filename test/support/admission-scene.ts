@@ -70,6 +70,7 @@ export class AdmissionScene {
     this.#reconciler = new AdmissionReconciler({
       ...options,
       cache: this.admission,
+      keys: { currentKeyId: 'key' },
       events: { record: () => undefined },
     });
     this.#decisions.start();

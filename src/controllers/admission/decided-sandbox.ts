@@ -17,6 +17,7 @@ import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resum
 import type { Expiry } from '../../quota/slot-timing.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
+import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/reservation.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function subjectOf({ metadata }: Sandbox): string {
@@ -162,12 +163,16 @@ function automaticResumesAfter(decision: Decision, now: string): AutomaticResume
   }
 }
 
-/** The sandbox as a decision leaves it. */
+/**
+ * The sandbox as a decision leaves it. An admission reserves the slot in the same write, so that the
+ * sandbox controller may create the pod.
+ */
 export function decidedSandbox(
   decision: Decision,
   rule: QuotaRule | undefined,
-  now: string,
+  reservation: ReservationOptions,
 ): Sandbox {
+  const { now } = reservation;
   const { sandbox } = decision.slot;
   const {
     admitted,
@@ -182,7 +187,9 @@ export function decidedSandbox(
     automaticResumes: _resumes,
     observedResumeRequest,
     ...old
-  } = sandbox.status ?? {};
+  } = decision.kind === 'admit' && !isReserved(sandbox)
+    ? reservedStatus(sandbox, reservation)
+    : (sandbox.status ?? {});
   const automaticResumes = automaticResumesAfter(decision, now);
   const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
   const updates = [

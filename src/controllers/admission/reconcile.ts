@@ -4,18 +4,22 @@ import type { Request, Result } from '@conversation-operator/kube/controller';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Decision } from '../../quota/decision.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { outcomeUnknown } from '../sandbox/pod-creations.ts';
+import type { Stores } from '../caches.ts';
 import type { AdmissionCache } from './cache.ts';
 import { assumedSlot, decidedSandbox } from './decided-sandbox.ts';
 import { eventsOf } from './events.ts';
 
 export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
+  readonly stores: Pick<Stores, 'templates'>;
+  readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
@@ -26,6 +30,13 @@ export interface AdmissionReconcilerOptions {
    */
   readonly settleMs?: number;
 }
+
+/**
+ * Whether further decisions are made while the write of a decision is in flight. A newcomer that
+ * waits or is rejected has its place, and counts against `maxSandboxes`, until the write is answered.
+ */
+const isAssumed = ({ kind }: Decision): boolean =>
+  kind !== 'wait' && kind !== 'reject' && kind !== 'fail';
 
 /** Maximum writes of one namespace that wait for an answer at once. */
 const maxInFlight = 32;
@@ -60,10 +71,8 @@ export class AdmissionReconciler {
           .catch((error: unknown) => void failures.push(error))
           .finally(() => inFlight.delete(write));
         inFlight.add(write);
-        // A newcomer that waits keeps its place only as what it is, so the decision that explains
-        // the wait is not assumed: the next decision follows its answer.
-        if (decision.kind === 'wait') await write;
-        if (decision.kind === 'wait' || inFlight.size < maxInFlight) continue;
+        if (!isAssumed(decision)) await write;
+        if (!isAssumed(decision) || inFlight.size < maxInFlight) continue;
       }
       await Promise.race(inFlight);
     }
@@ -85,7 +94,7 @@ export class AdmissionReconciler {
   async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { cache } = this.#options;
     const { sandbox } = decision.slot;
-    if (decision.kind !== 'wait') cache.sent(sandbox, assumedSlot(decision));
+    if (isAssumed(decision)) cache.sent(sandbox, assumedSlot(decision));
     try {
       await this.#send(namespace, decision, signal);
     } catch (error) {
@@ -95,13 +104,13 @@ export class AdmissionReconciler {
   }
 
   async #send(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
-    const { client, cache, clock, logger } = this.#options;
+    const { client, cache, clock, keys, logger, stores } = this.#options;
     const { sandbox, owner } = decision.slot;
-    const decided = decidedSandbox(
-      decision,
-      ownerRule(cache.queue(namespace).rules, owner),
-      isoTime(clock),
-    );
+    const decided = decidedSandbox(decision, ownerRule(cache.queue(namespace).rules, owner), {
+      template: stores.templates.get(namespace, sandbox.spec.templateName),
+      currentKeyId: keys.currentKeyId,
+      now: isoTime(clock),
+    });
     const sentAt = clock.monotonic();
     try {
       cache.confirm(await client.updateStatus(sandboxes, decided, { signal }));

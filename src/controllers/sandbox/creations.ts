@@ -1,4 +1,3 @@
-import { agentKindOf } from '../../agent/kinds.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
@@ -16,6 +15,7 @@ import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
+import { isReserved, reservedStatus } from './reservation.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
 
@@ -40,42 +40,19 @@ export class Creations {
   }
 
   /**
-   * Stores that a pod may exist from now on. The write names the version in which the sandbox was
-   * meant to run and admitted, so that the API server refuses the write after any change. The slot
-   * is taken until this controller takes the reservation back. The same write chooses the master
-   * key, before anything is derived from it, because a rotation must not change a sandbox's keys
-   * half-way.
+   * Stores that a pod may exist from now on, where the admission has not. The write names the
+   * version in which the sandbox was meant to run and admitted, so that the API server refuses the
+   * write after any change.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;
-    const { sandbox } = scope;
-    // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
-    const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
-    // A sandbox that has a master key already was made by an earlier version, and its clients keep
-    // the session key that they have.
-    const derivation =
-      status.masterKeyId === undefined
-        ? { masterKeyId: keys.currentKeyId, sessionKeysPerApiKey: true }
-        : {};
-    // The start deadline counts from here, also where nothing can be created and so nothing more be
-    // said.
-    const { startingSinceTime = isoTime(clock) } = status;
-    // The status keeps the kind, because the pod speaks this protocol from now on, whatever the
-    // template states later.
-    const agentKind =
-      scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
-    const reserved = {
-      ...status,
-      ...derivation,
-      startingSinceTime,
-      replicas: 1,
-      ...(agentKind === undefined ? {} : { agentKind }),
-    };
-    scope.sandbox = await client.updateStatus(
-      sandboxes,
-      { ...sandbox, status: reserved },
-      { signal },
-    );
+    const { sandbox, template } = scope;
+    const status = reservedStatus(sandbox, {
+      template,
+      currentKeyId: keys.currentKeyId,
+      now: isoTime(clock),
+    });
+    scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
     scope.reserved = true;
   }
 
@@ -134,8 +111,7 @@ export class Creations {
     const stored = await storedObject(this.#options.client, sandboxes, scope.sandbox, signal);
     if (stored === undefined || !shouldRun(stored)) return false;
     scope.sandbox = stored;
-    if (stored.status?.replicas === 1 && stored.status.masterKeyId !== undefined)
-      scope.reserved = true;
+    if (isReserved(stored)) scope.reserved = true;
     else await this.reserve(scope, signal);
     return true;
   }

@@ -35,6 +35,7 @@ import { PodBackoff } from './pod-backoff.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { lastOutputOf } from './pod-failure.ts';
 import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
+import { isReserved } from './reservation.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
 import { FailureCode } from './failure.ts';
@@ -139,8 +140,7 @@ export class SandboxReconciler {
   }
 
   async #run(scope: Scope, signal: AbortSignal): Promise<Outcome> {
-    const { masterKeyId, replicas } = scope.sandbox.status ?? {};
-    if (masterKeyId === undefined || replicas !== 1) await this.#creations.reserve(scope, signal);
+    if (!isReserved(scope.sandbox)) await this.#creations.reserve(scope, signal);
     return this.#advance(scope, signal);
   }
 

@@ -12,6 +12,8 @@ import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.t
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aConversation, aQuota, aSandbox, aSlot, later, noon } from '../../support/builders.ts';
 
+const reservation = { template: undefined, currentKeyId: 'key', now: noon };
+
 function ruleOf(spec: Partial<ConversationQuotaSpec> = {}): QuotaRule {
   const { namespace, everyOwner } = quotaRules([aQuota('default', { limit: 10, ...spec })]);
   const rule = namespace ?? everyOwner;
@@ -179,7 +181,7 @@ describe('what people read', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, step, condition, events) => {
-    const { status } = decidedSandbox(step, 'rule' in step ? step.rule : ruleOf(), noon);
+    const { status } = decidedSandbox(step, 'rule' in step ? step.rule : ruleOf(), reservation);
     const message = findCondition(status?.conditions, SandboxCondition.admitted)?.message ?? '';
     expect(message).toBe(condition);
     expect(
@@ -187,6 +189,20 @@ describe('what people read', () => {
         (notice) => `${notice.about.uid} ${notice.reason}: ${notice.message}`,
       ),
     ).toEqual(events);
+  });
+});
+
+it('an admission reserves the slot in the same write', () => {
+  const { status } = decidedSandbox(
+    { kind: 'admit', slot: aSlot('a', 'waiting'), resumed: false },
+    undefined,
+    reservation,
+  );
+  expect(status).toMatchObject({
+    replicas: 1,
+    masterKeyId: 'key',
+    startingSinceTime: noon,
+    sessionKeysPerApiKey: true,
   });
 });
 
@@ -222,7 +238,7 @@ describe('the automatic resumes that are stored', () => {
     ],
     ['end when its owner has paused it', { kind: 'release', slot }, undefined],
   ])('%s', (_sentence, step, expected) => {
-    expect(decidedSandbox(step, ruleOf(), noon).status?.automaticResumes).toEqual(expected);
+    expect(decidedSandbox(step, ruleOf(), reservation).status?.automaticResumes).toEqual(expected);
   });
 });
 
@@ -238,11 +254,13 @@ describe('the request to resume that is stored as seen', () => {
     };
   };
   it('is the one of before the pause, when the owner has paused the sandbox', () => {
-    expect(decidedSandbox(wants(0), ruleOf(), noon).status?.observedResumeRequest).toBe(
+    expect(decidedSandbox(wants(0), ruleOf(), reservation).status?.observedResumeRequest).toBe(
       later(-60_000),
     );
   });
   it('stays as it was when the sandbox has failed: a person may have asked for it since', () => {
-    expect(decidedSandbox(wants(1), ruleOf(), noon).status?.observedResumeRequest).toBeUndefined();
+    expect(
+      decidedSandbox(wants(1), ruleOf(), reservation).status?.observedResumeRequest,
+    ).toBeUndefined();
   });
 });

@@ -1,0 +1,49 @@
+import { agentKindOf } from '../../agent/kinds.ts';
+import type { Sandbox, SandboxState } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+
+/**
+ * Whether the status reserves the slot of a pod, and names the master key of its agent, so that a
+ * pod may be created.
+ */
+export const isReserved = ({ status }: Pick<Sandbox, 'status'>): boolean =>
+  status?.replicas === 1 && status.masterKeyId !== undefined;
+
+export interface ReservationOptions {
+  /** Absent: unknown, so that the kind of the agent stays open. */
+  readonly template: SandboxTemplate | undefined;
+  readonly currentKeyId: string;
+  readonly now: string;
+}
+
+/**
+ * The status from which on a pod may exist: the slot is taken until the sandbox controller takes
+ * the reservation back. The same write chooses the master key, before anything is derived from it,
+ * because a rotation must not change a sandbox's keys half-way.
+ */
+export function reservedStatus(
+  sandbox: Sandbox,
+  { template, currentKeyId, now }: ReservationOptions,
+): SandboxState {
+  // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
+  const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
+  // A sandbox that has a master key already was made by an earlier version, and its clients keep
+  // the session key that they have.
+  const derivation =
+    status.masterKeyId === undefined
+      ? { masterKeyId: currentKeyId, sessionKeysPerApiKey: true }
+      : {};
+  // The start deadline counts from here, also where nothing can be created and so nothing more be
+  // said.
+  const { startingSinceTime = now } = status;
+  // The status keeps the kind, because the pod speaks this protocol from now on, whatever the
+  // template states later.
+  const agentKind = template === undefined ? status.agentKind : agentKindOf(sandbox, template);
+  return {
+    ...status,
+    ...derivation,
+    startingSinceTime,
+    replicas: 1,
+    ...(agentKind === undefined ? {} : { agentKind }),
+  };
+}
