@@ -164,8 +164,8 @@ function automaticResumesAfter(decision: Decision, now: string): AutomaticResume
 }
 
 /**
- * The sandbox as a decision leaves it. An admission reserves the slot in the same write, so that the
- * sandbox controller may create the pod.
+ * The sandbox as a decision leaves it. An admission reserves the slot in the same write, so that
+ * the sandbox controller may create the pod.
  */
 export function decidedSandbox(
   decision: Decision,

@@ -33,7 +33,8 @@ export interface AdmissionReconcilerOptions {
 
 /**
  * Whether further decisions are made while the write of a decision is in flight. A newcomer that
- * waits or is rejected has its place, and counts against `maxSandboxes`, until the write is answered.
+ * waits or is rejected has its place, and counts against `maxSandboxes`, until the write is
+ * answered.
  */
 const isAssumed = ({ kind }: Decision): boolean =>
   kind !== 'wait' && kind !== 'reject' && kind !== 'fail';

@@ -35,6 +35,7 @@ import { PodBackoff } from './pod-backoff.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { lastOutputOf } from './pod-failure.ts';
 import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
+import { isPassing, progressSince } from './passing-status.ts';
 import { isReserved } from './reservation.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
@@ -61,6 +62,8 @@ export interface SandboxReconcilerOptions {
 
 /** Maximum time in which a start that has just begun polls its agent at short intervals. */
 const eagerMs = 10_000;
+/** Minimum time that a start has lasted before its steps are written, in milliseconds. */
+const passingMs = 1_000;
 const eagerIntervalMs = 100;
 const patientIntervalMs = 1_000;
 
@@ -116,6 +119,8 @@ export class SandboxReconciler {
       if (progress !== undefined) {
         const { sandbox } = scope;
         const status = sandboxStatus(sandbox, progress, isoTime(clock));
+        const deferMs = isPassing(sandbox, status) ? this.#deferMs(sandbox) : 0;
+        if (deferMs > 0) return { requeueAfterMs: Math.min(deferMs, requeueAfterMs ?? deferMs) };
         if (!isDeepStrictEqual(status, sandbox.status)) {
           scope.sandbox = await this.#options.client.updateStatus(
             sandboxes,
@@ -129,6 +134,12 @@ export class SandboxReconciler {
     } finally {
       this.#newest.observe(scope.sandbox);
     }
+  }
+
+  /** Remaining time in which a step of an ordinary start is not written, in milliseconds. */
+  #deferMs(sandbox: Sandbox): number {
+    const { uid } = sandbox.metadata;
+    return passingMs - this.#elapsed.elapsedMs(`passing/${uid}`, progressSince(sandbox));
   }
 
   /**

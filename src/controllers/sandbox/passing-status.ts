@@ -1,0 +1,63 @@
+import { isDeepStrictEqual } from 'node:util';
+import { findCondition } from '../../resources/conditions.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  type Sandbox,
+  type SandboxState,
+} from '../../resources/sandbox.ts';
+
+/** Reasons of an ordinary start, each of which usually passes within a moment. */
+const passingReasons: ReadonlySet<string> = new Set([
+  SandboxReason.waitingForAdmission,
+  SandboxReason.waitingForVolume,
+  SandboxReason.waitingForPod,
+  SandboxReason.waitingForAgent,
+]);
+
+const isPassingReady = ({ conditions }: SandboxState): boolean => {
+  const ready = findCondition(conditions, SandboxCondition.ready);
+  return ready === undefined || (ready.status !== 'True' && passingReasons.has(ready.reason));
+};
+
+/** Fields that a later step of the same start writes again, or that repeat such a field. */
+const passingFields: ReadonlySet<string> = new Set<keyof SandboxState>([
+  'phase',
+  'reason',
+  'message',
+  'podName',
+  'podUID',
+  'podIP',
+  'agentPort',
+  'startingSinceTime',
+  'observedGeneration',
+  'selector',
+]);
+
+const lastingPartOf = ({ conditions = [], ...status }: SandboxState): object => ({
+  replicas: 0,
+  ...Object.fromEntries(Object.entries(status).filter(([field]) => !passingFields.has(field))),
+  conditions: conditions
+    .filter(({ type }) => type !== SandboxCondition.ready && type !== SandboxCondition.agentReady)
+    .map(({ type, status: value, reason }) => ({ type, value, reason })),
+});
+
+/**
+ * Whether a status only says which step of an ordinary start comes next, so that the API server
+ * need not store the status unless the step lasts. The first status of a new sandbox is one of
+ * them.
+ */
+export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
+  after.phase === 'STARTING' &&
+  (before.phase ?? 'STARTING') === 'STARTING' &&
+  isPassingReady(before) &&
+  isPassingReady(after) &&
+  (before.conditions === undefined ||
+    isDeepStrictEqual(lastingPartOf(before), lastingPartOf(after)));
+
+/**
+ * The stored time from which on a start makes progress: its admission, or before that its creation.
+ */
+export const progressSince = ({ metadata, status }: Sandbox): string =>
+  findCondition(status?.conditions, SandboxCondition.admitted)?.lastTransitionTime ??
+  metadata.creationTimestamp;
