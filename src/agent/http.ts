@@ -1,9 +1,12 @@
-import { systemCodeOf } from '@conversation-operator/kube/errors';
 import type { Readable } from 'node:stream';
-import { Agent, FormData, request, type Dispatcher } from 'undici';
+import {
+  BoundedClient,
+  type BoundedCall,
+  type KeepAlive,
+} from '@conversation-operator/http/client/bounded-client';
+import { CallError } from '@conversation-operator/http/client/call-error';
+import { FormData } from 'undici';
 import type { z } from 'zod';
-import { limitChunks } from './chunk-limit.ts';
-import { Deadline } from './deadline.ts';
 import { AgentError, type AgentErrorCode } from './errors.ts';
 import { plainText } from './plain-text.ts';
 import { withoutSecrets } from './redaction.ts';
@@ -43,34 +46,10 @@ const maxDetailLength = 512;
 /** Maximum bytes of an error body that the client reads. */
 const maxSearchedLength = 8192;
 
-/** Errors of a connection attempt: no byte of the request was sent. */
-const notConnected: ReadonlySet<string> = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EHOSTDOWN',
-  'EADDRNOTAVAIL',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-]);
-
-/** Default time after which an agent closes an idle connection. */
-const agentKeepsMs = 5000;
-
 /**
- * Maximum idle times of connections, in milliseconds. A request on a connection that the agent
- * closes in the same moment is lost. The client retries a read; the agent may have executed a
- * write, so that writes use only connections far from that moment.
+ * Default idle times of connections. For reads the time is longer than the 4 s between two polls of
+ * a run, because a connection costs more than a poll.
  */
-export interface KeepAlive {
-  /**
-   * Longer than the 4 s between two polls of a run, because a connection costs more than a poll.
-   */
-  readonly readsMs: number;
-  readonly writesMs: number;
-}
-
 export const defaultKeepAlive: KeepAlive = { readsMs: 4500, writesMs: 3000 };
 
 export interface AgentHttpOptions {
@@ -80,34 +59,37 @@ export interface AgentHttpOptions {
 }
 
 /**
- * Calls to agents over pooled connections. The client follows no redirect, because an agent could
- * redirect the operator anywhere.
+ * Calls to agents. The client follows no redirect, because an agent could redirect the operator
+ * anywhere.
  */
 export class AgentHttp {
-  readonly #reads: Dispatcher;
-  readonly #writes: Dispatcher;
+  readonly #client: BoundedClient;
 
   constructor({ connectTimeoutMs, keepAlive = defaultKeepAlive }: AgentHttpOptions) {
-    this.#reads = pool(connectTimeoutMs, keepAlive.readsMs);
-    this.#writes = pool(connectTimeoutMs, keepAlive.writesMs);
+    this.#client = new BoundedClient({ connectTimeoutMs, keepAlive });
   }
 
   /** Returns the validated body of a 2xx answer; throws an `AgentError` for any other result. */
   async call<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
-    try {
-      return await this.#callOnce(baseUrl, options);
-    } catch (error) {
-      // The agent closed the pooled connection in the same moment. A second attempt of a read is
-      // safe.
-      const again =
-        options.method === 'GET' && error instanceof AgentError && error.code === 'connection-lost';
-      if (!again) throw error;
-      return await this.#callOnce(baseUrl, options);
+    const { maxBodyBytes = defaultMaxBodyBytes, secrets, answer, timeoutMs } = options;
+    const { status, headers, text } = await this.#client
+      .send(callOf(baseUrl, options), maxBodyBytes)
+      .catch((error: unknown) => {
+        throw agentErrorOf(error, { timeoutMs, maxBodyBytes });
+      });
+    if (!isSuccess(status)) throw errorOf(status, text, secrets);
+    const parsed = answer.safeParse(parseJson(text));
+    if (!parsed.success) {
+      // Only the first issue: all issues may be longer than the answer.
+      const [issue] = parsed.error.issues;
+      const why = `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`;
+      throw unexpected(status, new Error(why.slice(0, maxDetailLength)));
     }
+    return { status, body: parsed.data, dateMs: dateOf(headers['date']) };
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
+    await this.#client.close();
   }
 
   /**
@@ -115,133 +97,81 @@ export class AgentHttp {
    * caller reads or destroys the stream.
    */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
-    const deadline = new Deadline(options.timeoutMs, options.signal);
     try {
-      const {
-        statusCode: status,
-        headers,
-        body,
-      } = await this.#send(baseUrl, { ...options, method: 'GET' }, deadline);
-      body.once('close', () => deadline.end());
-      if (status < 200 || status > 299)
-        throw errorOf(status, await readBounded(body, defaultMaxBodyBytes));
+      const { status, headers, body, text } = await this.#client.open(
+        callOf(baseUrl, { ...options, method: 'GET' }),
+      );
+      if (!isSuccess(status)) throw errorOf(status, await text(defaultMaxBodyBytes));
       if (!String(headers['content-type']).startsWith('application/json')) {
         // The abort makes the stream emit an error that no caller awaits.
         body.on('error', () => undefined).destroy();
-        throw new AgentError('malformed', 'The agent answered with something unexpected.', {
-          status,
-        });
+        throw unexpected(status);
       }
       return body;
     } catch (error) {
-      deadline.end();
-      throw failureOf(error, options, deadline);
-    }
-  }
-
-  #send(baseUrl: string, options: Sending, { signal }: Deadline): Promise<Dispatcher.ResponseData> {
-    const url = new URL(options.path, baseUrl);
-    for (const [name, value] of Object.entries(options.query ?? {}))
-      url.searchParams.set(name, String(value));
-    return request(url, {
-      dispatcher: options.method === 'GET' ? this.#reads : this.#writes,
-      method: options.method,
-      headers: {
-        accept: 'application/json',
-        ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...options.headers,
-      },
-      body: bodyOf(options),
-      signal,
-    });
-  }
-
-  async #callOnce<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
-    const deadline = new Deadline(options.timeoutMs, options.signal);
-    try {
-      const response = await this.#send(baseUrl, options, deadline);
-      const text = await readBounded(response.body, options.maxBodyBytes ?? defaultMaxBodyBytes);
-      const status = response.statusCode;
-      if (status < 200 || status > 299) throw errorOf(status, text, options.secrets);
-      const parsed = options.answer.safeParse(parseJson(text));
-      if (!parsed.success) {
-        // Only the first issue: all issues may be longer than the answer.
-        const [issue] = parsed.error.issues;
-        const cause = new Error(
-          `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`.slice(
-            0,
-            maxDetailLength,
-          ),
-        );
-        throw new AgentError('malformed', 'The agent answered with something unexpected.', {
-          status,
-          cause,
-        });
-      }
-      return { status, body: parsed.data, dateMs: dateOf(response.headers['date']) };
-    } catch (error) {
-      throw failureOf(error, options, deadline);
-    } finally {
-      deadline.end();
+      throw agentErrorOf(error, {
+        timeoutMs: options.timeoutMs,
+        maxBodyBytes: defaultMaxBodyBytes,
+      });
     }
   }
 }
 
-function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
-  return new Agent({
-    connect: { timeout: connectTimeoutMs },
-    connections: 32,
-    keepAliveTimeout: keepAliveMs,
-    // An own limit, whatever `Keep-Alive` the agent sends.
-    keepAliveMaxTimeout: keepAliveMs,
-    // Margin below the `Keep-Alive` of the agent, if that is shorter.
-    keepAliveTimeoutThreshold: agentKeepsMs - keepAliveMs,
-    // The deadline of the whole call replaces undici's own time-outs.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
-  }).compose(limitChunks);
+const isSuccess = (status: number): boolean => status >= 200 && status < 300;
+
+const unexpected = (status: number, cause?: Error): AgentError =>
+  new AgentError('malformed', 'The agent answered with something unexpected.', { status, cause });
+
+function callOf(
+  baseUrl: string,
+  { path, query = {}, headers, body, file, method, timeoutMs, signal }: Sending,
+): BoundedCall {
+  const url = new URL(path, baseUrl);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+  return {
+    method,
+    url,
+    headers: {
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: file === undefined ? jsonOf(body) : formWith(file),
+    timeoutMs,
+    signal,
+  };
 }
 
-function bodyOf({ body, file }: Sending): FormData | string | null {
-  if (file === undefined) return body === undefined ? null : JSON.stringify(body);
+const jsonOf = (body: unknown): string | null => (body === undefined ? null : JSON.stringify(body));
+
+function formWith(file: string): FormData {
   const form = new FormData();
   form.set('file', new Blob([file]), 'file');
   return form;
 }
 
-function failureOf(
+/** The `AgentError` of a failed call. Other errors stay as they are. */
+function agentErrorOf(
   error: unknown,
-  { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>,
-  deadline: Deadline,
-): AgentError {
-  if (error instanceof AgentError) return error;
-  if (signal?.aborted === true)
-    return new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
-  if (deadline.hasPassed)
-    return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, {
-      cause: error,
-    });
-  if (notConnected.has(systemCodeOf(error) ?? ''))
-    return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
-  return new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
-}
-
-async function readBounded(
-  body: Dispatcher.ResponseData['body'],
-  maxBytes: number,
-): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // Leaving the loop destroys the body and the connection; the client does not read the remaining
-  // bytes.
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes)
-      throw new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`);
-    chunks.push(chunk);
+  { timeoutMs, maxBodyBytes }: { readonly timeoutMs: number; readonly maxBodyBytes: number },
+): unknown {
+  if (!(error instanceof CallError)) return error;
+  const failed = (code: AgentErrorCode, message: string) =>
+    new AgentError(code, message, { cause: error.cause });
+  switch (error.fault) {
+    case 'unreachable':
+      return failed('unreachable', 'The agent can not be reached.');
+    case 'timeout':
+      return failed('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`);
+    case 'aborted':
+      return failed('aborted', 'The call to the agent was given up.');
+    case 'connection-lost':
+      return failed('connection-lost', 'The connection to the agent broke.');
+    case 'too-large':
+      return failed('malformed', `The agent's answer is larger than ${maxBodyBytes} bytes.`);
+    case 'too-fragmented':
+      return failed('malformed', "The agent's answer came in too many pieces.");
   }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Undefined for invalid JSON, which no schema accepts. */

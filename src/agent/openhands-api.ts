@@ -1,9 +1,10 @@
 import type { z } from 'zod';
 import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
+import type { KeepAlive } from '@conversation-operator/http/client/bounded-client';
+import { Deadline } from '@conversation-operator/http/client/deadline';
 import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
-import { Deadline } from './deadline.ts';
 import { AgentError } from './errors.ts';
-import { AgentHttp, type AgentAnswer, type AgentRequest, type KeepAlive } from './http.ts';
+import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
 
 export type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & {
   readonly timeoutMs?: number;

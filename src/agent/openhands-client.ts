@@ -1,3 +1,4 @@
+import type { KeepAlive } from '@conversation-operator/http/client/bounded-client';
 import type {
   AgentCallOptions,
   AgentClient,
@@ -16,7 +17,7 @@ import type {
 } from './agent.ts';
 import type { ExecutionStatus } from '../resources/conversation-status.ts';
 import { AgentError } from './errors.ts';
-import type { AgentAnswer, KeepAlive } from './http.ts';
+import type { AgentAnswer } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
 import { lastFailure } from './openhands-failures.ts';
 import {

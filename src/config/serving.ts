@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addressRanges } from './address-range.ts';
+import { addressRanges } from '@conversation-operator/http/limits/address-range';
 import { count, countOrNoLimit, flag, listOf, numberFrom, seconds } from './environment.ts';
 
 const isOrigin = (text: string): boolean =>

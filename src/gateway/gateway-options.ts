@@ -1,18 +1,18 @@
-import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
+import type { ClientTimeouts } from '@conversation-operator/http/server/client-timeouts';
+import type { CorsOrigins } from '@conversation-operator/http/server/cors';
+import type { StreamLimits } from '@conversation-operator/http/server/open-streams';
+import type { LoadOptions } from '@conversation-operator/http/limits/load-shedder';
+import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-limits';
+import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ClientTimeouts } from './http/client-timeouts.ts';
-import type { CorsOrigins } from './http/cors.ts';
-import type { StreamLimits } from './http/open-streams.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import type { GitDirectory } from './git/directory.ts';
 import type { GitHosts } from './git/static-directory.ts';
 import type { AgentReadLimits } from './limits/agent-reads.ts';
-import type { LoadOptions } from './limits/load-shedder.ts';
-import type { RateLimitOptions } from './limits/rate-limits.ts';
 import type { ProxyLimits } from './proxy/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 

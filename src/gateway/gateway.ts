@@ -1,9 +1,12 @@
 import type { Server } from 'node:http';
 import { sleep } from '@conversation-operator/kube/clock';
+import { createHttpServer } from '@conversation-operator/http/server/http-server';
+import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
+import { isWebSocketRequest } from '@conversation-operator/http/proxy/websocket-handshake';
 import type { GatewayOptions } from './gateway-options.ts';
 import type { Route } from './http/route.ts';
-import { closeServer, createHttpServer, listenOn } from './http/server.ts';
-import { isWebSocketRequest } from './proxy/websocket-handshake.ts';
+import { refusedResponse } from './http/send-problem.ts';
+import { sessionKeyHeader } from './proxy/request-keys.ts';
 import { createApp, requestStages, upgradeStages } from './request-stages.ts';
 import { routesOf } from './routes.ts';
 import { createServices } from './services.ts';
@@ -27,7 +30,7 @@ const lastCallMs = 500;
  * writes of resources. `request-stages.ts` lists the stages of a request.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { clock, metrics, version, drainMs = 0, graceMs = 5000 } = options;
+  const { clock, host, metrics, version, drainMs = 0, graceMs = 5000 } = options;
   let port = options.port;
   let closing: Promise<void> | undefined;
   const services = createServices(options, {
@@ -53,10 +56,12 @@ export function createGateway(options: GatewayOptions): Gateway {
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
       upgrade: (request, socket, head) =>
         void stagesOfUpgrade.some((stage) => stage(request, socket, head)),
+      refusal: refusedResponse,
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),
       onConnection: (socket) => addressConnections.admit(socket),
+      singleHeaders: [sessionKeyHeader],
       timeouts: services.timeouts,
       ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
     },
@@ -84,7 +89,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     listen: async () => {
       for (const follower of followers) follower.open();
       try {
-        ({ port } = await listenOn(server, options.host, options.port));
+        ({ port } = await listenOn(server, { name: 'the gateway', host, port: options.port }));
         await agents.open();
       } catch (error) {
         unfollow();

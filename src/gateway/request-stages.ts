@@ -21,7 +21,7 @@ import type { Stage, UpgradeStage } from './stages/stage.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 
 /**
- * The way of a request through the gateway, stage by stage. `http/server.ts` has limited the
+ * The way of a request through the gateway, stage by stage. `createHttpServer` has limited the
  * connections, read the head of the request and refused an ambiguous one. Requests for agents leave
  * at `proxyToSandbox`; the stages of these are in `proxy/proxy-http.ts`.
  */

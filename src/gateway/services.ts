@@ -1,6 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Socket } from 'node:net';
+import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
+import { cors } from '@conversation-operator/http/server/cors';
+import { OpenStreams } from '@conversation-operator/http/server/open-streams';
+import { AddressConnections } from '@conversation-operator/http/limits/address-connections';
+import { trustedProxies } from '@conversation-operator/http/limits/client-address';
+import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
+import { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
+import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { AgentEvents } from '../agent/events.ts';
 import { conversations } from '../resources/conversation.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
@@ -9,26 +20,27 @@ import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
-import { defaultTimeouts } from './http/client-timeouts.ts';
-import { cors } from './http/cors.ts';
-import { OpenStreams } from './http/open-streams.ts';
-import { AddressConnections } from './limits/address-connections.ts';
 import { AgentReads } from './limits/agent-reads.ts';
 import { bodyShares } from './limits/body-shares.ts';
-import { trustedProxies } from './limits/client-address.ts';
 import { fairClient } from './limits/fair-client.ts';
-import { FairScheduler } from './limits/fair-scheduler.ts';
-import { LoadShedder } from './limits/load-shedder.ts';
-import { OwnerConnections } from './limits/owner-connections.ts';
-import { RateLimits } from './limits/rate-limits.ts';
-import { SlowReaderGuard } from './limits/slow-reader-guard.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
-import { LastResponses } from './http/last-responses.ts';
+
+/** Headers that pages of other origins may send. */
+const requestHeaders = [
+  'Authorization',
+  'Content-Type',
+  'X-Org-Id',
+  'X-Session-API-Key',
+  'Idempotency-Key',
+  'X-OpenHands-Client',
+  'X-OpenHands-Client-Version',
+  'X-OpenHands-Telemetry-Distinct-Id',
+];
 
 /** The server of the gateway, as far as other parts need it. */
 export interface Listener {
@@ -137,7 +149,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     templateName: options.defaultTemplateName ?? defaultTemplateName,
-    allowOrigins: cors(options.corsOrigins ?? []),
+    allowOrigins: cors(options.corsOrigins ?? [], requestHeaders),
     loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),
     bodyShares: bodyShares(clock),
     addressConnections: new AddressConnections({

@@ -3,8 +3,8 @@ import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
+import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
-import type { ClientAddress } from '../limits/client-address.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Principal } from './authenticate.ts';
 

@@ -2,18 +2,20 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
+import { sendJson } from '@conversation-operator/http/body/send-json';
+import { createHttpServer } from '@conversation-operator/http/server/http-server';
+import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
+import { AddressConnections } from '@conversation-operator/http/limits/address-connections';
+import { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
+import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf } from '../http/request-id.ts';
-import { sendJson } from '../http/send-json.ts';
-import { sendProblem } from '../http/send-problem.ts';
-import { closeServer, createHttpServer, listenOn } from '../http/server.ts';
+import { refusedResponse, sendProblem } from '../http/send-problem.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
-import { AddressConnections } from '../limits/address-connections.ts';
-import { OwnerConnections } from '../limits/owner-connections.ts';
-import { trustedProxies } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
+import { sessionKeyHeader } from '../proxy/request-keys.ts';
 import type { CallbackHandler } from './handler.ts';
 
 export interface CallbackServerOptions {
@@ -128,6 +130,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
   const server = createHttpServer(
     {
       wantsUpgrade: () => false,
+      refusal: refusedResponse,
       request: (request, response) => {
         answer(request, response).catch((error: unknown) => {
           const problem = toProblem(error);
@@ -136,10 +139,15 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
         });
       },
     },
-    { maxConnections, onDrop: () => metrics.droppedConnections.inc(), onConnection: admit },
+    {
+      maxConnections,
+      onDrop: () => metrics.droppedConnections.inc(),
+      onConnection: admit,
+      singleHeaders: [sessionKeyHeader],
+    },
   );
   return {
-    listen: () => listenOn(server, options.host, options.port),
+    listen: () => listenOn(server, { name: 'the gateway', host: options.host, port: options.port }),
     close: async () => {
       await closeServer(server, clock, graceMs);
       closing.abort(new Error('the gateway closes'));

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { parseUuid } from '@conversation-operator/kube/uuid';
+import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
 import type { AgentNotification } from '../../agent/notifications.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
 import type { Metrics } from '../../observability/metrics.ts';
-import { parseUuid } from '@conversation-operator/kube/uuid';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { TokenBuckets } from '../limits/token-buckets.ts';
 import { isEqual } from '../proxy/session-keys.ts';
 import type { CallbackHandler } from './handler.ts';
 import { SubstringSearch } from './substring-search.ts';

@@ -1,4 +1,5 @@
 import { ApiError, TransportError, isInvalid } from '@conversation-operator/kube/errors';
+import { Refusal } from '@conversation-operator/http/refusal';
 import { ProblemError, unavailable } from './problem-error.ts';
 
 const apiProblem = (error: ApiError): ProblemError => {
@@ -34,6 +35,11 @@ const apiProblem = (error: ApiError): ProblemError => {
 /** Converts every thrown value to the problem that a client gets. */
 export function toProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
+  if (error instanceof Refusal)
+    return new ProblemError(error.code, error.message, {
+      headers: error.headers,
+      cause: error.cause,
+    });
   if (error instanceof ApiError) return apiProblem(error);
   if (error instanceof TransportError) return unavailable(undefined, error);
   if (error instanceof Error && 'status' in error && error.status !== undefined) {

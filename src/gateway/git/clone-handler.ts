@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import { sleep, type Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
+import { Shares, type Bound } from '@conversation-operator/kube/shares';
+import { IdleTimer } from '@conversation-operator/http/proxy/idle-timer';
+import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -11,8 +13,6 @@ import type { CallbackRequest, CallbackHandler } from '../callback-server/handle
 import { ProblemError } from '../errors/problem-error.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';
 import { shareProblem } from '../limits/share-problem.ts';
-import { Shares, type Bound } from '@conversation-operator/kube/shares';
-import { IdleTimer } from '../proxy/idle-timer.ts';
 import type { GitStream } from './git-http.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 
@@ -222,7 +222,7 @@ export class CloneHandler implements CallbackHandler {
 const refusedTicket = (): ProblemError =>
   new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
 
-const tooMany = (bound: Bound): ProblemError =>
+const tooMany = (bound: Bound): Error =>
   bound === 'owner'
     ? shareProblem(bound, 'clones')
     : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', {

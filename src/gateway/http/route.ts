@@ -1,9 +1,9 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
+import type { RequestKind } from '@conversation-operator/http/limits/rate-limits';
 import type { Principal } from '../auth/authenticate.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
-import type { RequestKind } from '../limits/rate-limits.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 
 declare module 'express-serve-static-core' {

@@ -1,10 +1,10 @@
-import { AgentError } from '../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
+import { Shares } from '@conversation-operator/kube/shares';
+import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
+import { AgentError } from '../../agent/errors.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from '@conversation-operator/kube/shares';
-import { UnresponsiveAgents } from './unresponsive-agents.ts';
 
 export interface AgentReadLimits {
   /** Maximum concurrent reads: of all owners, of one owner, and of one agent. */
@@ -47,7 +47,7 @@ export class AgentReads {
   readonly #clock: Clock;
   readonly #firstByteMs: number;
   readonly #shares: Shares;
-  readonly #silent: UnresponsiveAgents;
+  readonly #silent: CircuitBreakers;
 
   constructor({
     clock,
@@ -63,7 +63,7 @@ export class AgentReads {
       };
     this.#clock = clock;
     this.#firstByteMs = firstByteMs;
-    this.#silent = new UnresponsiveAgents({ clock });
+    this.#silent = new CircuitBreakers({ clock });
     this.#shares = new Shares({
       ...{ total, perOwner, perSandbox },
       refuse: (bound) => shareProblem(bound, 'event reads'),

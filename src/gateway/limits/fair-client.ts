@@ -2,7 +2,7 @@ import type { CallOptions, KubeClient } from '@conversation-operator/kube/client
 import type { Clock } from '@conversation-operator/kube/clock';
 import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/intercepted-client';
 import { Shares } from '@conversation-operator/kube/shares';
-import type { FairScheduler } from './fair-scheduler.ts';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import { shareProblem } from './share-problem.ts';
 
 export interface FairClientOptions {

@@ -1,31 +1,15 @@
-import { ProblemError } from '../errors/problem-error.ts';
+import { shareRefusal } from '@conversation-operator/http/limits/share-refusal';
+import type { Refusal } from '@conversation-operator/http/refusal';
 import type { Bound } from '@conversation-operator/kube/shares';
-
-const headers = { 'retry-after': '1' };
+import { ProblemError } from '../errors/problem-error.ts';
 
 /**
- * Returns the problem for a request that finds no place in a pool.
+ * Returns the error of a request that finds no place in a pool, or among the calls to one agent.
  * @param what The work that finds none, in plural and lower case: `event reads`.
  */
-export function shareProblem(bound: Bound, what: string): ProblemError {
-  switch (bound) {
-    case 'sandbox':
-      return new ProblemError('agent-busy', `Too many ${what} wait for this agent. Try again.`, {
-        headers,
-      });
-    case 'owner':
-      return new ProblemError(
-        'share-exceeded',
-        `Too many ${what} of yours are under way. Try again when some of them are over.`,
-        {
-          headers,
-        },
-      );
-    case 'total':
-      return new ProblemError(
-        'overloaded',
-        `The service has too many ${what} under way at the moment. Try again.`,
-        { headers },
-      );
-  }
-}
+export const shareProblem = (bound: Bound, what: string): ProblemError | Refusal =>
+  bound === 'sandbox'
+    ? new ProblemError('agent-busy', `Too many ${what} wait for this agent. Try again.`, {
+        headers: { 'retry-after': '1' },
+      })
+    : shareRefusal(bound, what);

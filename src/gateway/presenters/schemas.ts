@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ListFrame } from '@conversation-operator/http/body/json-list';
 
 /** An id of a conversation or a start task in a response. */
 export const idSchema = z
@@ -18,3 +19,9 @@ export const pageSchema = <T extends z.ZodType>(item: T) =>
       .nullable()
       .meta({ description: 'What to send as page_id for what follows; null at the end.' }),
   });
+
+/** The text around the items of a page, as `pageSchema` describes it. */
+export const pageFrame = (nextPageId: string | null): ListFrame => ({
+  head: '{"items":[',
+  tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
+});

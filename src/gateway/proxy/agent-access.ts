@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
+import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { refuseConnection } from '../http/send-problem.ts';
-import type { ClientAddress } from '../limits/client-address.ts';
-import type { FairScheduler } from '../limits/fair-scheduler.ts';
-import type { OwnerConnections } from '../limits/owner-connections.ts';
-import type { SlowReaderGuard } from '../limits/slow-reader-guard.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/exposure.ts';
@@ -27,8 +27,7 @@ import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from './session-keys.ts';
-import type { Upstream } from './upstream.ts';
-import { Upstreams } from './upstreams.ts';
+import { Upstreams, type AgentUpstream } from './upstreams.ts';
 
 export interface AgentAccessOptions {
   readonly sandboxes: Cache<Sandbox>;
@@ -169,7 +168,7 @@ export class AgentAccess {
     { sandbox: name, portName }: ProxyAddress,
     keys: readonly string[],
     isOpenToAll: boolean,
-  ): Promise<Upstream> {
+  ): Promise<AgentUpstream> {
     const { feed, ring, clock } = this.options;
     const beganMs = clock.monotonic();
     const isOpened = (sandbox: Sandbox | undefined) =>
@@ -250,7 +249,7 @@ export class AgentAccess {
    * The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or
    * STARTING. Throws for any other phase.
    */
-  #runningUpstream(sandbox: Sandbox | undefined, portName: PortName): Upstream | undefined {
+  #runningUpstream(sandbox: Sandbox | undefined, portName: PortName): AgentUpstream | undefined {
     if (sandbox === undefined) return undefined;
     const { phase } = viewOfSandbox(sandbox);
     if (phase === 'MISSING') throw notFound('sandbox');

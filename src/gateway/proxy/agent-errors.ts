@@ -1,4 +1,4 @@
-import { errors } from 'undici';
+import type { UpstreamError } from '@conversation-operator/http/proxy/upstream-error';
 import { ProblemError } from '../errors/problem-error.ts';
 
 const retryAfter = { 'retry-after': '1' };
@@ -12,30 +12,20 @@ export const agentTimeout = (cause?: unknown) =>
     cause,
   });
 
-export const agentUnreachable = (cause?: unknown) =>
+const agentUnreachable = (cause?: unknown) =>
   new ProblemError('agent-unreachable', 'The agent can not be reached at the moment.', {
     headers: retryAfter,
     cause,
   });
 
 /** The problem of a request that failed on its way to the agent. */
-export function agentProblem(error: unknown): ProblemError {
-  if (error instanceof ProblemError) return error;
-  if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError)
-    return agentTimeout(error);
-  if (error instanceof errors.InvalidArgumentError || error instanceof errors.NotSupportedError) {
-    return new ProblemError('malformed-request', 'The request could not be read.', {
-      cause: error,
-    });
+export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
+  switch (fault) {
+    case 'timeout':
+      return agentTimeout(cause);
+    case 'unreachable':
+      return agentUnreachable(cause);
+    case 'malformed':
+      return new ProblemError('malformed-request', 'The request could not be read.', { cause });
   }
-  return agentUnreachable(error);
 }
-
-const closedCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
-
-/**
- * Whether an open connection was closed before the agent had answered, as happens when the agent
- * closes an idle one at that moment.
- */
-export const isClosedConnection = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && closedCodes.has(error.code);

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { hasBody } from '@conversation-operator/http/body/json-body';
+import { ForwardedRequest } from '@conversation-operator/http/proxy/forwarded-request';
 import { ProblemError } from '../errors/problem-error.ts';
-import { hasBody } from '../http/json-body.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { sendProblem } from '../http/send-problem.ts';
 import { isOpen, type ProxyAddress } from './address.ts';
 import type { AgentAccess } from './agent-access.ts';
-import { unauthorized } from './agent-errors.ts';
-import { ForwardedRequest } from './forward.ts';
-import { requestFacts, requestHeaders } from './headers.ts';
+import { agentProblem, unauthorized } from './agent-errors.ts';
+import { forwardingOf } from './forwarding.ts';
 import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
 
 /** Label of all proxied requests in metrics. */
@@ -32,7 +32,7 @@ export async function proxyHttp(
     refuseUnsafe(request, address.path);
     const keys = keysOfRequest(request);
     const isOpenToAll = isOpen(request.method, address.path);
-    const upstream = await access.upstreamFor(address, keys, isOpenToAll);
+    const agent = await access.upstreamFor(address, keys, isOpenToAll);
     // The client may have left while its request waited.
     if (response.destroyed) return;
     const over = access.register(address, keys, () => response.destroy());
@@ -40,26 +40,31 @@ export async function proxyHttp(
     // On an open path the key may be another sandbox's, which this agent must not see.
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
-    if (hasKey) ownerConnections.attribute(request.socket, upstream.owner);
+    if (hasKey) ownerConnections.attribute(request.socket, agent.owner);
     // A body without a key could hold its place for as long as the client likes to send.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
-    response.once('close', upstreams.begin(upstream, { isKeyless: !hasKey }));
-    const facts = requestFacts(access, request, { address, upstream, requestId, hasKey });
+    response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
+    const { facts, headers } = forwardingOf(access, request, {
+      address,
+      agent,
+      requestId,
+      hasKey,
+    });
     const forwarded = new ForwardedRequest({
       request,
       response,
-      upstream,
-      path: hasKey ? withAgentKey(address.path, upstream.sessionKey) : withoutQuery(address.path),
-      headers: requestHeaders(request.rawHeaders, facts),
+      upstream: agent.upstream,
+      path: hasKey ? withAgentKey(address.path, agent.sessionKey) : withoutQuery(address.path),
+      headers,
       facts,
       isLast: () => upstreams.isDraining,
       clientIdleMs: limits.clientIdleMs,
       clock,
-      onStall: () => slowReaders.add(response, upstream.owner, () => response.destroy()),
-      onProblem,
+      onStall: () => slowReaders.add(response, agent.owner, () => response.destroy()),
+      onFailure: (error) => onProblem(agentProblem(error)),
     });
-    await scheduler.run(upstream.owner, () => {
+    await scheduler.run(agent.owner, () => {
       // The client may have left while its request waited for its turn.
       if (!response.destroyed) forwarded.start();
     });

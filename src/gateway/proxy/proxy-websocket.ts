@@ -1,19 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { unavailable } from '../errors/problem-error.ts';
+import { CloseCode } from '@conversation-operator/http/proxy/frames';
+import type { Tunnel } from '@conversation-operator/http/proxy/tunnel';
+import { upgrade } from '@conversation-operator/http/proxy/upgrade';
+import { readHandshake } from '@conversation-operator/http/proxy/websocket-handshake';
+import { unavailable, type ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { refuseConnection } from '../http/send-problem.ts';
 import type { ProxyAddress } from './address.ts';
 import type { AgentAccess } from './agent-access.ts';
-import { unauthorized } from './agent-errors.ts';
+import { agentProblem, unauthorized } from './agent-errors.ts';
 import { withKeyReplaced } from './auth-message.ts';
-import { CloseCode } from './frames.ts';
-import { requestFacts, requestHeaders } from './headers.ts';
+import { forwardingOf } from './forwarding.ts';
 import { httpRoute } from './proxy-http.ts';
 import { keysOfHandshake, refuseUnsafe, withAgentKey } from './request-keys.ts';
-import type { Tunnel } from './tunnel.ts';
-import { upgrade } from './upgrade.ts';
-import { readHandshake } from './websocket-handshake.ts';
 
 /** Label of all WebSockets in metrics. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
@@ -31,6 +31,10 @@ export async function proxyWebSocket(
   const requestId = requestIdOf(request);
   const count = (status: number) =>
     metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status });
+  const refuse = (problem: ProblemError) => {
+    count(problem.status);
+    refuseConnection(socket, problem, requestId);
+  };
   socket.on('error', () => socket.destroy());
   handshakes.add(socket);
   socket.once('close', () => handshakes.delete(socket));
@@ -41,7 +45,7 @@ export async function proxyWebSocket(
     const keys = keysOfHandshake(request, address.path);
     // Without a key in its handshake, a WebSocket has to show one in its first message.
     const hasKey = keys.length > 0;
-    const upstream = await access.upstreamFor(address, keys, !hasKey);
+    const agent = await access.upstreamFor(address, keys, !hasKey);
     if (socket.destroyed) return;
     let opened: Tunnel | undefined;
     const ended = () =>
@@ -52,18 +56,18 @@ export async function proxyWebSocket(
       return over !== undefined;
     };
     if (hasKey && !register(keys)) throw unauthorized();
-    if (hasKey) ownerConnections.attribute(request.socket, upstream.owner);
-    let release = upstreams.begin(upstream, { isKeyless: !hasKey });
-    const facts = requestFacts(access, request, { address, upstream, requestId, hasKey });
+    if (hasKey) ownerConnections.attribute(request.socket, agent.owner);
+    let release = upstreams.begin(agent, { isKeyless: !hasKey });
+    const { headers } = forwardingOf(access, request, { address, agent, requestId, hasKey });
     const authenticate = (message: string): string | CloseCode => {
-      const shown = withKeyReplaced(message, upstream.sessionKey);
+      const shown = withKeyReplaced(message, agent.sessionKey);
       if (shown === undefined || !register([shown.key])) {
         access.problemOf(unauthorized(), request);
         return CloseCode.authenticationFailed;
       }
       try {
-        ownerConnections.attribute(request.socket, upstream.owner);
-        const keyed = upstreams.begin(upstream, { isKeyless: false });
+        ownerConnections.attribute(request.socket, agent.owner);
+        const keyed = upstreams.begin(agent, { isKeyless: false });
         release();
         release = keyed;
         return shown.message;
@@ -74,9 +78,9 @@ export async function proxyWebSocket(
     upgrade({
       socket,
       head,
-      upstream,
-      path: withAgentKey(address.path, upstream.sessionKey),
-      headers: requestHeaders(request.rawHeaders, facts),
+      target: agent.upstream.target,
+      path: withAgentKey(address.path, agent.sessionKey),
+      headers,
       // The gateway reads the first message, which must not be compressed then.
       handshake: hasKey ? handshake : { ...handshake, extensions: undefined },
       authenticate: hasKey ? undefined : authenticate,
@@ -84,26 +88,26 @@ export async function proxyWebSocket(
       limits,
       clock,
       onStatus: count,
+      onFailure: (error) => refuse(agentProblem(error)),
       onOpen: (tunnel) => {
         opened = tunnel;
         handshakes.delete(socket);
-        upstream.tunnels.add(tunnel);
+        agent.upstream.tunnels.add(tunnel);
         metrics.proxyWebSockets.inc();
         if (upstreams.isDraining) tunnel.close(CloseCode.serviceRestart);
-        else if (upstream.isRetired) tunnel.close(CloseCode.goingAway);
+        else if (agent.upstream.isRetired) tunnel.close(CloseCode.goingAway);
       },
-      onStall: (side) => slowReaders.add(side, upstream.owner, () => side.destroy()),
+      onStall: (side) => slowReaders.add(side, agent.owner, () => side.destroy()),
       onClose: () => {
         release();
         if (opened === undefined) return;
-        upstream.tunnels.delete(opened);
+        agent.upstream.tunnels.delete(opened);
         metrics.proxyWebSockets.dec();
       },
     });
   } catch (error) {
     const problem = access.problemOf(error, request);
-    count(problem.status);
     access.logProblem(problem, address, requestId);
-    refuseConnection(socket, problem, requestId);
+    refuse(problem);
   }
 }

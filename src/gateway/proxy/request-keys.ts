@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { isSafePath } from '@conversation-operator/http/server/request-path';
 import { ProblemError } from '../errors/problem-error.ts';
-import { isSafePath } from './address.ts';
 
-const keyHeader = 'x-session-api-key';
+/** Header with a session key. */
+export const sessionKeyHeader = 'x-session-api-key';
 /** Parameter of a WebSocket, whose client in a browser can send no header. */
 const keyParameter = 'session_api_key';
 
@@ -18,7 +19,7 @@ export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
 }
 
 export function keysOfRequest({ headers }: Pick<IncomingMessage, 'headers'>): readonly string[] {
-  const key = headers[keyHeader];
+  const key = headers[sessionKeyHeader];
   return typeof key === 'string' ? [key] : [];
 }
 

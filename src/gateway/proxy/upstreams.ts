@@ -1,15 +1,15 @@
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import { Shares, type Bound } from '@conversation-operator/kube/shares';
+import { CloseCode } from '@conversation-operator/http/proxy/frames';
+import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { shareProblem } from '../limits/share-problem.ts';
-import { Shares, type Bound } from '@conversation-operator/kube/shares';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
-import { CloseCode } from './frames.ts';
 import type { ProxyLimits } from './limits.ts';
 import type { SessionKeys } from './session-keys.ts';
-import { targetOf, type Target } from './target.ts';
-import { Upstream } from './upstream.ts';
+import { targetOf } from './target.ts';
 
 const sweepMs = 5000;
 /** Maximum duration of requests under way after their sandbox has stopped running. */
@@ -18,10 +18,24 @@ const retiredMs = 5000;
 interface Entry {
   readonly name: string;
   readonly portName: PortName;
-  readonly upstream: Upstream;
+  readonly agent: AgentUpstream;
   readonly unsubscribe: () => void;
   /** The last state of the sandbox that has this upstream. */
   seen: Sandbox;
+}
+
+/** The agent of a sandbox, as long as it runs in the same pod and has the same key. */
+export interface AgentUpstream {
+  readonly upstream: Upstream;
+  /** The key that the agent itself demands. */
+  readonly sessionKey: string;
+  /**
+   * Identifies the pod and the key of the agent. When the identity of the sandbox changes, the
+   * upstream ends.
+   */
+  readonly identity: string;
+  /** The owner of the sandbox. */
+  readonly owner: string;
 }
 
 /** The part of all requests and WebSockets that one owner's sandboxes may take. */
@@ -85,33 +99,36 @@ export class Upstreams {
 
   get tunnels(): number {
     let count = 0;
-    for (const { upstream } of this.#entries.values()) count += upstream.tunnels.size;
+    for (const { agent } of this.#entries.values()) count += agent.upstream.tunnels.size;
     return count;
   }
 
   /** Undefined unless the sandbox is RUNNING and its key is known. */
-  of(sandbox: Sandbox, portName: PortName): Upstream | undefined {
+  of(sandbox: Sandbox, portName: PortName): AgentUpstream | undefined {
     const { name } = sandbox.metadata;
     const id = `${name}/${portName}`;
     const known = this.#entries.get(id);
     // The key is not derived for every request; the sweep notices another master key.
-    if (known?.seen === sandbox) return known.upstream;
+    if (known?.seen === sandbox) return known.agent;
     const wanted = this.#identify(sandbox, portName);
     if (wanted === undefined) return undefined;
-    if (known?.upstream.identity === wanted.identity) {
+    if (known?.agent.identity === wanted.identity) {
       known.seen = sandbox;
-      return known.upstream;
+      return known.agent;
     }
     if (known !== undefined) this.#retire(id, known);
-    const upstream = new Upstream({
-      ...wanted,
+    const { target, sessionKey, identity } = wanted;
+    const { limits } = this.#options;
+    const agent = {
+      upstream: new Upstream({ target, limits, connections: limits.perSandbox }),
+      sessionKey,
+      identity,
       owner: sandbox.spec.owner,
-      limits: this.#options.limits,
-    });
+    };
     const unsubscribe = this.#options.feed.on(name, (object) => this.#review(id, object));
-    this.#entries.set(id, { name, portName, upstream, unsubscribe, seen: sandbox });
+    this.#entries.set(id, { name, portName, agent, unsubscribe, seen: sandbox });
     this.#keepSweeping();
-    return upstream;
+    return agent;
   }
 
   /**
@@ -119,8 +136,10 @@ export class Upstreams {
    * Throws where there is no place. Requests without a key have places of their own, so that
    * clients which only know a URL can't take the places of owners.
    */
-  begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
-    const { owner, identity } = upstream;
+  begin(
+    { upstream, owner, identity }: AgentUpstream,
+    { isKeyless }: { readonly isKeyless: boolean },
+  ): () => void {
     const release = (isKeyless ? this.#keyless : this.#keyed).take({ owner, sandbox: identity });
     upstream.begin();
     let over = false;
@@ -135,8 +154,8 @@ export class Upstreams {
   /** Closes every WebSocket for a shutdown, and each new one at once. */
   drain(): void {
     this.#closed = true;
-    for (const { upstream } of this.#entries.values())
-      for (const tunnel of upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
+    for (const { agent } of this.#entries.values())
+      for (const tunnel of agent.upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
   }
 
   get isDraining(): boolean {
@@ -150,7 +169,7 @@ export class Upstreams {
     for (const timer of this.#retired.values()) timer.cancel();
     const upstreams = [
       ...this.#retired.keys(),
-      ...[...this.#entries.values()].map(({ upstream }) => upstream),
+      ...[...this.#entries.values()].map(({ agent }) => agent.upstream),
     ];
     for (const { unsubscribe } of this.#entries.values()) unsubscribe();
     this.#entries.clear();
@@ -161,7 +180,7 @@ export class Upstreams {
   #identify(
     sandbox: Sandbox,
     portName: PortName,
-  ): { target: Target; sessionKey: string; identity: string } | undefined {
+  ): ({ readonly target: Target } & Pick<AgentUpstream, 'sessionKey' | 'identity'>) | undefined {
     const target = targetOf(sandbox, portName);
     const sessionKey = target && this.#options.keys.agentKeyOf(sandbox);
     if (target === undefined || sessionKey === undefined) return undefined;
@@ -173,10 +192,10 @@ export class Upstreams {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     const now = sandbox && this.#identify(sandbox, entry.portName);
-    if (now?.identity !== entry.upstream.identity) this.#retire(id, entry);
+    if (now?.identity !== entry.agent.identity) this.#retire(id, entry);
   }
 
-  #retire(id: string, { upstream, unsubscribe }: Entry): void {
+  #retire(id: string, { agent: { upstream }, unsubscribe }: Entry): void {
     unsubscribe();
     this.#entries.delete(id);
     upstream.retire();
@@ -198,8 +217,8 @@ export class Upstreams {
       const now = this.#options.clock.monotonic();
       for (const [id, entry] of [...this.#entries]) {
         this.#review(id, this.#options.find(entry.name));
-        for (const tunnel of entry.upstream.tunnels) tunnel.review(now);
-        if (entry.upstream.active === 0) this.#retire(id, entry);
+        for (const tunnel of entry.agent.upstream.tunnels) tunnel.review(now);
+        if (entry.agent.upstream.active === 0) this.#retire(id, entry);
       }
       if (this.#entries.size > 0) this.#keepSweeping();
     });

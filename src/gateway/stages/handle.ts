@@ -1,7 +1,10 @@
 import type { RequestHandler } from 'express';
-import { queryOf } from '../http/query.ts';
+import { queryOf } from '@conversation-operator/http/server/query';
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
+
+/** Parameters of the query that may be given more than once. */
+const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
 /**
  * Runs the handler of the route in a turn of the owner. The handler first validates what its
@@ -16,7 +19,7 @@ export const handle =
       return route.handle({
         principal,
         reader,
-        query: queryOf(request.originalUrl),
+        query: queryOf(request.originalUrl, repeatable),
         request,
         response,
       });

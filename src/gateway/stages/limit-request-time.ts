@@ -1,4 +1,4 @@
-import { lateRequest } from '../http/client-timeouts.ts';
+import { lateRequest } from '@conversation-operator/http/server/client-timeouts';
 import { requestIdOf } from '../http/request-id.ts';
 import { refuseConnection } from '../http/send-problem.ts';
 import type { Services } from '../services.ts';

@@ -1,5 +1,10 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { bodyBytesOf, hasBody, jsonOf, readBody as readAll } from '../http/json-body.ts';
+import {
+  bodyBytesOf,
+  hasBody,
+  jsonOf,
+  readBody as readAll,
+} from '@conversation-operator/http/body/json-body';
 import type { Services } from '../services.ts';
 
 /**

@@ -1,10 +1,10 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
+import { bodyBytesOf } from '@conversation-operator/http/body/json-body';
+import { sendJson, sendJsonText } from '@conversation-operator/http/body/send-json';
 import { problemBody } from '../errors/problem-body.ts';
 import type { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
-import { bodyBytesOf } from '../http/json-body.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
-import { sendJson, sendJsonText } from '../http/send-json.ts';
 import type { Services } from '../services.ts';
 
 /**

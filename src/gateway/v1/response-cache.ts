@@ -1,6 +1,7 @@
+import { listText, plainFrame, type Pieces } from '@conversation-operator/http/body/json-list';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { listText, pageFrame, plainFrame, type Pieces } from '../http/json-list.ts';
+import { pageFrame } from '../presenters/schemas.ts';
 import type { Services } from '../services.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';

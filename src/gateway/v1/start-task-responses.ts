@@ -1,10 +1,15 @@
 import type { ServerResponse } from 'node:http';
+import {
+  listText,
+  plainFrame,
+  sendList,
+  type ListFrame,
+} from '@conversation-operator/http/body/json-list';
+import { Shares } from '@conversation-operator/kube/shares';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { listText, plainFrame, sendList, type ListFrame } from '../http/json-list.ts';
 import type { HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { Shares } from '@conversation-operator/kube/shares';
 import { startTaskRecord } from '../presenters/start-task.ts';
 
 /**

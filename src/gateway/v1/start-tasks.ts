@@ -1,5 +1,5 @@
 import { conversationIdOfStartTask } from '../../resources/ids.ts';
-import { pageFrame } from '../http/json-list.ts';
+import { pageFrame } from '../presenters/schemas.ts';
 import { keyRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, startTaskList, startTaskPage } from './response-schemas.ts';

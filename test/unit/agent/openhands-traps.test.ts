@@ -1,5 +1,6 @@
 import { AgentError } from '../../../src/agent/errors.ts';
-import { defaultKeepAlive, type KeepAlive } from '../../../src/agent/http.ts';
+import type { KeepAlive } from '../../../packages/http/src/client/bounded-client.ts';
+import { defaultKeepAlive } from '../../../src/agent/http.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import {
   conversationId,

@@ -2,6 +2,7 @@ import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
 import { problems, type ProblemCode } from '../../../src/gateway/errors/catalogue.ts';
 import { problemBody, problemSchema } from '../../../src/gateway/errors/problem-body.ts';
 import { toProblem } from '../../../src/gateway/errors/to-problem.ts';
+import { Refusal, type RefusalCode } from '../../../packages/http/src/refusal.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 
 const apiError = (status: number, reason: string, retryAfterSeconds?: number) =>
@@ -52,6 +53,20 @@ describe('what is thrown becomes', () => {
     });
     expect(JSON.stringify(body)).not.toMatch(/kubernetes|ECONN|function|oops/);
     expect(problemSchema.parse(body)).toEqual(body);
+  });
+
+  it.each<[RefusalCode, number]>([
+    ['overloaded', 503],
+    ['share-exceeded', 429],
+    ['rate-limited', 429],
+    ['body-too-large', 413],
+  ])('a problem with the headers of the refusal: %s is %d', (code, status) => {
+    const cause = new Error('what a log may have');
+    const headers = { 'retry-after': '2' };
+    expect(toProblem(new Refusal(code, 'Not now [x].', { headers, cause }))).toMatchObject({
+      ...{ code, status, headers, cause },
+      message: 'Not now (x).',
+    });
   });
 
   it('unavailable with the time to wait that the API server asked for', () => {

@@ -1,0 +1,118 @@
+import type { IncomingMessage } from 'node:http';
+import type { Readable, Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { Refusal } from '../refusal.ts';
+import { ByteGatherer } from './byte-gatherer.ts';
+import { parseJson } from './json-text.ts';
+
+/** Maximum length of a body as it is sent, and unpacked. */
+const maxBodyBytes = 1024 * 1024;
+
+const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
+  gzip: () => createGunzip(),
+  deflate: () => createInflate(),
+  br: () => createBrotliDecompress(),
+};
+
+const unsupported = () =>
+  new Refusal(
+    'unsupported-media-type',
+    'The body has to be UTF-8, and plain or compressed with gzip, deflate or br.',
+  );
+const tooLarge = () => new Refusal('body-too-large', 'The body is larger than 1 MiB.');
+
+export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  headers['transfer-encoding'] !== undefined ||
+  (headers['content-length'] !== undefined && headers['content-length'] !== '0');
+
+/**
+ * Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing,
+ * or the length of its packed form.
+ */
+export function bodyBytesOf(request: Pick<IncomingMessage, 'headers'>): number {
+  if (!hasBody(request)) return 0;
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  return length === undefined || encoding !== undefined
+    ? maxBodyBytes
+    : Math.min(Number(length), maxBodyBytes);
+}
+
+/** Throws `unsupported-media-type` for anything but JSON in UTF-8. */
+function refuseOtherTypes({ headers }: IncomingMessage): void {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
+  if (type.trim().toLowerCase() !== 'application/json') {
+    throw new Refusal('unsupported-media-type', 'The body has to be sent as application/json.');
+  }
+  for (const parameter of parameters) {
+    const [, charset] = /^\s*charset\s*=\s*"?([^"]*?)"?\s*$/i.exec(parameter) ?? [];
+    if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw unsupported();
+  }
+}
+
+function decoderOf({ headers }: IncomingMessage): Transform | undefined {
+  const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (encoding === 'identity') return undefined;
+  const create = Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined;
+  if (create === undefined) throw unsupported();
+  return create();
+}
+
+/**
+ * Reads and decompresses the JSON body of a request. Throws a `Refusal`, and leaves
+ * the rest of the body unread.
+ */
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
+  refuseOtherTypes(request);
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();
+  return readAll(request, decoderOf(request));
+}
+
+/**
+ * Parses a body, or throws a `Refusal`. An empty body is an empty object: many
+ * clients announce a body and send none.
+ */
+export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new Refusal('malformed-json', 'The body is not valid UTF-8.', { cause });
+  }
+}
+
+function readAll(request: IncomingMessage, decoder: Transform | undefined): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const source: Readable = decoder ?? request;
+  const gathered = new ByteGatherer();
+  let packed = 0;
+  const stop = (refusal: Refusal) => {
+    request.off('data', count);
+    source.off('data', keep);
+    if (decoder !== undefined) {
+      request.unpipe(decoder);
+      decoder.destroy();
+    }
+    request.pause();
+    reject(refusal);
+  };
+  const count = (chunk: Buffer) => {
+    packed += chunk.length;
+    if (packed > maxBodyBytes) stop(tooLarge());
+  };
+  const keep = (chunk: Buffer) => {
+    if (gathered.length + chunk.length > maxBodyBytes) stop(tooLarge());
+    else gathered.add(chunk);
+  };
+  const broken = (cause: Error) =>
+    stop(new Refusal('malformed-request', 'The body could not be read.', { cause }));
+  request.once('error', broken).once('close', () => {
+    if (!request.complete) broken(new Error('the client has gone'));
+  });
+  source.on('data', keep).once('end', () => resolve(gathered.bytes()));
+  if (decoder !== undefined) {
+    decoder.once('error', broken);
+    request.on('data', count).pipe(decoder);
+  }
+  return promise;
+}

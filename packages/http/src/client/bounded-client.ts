@@ -1,0 +1,147 @@
+import type { Readable } from 'node:stream';
+import { Agent, request, type Dispatcher, type FormData } from 'undici';
+import { CallError } from './call-error.ts';
+import { limitChunks } from './chunk-limit.ts';
+import { isNotConnected } from './connection-errors.ts';
+import { Deadline } from './deadline.ts';
+
+export interface BoundedCall {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: FormData | string | null;
+  /** Maximum time from the request to the last byte of the response, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface BoundedResponse {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+  /** The caller reads or destroys the body, unless it calls `text`. */
+  readonly body: Readable;
+  /**
+   * Reads the whole body. Rejects with a `CallError`; beyond `maxBytes` it closes the connection
+   * instead of reading the rest.
+   */
+  readonly text: (maxBytes: number) => Promise<string>;
+}
+
+/**
+ * Maximum idle times of connections, in milliseconds. A request on a connection that the server
+ * closes in the same moment is lost. The client retries a read; the server may have executed a
+ * write, so that writes use only connections far from that moment.
+ */
+export interface KeepAlive {
+  readonly readsMs: number;
+  readonly writesMs: number;
+}
+
+export interface BoundedClientOptions {
+  readonly connectTimeoutMs: number;
+  readonly keepAlive: KeepAlive;
+}
+
+/** Time after which common servers close an idle connection. */
+const serverKeepsMs = 5000;
+/** Maximum connections to one origin, of reads and of writes. */
+const connections = 32;
+
+/**
+ * Calls to servers that are not trusted, over pooled connections: the time, the size and the chunks
+ * of a response are bounded, and no redirect is followed. Every failure is a `CallError`.
+ */
+export class BoundedClient {
+  readonly #reads: Dispatcher;
+  readonly #writes: Dispatcher;
+
+  constructor({ connectTimeoutMs, keepAlive }: BoundedClientOptions) {
+    this.#reads = pool(connectTimeoutMs, keepAlive.readsMs);
+    this.#writes = pool(connectTimeoutMs, keepAlive.writesMs);
+  }
+
+  /** Calls `open`, and reads the whole body. */
+  async send(
+    call: BoundedCall,
+    maxBodyBytes: number,
+  ): Promise<Pick<BoundedResponse, 'status' | 'headers'> & { readonly text: string }> {
+    try {
+      return await this.#sendOnce(call, maxBodyBytes);
+    } catch (error) {
+      // The server closed the pooled connection in the same moment. A second attempt of a read is
+      // safe.
+      const again =
+        call.method === 'GET' && error instanceof CallError && error.fault === 'connection-lost';
+      if (!again) throw error;
+      return await this.#sendOnce(call, maxBodyBytes);
+    }
+  }
+
+  /**
+   * Returns the response, whatever its status, before its body has arrived. The deadline includes
+   * the body.
+   */
+  async open(call: BoundedCall): Promise<BoundedResponse> {
+    const { method, url, headers = {}, body: sent = null } = call;
+    const deadline = new Deadline(call.timeoutMs, call.signal);
+    const { signal } = deadline;
+    const dispatcher = method === 'GET' ? this.#reads : this.#writes;
+    try {
+      const response = await request(url, { dispatcher, method, headers, body: sent, signal });
+      const { statusCode: status, body } = response;
+      body.once('close', () => deadline.end());
+      const text = (maxBytes: number) =>
+        readBounded(body, maxBytes).catch((error: unknown) => {
+          throw callErrorOf(error, call, deadline);
+        });
+      return { status, headers: response.headers, body, text };
+    } catch (error) {
+      deadline.end();
+      throw callErrorOf(error, call, deadline);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
+  }
+
+  async #sendOnce(call: BoundedCall, maxBodyBytes: number) {
+    const { status, headers, text } = await this.open(call);
+    return { status, headers, text: await text(maxBodyBytes) };
+  }
+}
+
+function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
+  return new Agent({
+    connect: { timeout: connectTimeoutMs },
+    connections,
+    keepAliveTimeout: keepAliveMs,
+    // An own limit, whatever `Keep-Alive` the server sends.
+    keepAliveMaxTimeout: keepAliveMs,
+    // Margin below the `Keep-Alive` of the server, if that is shorter.
+    keepAliveTimeoutThreshold: serverKeepsMs - keepAliveMs,
+    // The deadline of the whole call replaces undici's own time-outs.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+  }).compose(limitChunks);
+}
+
+function callErrorOf(error: unknown, { signal }: BoundedCall, deadline: Deadline): CallError {
+  if (error instanceof CallError) return error;
+  if (signal?.aborted === true) return new CallError('aborted', { cause: error });
+  if (deadline.hasPassed) return new CallError('timeout', { cause: error });
+  return new CallError(isNotConnected(error) ? 'unreachable' : 'connection-lost', { cause: error });
+}
+
+/** Leaving the loop destroys the body and the connection. */
+async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxBytes) throw new CallError('too-large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

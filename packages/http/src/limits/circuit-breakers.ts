@@ -1,0 +1,75 @@
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/kube/backoff';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+
+interface Silence {
+  readonly failures: number;
+  /** Monotonic time at which the server may be called again, in milliseconds. */
+  readonly nextAt: number;
+}
+
+export interface CircuitBreakersOptions {
+  readonly clock: Clock;
+  /** Uniform in 0..1; `Math.random` by default. */
+  readonly random?: () => number;
+}
+
+const backoff: BackoffOptions = { baseMs: 1_000, capMs: 15_000, jitter: 0.1 };
+const maxRemembered = 20_000;
+
+/**
+ * A circuit breaker for each of many servers. A server that has not answered its last call in time
+ * is not called again until a delay has passed, which doubles with each such call; then one caller
+ * finds out, and the others are still refused.
+ */
+export class CircuitBreakers {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #silences = new LruMap<string, Silence>(maxRemembered);
+  readonly #probes = new Set<string>();
+
+  constructor({ clock, random = Math.random }: CircuitBreakersOptions) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /**
+   * Calls a server, unless it has just been silent.
+   * @param server Names the process of the server: another process at the same address begins anew.
+   * @param call Rejects with what `isSilence` accepts where no answer has come.
+   * @returns The delay before the server may be called again, in milliseconds, where it was not
+   * called now.
+   */
+  async call<T>(
+    server: string,
+    call: () => Promise<T>,
+    isSilence: (error: unknown) => boolean,
+  ): Promise<{ readonly answer: T } | { readonly restMs: number }> {
+    const silence = this.#silences.get(server);
+    const restMs = (silence?.nextAt ?? 0) - this.#clock.monotonic();
+    if (silence !== undefined && (restMs > 0 || this.#probes.has(server)))
+      return { restMs: Math.max(restMs, backoff.baseMs) };
+    if (silence !== undefined) this.#probes.add(server);
+    try {
+      const answer = await call();
+      this.#silences.delete(server);
+      return { answer };
+    } catch (error) {
+      if (isSilence(error)) this.#failed(server);
+      throw error;
+    } finally {
+      if (silence !== undefined) this.#probes.delete(server);
+    }
+  }
+
+  /** Calls that began together fail together, and count once. */
+  #failed(server: string): void {
+    const { failures, nextAt } = this.#silences.get(server) ?? { failures: 0, nextAt: -Infinity };
+    const now = this.#clock.monotonic();
+    if (now < nextAt) return;
+    this.#silences.set(server, {
+      failures: failures + 1,
+      nextAt: now + backoffDelayMs(backoff, failures + 1, this.#random),
+    });
+  }
+}

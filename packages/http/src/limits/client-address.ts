@@ -1,0 +1,68 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP } from 'node:net';
+import { addressRanges } from './address-range.ts';
+
+/** The address without the port that some proxies add, and without IPv6 around an IPv4 address. */
+const plain = (text: string): string =>
+  text
+    .trim()
+    .replace(/^\[(.*)\](:\d+)?$/, '$1')
+    .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
+    .replace(/^::ffff:(?=\d+\.)/i, '');
+
+type Carried = Pick<IncomingMessage, 'headers' | 'socket'>;
+export type ClientAddress = (request: Carried) => string;
+
+/** The proxies whose `X-Forwarded-For` is believed. */
+export interface TrustedProxies {
+  /**
+   * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted
+   * proxies have written it: read from its end, the first address that is none of theirs is the
+   * client's. Entries before that may be the client's own invention.
+   */
+  readonly clientAddress: ClientAddress;
+  /** Whether an address is that of a trusted proxy. */
+  readonly has: (address: string) => boolean;
+  /** Whether a connection is that of a trusted proxy, and carries the requests of many clients. */
+  readonly carries: (socket: Carried['socket']) => boolean;
+}
+
+/** @param trusted Addresses and ranges, as `addressRanges` takes them. */
+export function trustedProxies(trusted: readonly string[]): TrustedProxies {
+  const ranges = new BlockList();
+  for (const { address, prefix, family } of trusted.flatMap((text) => addressRanges(text) ?? []))
+    ranges.addSubnet(address, prefix, family);
+  const has = (address: string): boolean => {
+    const family = isIP(address);
+    return family !== 0 && ranges.check(address, family === 4 ? 'ipv4' : 'ipv6');
+  };
+  const clientAddress: ClientAddress = ({ headers, socket }) => {
+    let address = plain(socket.remoteAddress ?? '');
+    if (trusted.length === 0) return address;
+    const forwarded = String(headers['x-forwarded-for'] ?? '').split(',');
+    for (let next = forwarded.pop(); next !== undefined && has(address); next = forwarded.pop()) {
+      const before = plain(next);
+      if (isIP(before) === 0) break;
+      address = before;
+    }
+    return address;
+  };
+  return { clientAddress, has, carries: (socket) => has(plain(socket.remoteAddress ?? '')) };
+}
+
+/**
+ * The network of a client: one client with an IPv6 address usually has all of its /64, so these
+ * count as one.
+ */
+export function subscriberOf(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [head = '', tail = ''] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];
+  const left = head.split(':').filter((group) => group !== '');
+  const right = tail.split(':').filter((group) => group !== '');
+  const missing = address.includes('::') ? Math.max(0, 8 - left.length - right.length) : 0;
+  const groups = [...left, ...Array.from({ length: missing }, () => '0'), ...right];
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`;
+}

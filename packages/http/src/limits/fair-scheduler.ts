@@ -1,0 +1,168 @@
+import { sleep, type Clock, type Timer } from '@conversation-operator/kube/clock';
+import { EventLoopBudget } from './event-loop-budget.ts';
+import { shareRefusal } from './share-refusal.ts';
+
+export interface FairSchedulerOptions {
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>;
+  /** Calls back once the event loop has handled its pending events; `setImmediate` by default. */
+  readonly yieldLoop?: (callback: () => void) => void;
+}
+
+/** Maximum work in one turn of the event loop, in milliseconds, before it sees new events. */
+const sliceMs = 4;
+/** Minimum cost of a task: the process spends about as much time around it. */
+const minCostMs = 0.2;
+const mebibyte = 1_048_576;
+/** Cost of a mebibyte beside the measured time, with the garbage collection that follows. */
+const msPerMebibyte = 16;
+
+interface Account {
+  readonly owner: string;
+  /** The virtual time at which the owner's next task is due. */
+  dueMs: number;
+  readonly waiting: (() => void)[];
+}
+
+/**
+ * The time of the event loop, shared fairly among owners: start-time fair queueing of what is done
+ * for their requests. As long as there is little to do, each piece of work is done at once. When
+ * more comes than can be done, the owner that has had the least time goes first, so that one whose
+ * requests cost much waits for itself.
+ */
+export class FairScheduler {
+  readonly #clock: FairSchedulerOptions['clock'];
+  readonly #yieldLoop: (callback: () => void) => void;
+  readonly #meter: EventLoopBudget;
+  /** Owners that wait, and those that have had more time than the others so far. */
+  readonly #accounts = new Map<string, Account>();
+  #virtualMs = 0;
+  #usedMs = 0;
+  #waiting = 0;
+  #isYielding = false;
+  #timer: Timer | undefined;
+
+  constructor({ clock, yieldLoop = setImmediate }: FairSchedulerOptions) {
+    this.#clock = clock;
+    this.#yieldLoop = yieldLoop;
+    this.#meter = new EventLoopBudget(clock);
+  }
+
+  /** Number of tasks in the queues. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Number of owners with an account. */
+  get size(): number {
+    return this.#accounts.size;
+  }
+
+  /**
+   * Runs a task when it is the owner's turn, at once where no task waits. The cost of a task is its
+   * time until it first waits itself.
+   */
+  run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
+    if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0)
+      return this.#measured(owner, work);
+    return new Promise((resolve) => {
+      this.#accountOf(owner).waiting.push(() => resolve(this.#measured(owner, work)));
+      this.#waiting += 1;
+      this.#yield();
+    });
+  }
+
+  /**
+   * Counts bytes that are read or made for an owner, because their garbage collection takes time
+   * that no task is measured with.
+   */
+  chargeBytes(owner: string, bytes: number): void {
+    this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
+  }
+
+  /**
+   * Counts bytes that an owner stores, and waits until it may. While other owners are there, an
+   * owner stores no more than a bound. Rejects with `share-exceeded` where that would take too
+   * long, and with the signal's reason.
+   */
+  async store(owner: string, bytes: number, signal?: AbortSignal): Promise<void> {
+    const waitMs = this.#meter.storingWaitMs(owner, bytes);
+    if (waitMs === undefined) throw shareRefusal('owner', 'large writes');
+    this.chargeBytes(owner, bytes);
+    if (waitMs > 0) await sleep(this.#clock, waitMs, signal);
+  }
+
+  /** Runs a task at once, whatever waits, and counts its time. */
+  now<T>(owner: string, work: () => T): T {
+    const began = this.#clock.monotonic();
+    try {
+      return work();
+    } finally {
+      this.#charge(owner, Math.max(minCostMs, this.#clock.monotonic() - began));
+    }
+  }
+
+  #charge(owner: string, costMs: number): void {
+    this.#accountOf(owner).dueMs += costMs;
+    this.#meter.use(owner, costMs);
+    this.#usedMs += costMs;
+    this.#yield();
+  }
+
+  async #measured<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
+    return await this.now(owner, work);
+  }
+
+  #accountOf(owner: string): Account {
+    const known = this.#accounts.get(owner);
+    const account = known ?? { owner, dueMs: this.#virtualMs, waiting: [] };
+    if (known === undefined) this.#accounts.set(owner, account);
+    // Time that an owner has not used is not saved up.
+    else if (account.waiting.length === 0) account.dueMs = Math.max(account.dueMs, this.#virtualMs);
+    return account;
+  }
+
+  #yield(): void {
+    if (this.#isYielding) return;
+    this.#isYielding = true;
+    this.#timer?.cancel();
+    this.#yieldLoop(() => {
+      this.#isYielding = false;
+      this.#usedMs = 0;
+      this.#next();
+    });
+  }
+
+  /**
+   * Runs one task and yields, so that its continuations in the microtask queue run before the next
+   * task is chosen.
+   */
+  #next(): void {
+    if (this.#waiting === 0) {
+      // Time that was used while nothing waited delayed no owner.
+      this.#accounts.clear();
+      this.#virtualMs = 0;
+      return;
+    }
+    let first: Account | undefined;
+    let waitMs = Infinity;
+    for (const account of this.#accounts.values()) {
+      if (account.waiting.length === 0 || (first !== undefined && account.dueMs >= first.dueMs))
+        continue;
+      const ownMs = this.#meter.waitMs(account.owner);
+      if (ownMs === 0) first = account;
+      else waitMs = Math.min(waitMs, ownMs);
+    }
+    const begin = first?.waiting.shift();
+    if (first === undefined || begin === undefined) {
+      this.#timer = this.#clock.after(waitMs, () => this.#yield());
+      return;
+    }
+    this.#waiting -= 1;
+    this.#virtualMs = Math.max(this.#virtualMs, first.dueMs);
+    for (const { owner, dueMs, waiting } of this.#accounts.values()) {
+      if (waiting.length === 0 && dueMs <= this.#virtualMs) this.#accounts.delete(owner);
+    }
+    begin();
+    this.#yield();
+  }
+}

@@ -1,0 +1,189 @@
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import { Shares } from '@conversation-operator/kube/shares';
+import type { LimitMetrics } from './limit-metrics.ts';
+import { Refusal } from '../refusal.ts';
+import type { RequestKind } from './rate-limits.ts';
+import { shareRefusal } from './share-refusal.ts';
+
+export interface LoadOptions {
+  /**
+   * Maximum concurrent requests; 0: no limit. Writes get three quarters of them, and few while
+   * writes are slow. One owner gets a quarter of each.
+   */
+  readonly maxUnderWay?: number;
+  /**
+   * Maximum delay of the event loop before writes are refused; reads are refused at four times
+   * that. 0: no limit.
+   */
+  readonly maxDelayMs?: number;
+}
+
+const sampleMs = 50;
+/**
+ * Number of samples in a row that have to be late: one pause, of the garbage collector for example,
+ * is no overload.
+ */
+const samples = 3;
+/**
+ * Maximum number of sockets that the event loop handles in one poll. While as many are ready again,
+ * it polls 48 times in a row before it runs a timer or reads an answer of another server: the
+ * process accepts requests, and finishes none.
+ */
+const maxSocketsPerPoll = 1024;
+const writesShare = 0.75;
+const ownersShare = 0.25;
+/**
+ * Mean duration from which the writes of an owner count as slow. Writes are slow where those before
+ * them wait for the store. A few concurrent writes use its whole capacity as well as many do,
+ * and each of them ends in time.
+ */
+const slowWriteMs = 1000;
+/** Maximum concurrent writes of an owner whose writes are slow. */
+const maxSlowWrites = 16;
+const maxSlowOwners = 10_000;
+/** Weight of one write in the moving average of the duration. */
+const smoothing = 0.05;
+/** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
+const readsPatience = 4;
+const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
+
+export interface LoadShedderOptions {
+  readonly load: LoadOptions;
+  readonly clock: Clock;
+  readonly metrics: Pick<LimitMetrics, 'shedRequests'>;
+}
+
+/**
+ * Refuses work that would be answered too late, while what has been accepted still is answered in
+ * time.
+ */
+export class LoadShedder {
+  readonly #clock: Clock;
+  readonly #metrics: Pick<LimitMetrics, 'shedRequests'>;
+  readonly #maxUnderWay: number;
+  readonly #maxDelayMs: number;
+  readonly #requests: Shares;
+  readonly #writes: Shares;
+  readonly #delays: number[] = [];
+  #timer: Timer | undefined;
+  #dueMs = Infinity;
+  #sinceTimer = 0;
+  /** Mean duration of the writes of each owner, in milliseconds. */
+  readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
+
+  constructor({ load, clock, metrics }: LoadShedderOptions) {
+    this.#clock = clock;
+    this.#metrics = metrics;
+    this.#maxUnderWay = load.maxUnderWay || Infinity;
+    this.#maxDelayMs = load.maxDelayMs || Infinity;
+    const pool = (total: number, what: string) =>
+      new Shares({
+        total,
+        perOwner: Math.ceil(total * ownersShare),
+        refuse: (bound) => shareRefusal(bound, what),
+      });
+    this.#requests = pool(this.#maxUnderWay, 'requests');
+    this.#writes = pool(this.#maxUnderWay * writesShare, 'writes');
+  }
+
+  start(): void {
+    if (this.#maxDelayMs === Infinity) return;
+    const due = this.#clock.monotonic() + sampleMs;
+    this.#dueMs = due;
+    this.#sinceTimer = 0;
+    this.#timer = this.#clock.after(sampleMs, () => {
+      this.#delays.push(Math.max(0, this.#clock.monotonic() - due));
+      if (this.#delays.length > samples) this.#delays.shift();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  get underWay(): number {
+    return this.#requests.inUse;
+  }
+
+  /** Delay that all of the last samples have. */
+  get delayMs(): number {
+    return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
+  }
+
+  /**
+   * The refusal of a request of any size; undefined when `enter` may be called. Costs next to
+   * nothing.
+   */
+  refusal(kind: RequestKind): Refusal | undefined {
+    if (!this.#hasTooMuch(kind)) return undefined;
+    this.#sinceTimer += 1;
+    return this.#refuse(kind);
+  }
+
+  /**
+   * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under
+   * way.
+   * @returns The function that ends the request. Further calls of it do nothing.
+   */
+  enter(owner: string, kind: RequestKind): () => void {
+    const isWrite = kind === 'writes';
+    this.#sinceTimer += 1;
+    if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
+    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= maxSlowWrites)
+      throw shareRefusal('owner', 'writes');
+    const leave = this.#requests.take({ owner });
+    if (!isWrite) return leave;
+    let endWrite: () => void;
+    try {
+      endWrite = this.#writes.take({ owner });
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    const beganMs = this.#clock.monotonic();
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      leave();
+      endWrite();
+      const averageMs = this.#writeMs.get(owner) ?? 0;
+      this.#writeMs.set(
+        owner,
+        averageMs + smoothing * (this.#clock.monotonic() - beganMs - averageMs),
+      );
+    };
+  }
+
+  #hasTooMuch(kind: RequestKind): boolean {
+    const isWrite = kind === 'writes';
+    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
+    return this.underWay >= room || this.#isStarved || this.delayMs > patience;
+  }
+
+  #refuse(kind: RequestKind): Refusal {
+    this.#metrics.shedRequests.inc({ kind });
+    return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
+      // New connections are taken one in a go, so that what is closed gives room to what is under
+      // way.
+      headers: {
+        'retry-after': String(retryAfterSeconds[kind]),
+        ...(this.#isStarved ? { connection: 'close' } : {}),
+      },
+    });
+  }
+
+  get #isStarved(): boolean {
+    return (
+      this.#sinceTimer > maxSocketsPerPoll &&
+      this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs
+    );
+  }
+
+  #areWritesSlow(owner: string): boolean {
+    return this.#maxUnderWay !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs;
+  }
+}

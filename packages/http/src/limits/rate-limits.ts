@@ -1,0 +1,200 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { LimitMetrics } from './limit-metrics.ts';
+import { Refusal } from '../refusal.ts';
+import { subscriberOf } from './client-address.ts';
+import { TokenBuckets, type Taken } from './token-buckets.ts';
+
+export interface RateLimitOptions {
+  /** Maximum reads per second of one owner, with all its keys; 0: no limit. */
+  readonly readsPerSecond?: number;
+  /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
+  readonly writesPerSecond?: number;
+  /**
+   * Maximum failed keys per minute of one client address (of IPv6 its /64), also the burst; 0: no
+   * limit.
+   */
+  readonly failedKeysPerMinute?: number;
+}
+
+export type RequestKind = 'reads' | 'writes';
+type Limit = RequestKind | 'failed-keys';
+
+/** Maximum burst of an owner, in seconds of its rate. */
+const burstSeconds = 2;
+/** Minimum burst of an owner: a page of a web UI opens with 32 requests at once. */
+const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
+/**
+ * Maximum number of addresses with a bucket: an attacker with many addresses costs about 5 MB of
+ * memory.
+ */
+const maxAddresses = 20_000;
+const maxOwners = 20_000;
+
+/**
+ * Maximum bytes of an answer that counts as one request; each `bytesPerRequest` beyond that count
+ * as one more.
+ */
+const freeAnswerBytes = 256 * 1024;
+const bytesPerRequest = 32 * 1024;
+/** Bytes of a body, or of a stored object that is written again, that count as one more write. */
+const bytesPerWrite = 64 * 1024;
+/**
+ * Delay between refusals of one owner beyond the first ones: a client that asks again at once costs
+ * more than its requests are worth.
+ */
+const refusalMs = 4;
+const undelayedMs = 400;
+const maxRefusalDelayMs = 2_000;
+
+const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
+
+/** The form of the header follows draft-ietf-httpapi-ratelimit-headers-10. */
+const policyHeader = (limit: Limit, { burst, perSecond }: TokenBuckets): string =>
+  `"${limit}";q=${burst};w=${Math.ceil(burst / perSecond)}`;
+const stateHeader = (limit: Limit, { remaining, fullAfterMs }: Taken): string =>
+  `"${limit}";r=${remaining};t=${inSeconds(fullAfterMs)}`;
+
+type Headers = Readonly<Record<string, string>>;
+
+/**
+ * Limits the requests of each owner, and the failed keys of each client address, on this replica.
+ */
+export class RateLimits {
+  readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
+  readonly #addresses: TokenBuckets | undefined;
+  /** Monotonic milliseconds up to which the refusals of an owner take their time. */
+  readonly #refusedUntil = new LruMap<string, number>(maxOwners);
+  readonly #clock: Clock;
+  readonly #metrics: Pick<LimitMetrics, 'rateLimited'>;
+  readonly #logger: Logger;
+
+  constructor(options: {
+    limits: RateLimitOptions;
+    clock: Clock;
+    metrics: Pick<LimitMetrics, 'rateLimited'>;
+    logger: Logger;
+  }) {
+    const { clock, limits } = options;
+    const ofOwners = (kind: RequestKind, perSecond = 0) =>
+      perSecond === 0
+        ? undefined
+        : new TokenBuckets({
+            clock,
+            perSecond,
+            burst: Math.ceil(Math.max(smallestBurst[kind], perSecond * burstSeconds)),
+            capacity: maxOwners,
+          });
+    this.#clock = clock;
+    this.#owners = {
+      reads: ofOwners('reads', limits.readsPerSecond),
+      writes: ofOwners('writes', limits.writesPerSecond),
+    };
+    const perMinute = limits.failedKeysPerMinute ?? 0;
+    this.#addresses =
+      perMinute === 0
+        ? undefined
+        : new TokenBuckets({
+            clock,
+            perSecond: perMinute / 60,
+            burst: perMinute,
+            capacity: maxAddresses,
+          });
+    this.#metrics = options.metrics;
+    this.#logger = options.logger;
+  }
+
+  /**
+   * Counts a request of an owner. Returns what its answer says about the limit; throws
+   * `rate-limited`.
+   */
+  request(owner: string, kind: RequestKind): Headers {
+    const buckets = this.#owners[kind];
+    if (buckets === undefined) return {};
+    const taken = buckets.take(owner);
+    const headers = {
+      'ratelimit-policy': policyHeader(kind, buckets),
+      ratelimit: stateHeader(kind, taken),
+    };
+    if (taken.allowed) return headers;
+    this.#metrics.rateLimited.inc({ limit: kind });
+    if (taken.isFirstRefusal) this.#logger.warn('Rate of an owner limited', { owner, limit: kind });
+    throw new Refusal(
+      'rate-limited',
+      `One owner may make ${buckets.perSecond} ${kind} a second. Try again later.`,
+      {
+        headers: { ...headers, 'retry-after': String(inSeconds(taken.retryAfterMs)) },
+      },
+    );
+  }
+
+  /**
+   * Counts a refusal of an owner, and each `bytesPerWrite` of its body as one more: what is left of
+   * that body has to be read all the same. Returns how long the owner is to wait for it, in
+   * milliseconds: nothing at first. `isTooMuch`: the rest of the body is not to be read.
+   */
+  refused(owner: string, bodyBytes = 0): { readonly delayMs: number; readonly isTooMuch: boolean } {
+    const now = this.#clock.monotonic();
+    const until =
+      Math.max(now, this.#refusedUntil.get(owner) ?? now) +
+      refusalMs * (1 + Math.floor(bodyBytes / bytesPerWrite));
+    const latest = now + undelayedMs + maxRefusalDelayMs;
+    this.#refusedUntil.set(owner, Math.min(until, latest));
+    return {
+      delayMs: Math.max(0, Math.min(until, latest) - now - undelayedMs),
+      isTooMuch: until > latest,
+    };
+  }
+
+  /**
+   * Counts a large answer as several: making it takes time that the requests of others wait for.
+   */
+  answered(owner: string, kind: RequestKind, bytes: number): void {
+    if (bytes > freeAnswerBytes)
+      this.charge(owner, kind, (bytes - freeAnswerBytes) / bytesPerRequest);
+  }
+
+  /** Counts a read of the store that a request has caused, and a large object as several. */
+  read(owner: string, bytes: number): void {
+    this.charge(owner, 'reads', 1 + Math.floor(bytes / bytesPerRequest));
+  }
+
+  /**
+   * Counts what is written as several writes where it is large: every process that follows the
+   * store reads it.
+   */
+  written(owner: string, bytes: number): void {
+    this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
+  }
+
+  /** Counts `requests` more, for a request with a higher cost. */
+  charge(owner: string, kind: RequestKind, requests: number): void {
+    if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
+  }
+
+  /**
+   * Counts an attempt without a valid key. Throws `too-many-attempts` once there were too many;
+   * else the caller says 401.
+   */
+  failedKey(address: string): void {
+    const buckets = this.#addresses;
+    if (buckets === undefined) return;
+    const taken = buckets.take(subscriberOf(address));
+    if (taken.allowed) return;
+    this.#metrics.rateLimited.inc({ limit: 'failed-keys' });
+    if (taken.isFirstRefusal)
+      this.#logger.warn('Too many requests without a valid key', { address });
+    throw new Refusal(
+      'too-many-attempts',
+      'Too many requests without a valid API key came from your address. Try again later.',
+      {
+        headers: {
+          'ratelimit-policy': policyHeader('failed-keys', buckets),
+          ratelimit: stateHeader('failed-keys', taken),
+          'retry-after': String(inSeconds(taken.retryAfterMs)),
+        },
+      },
+    );
+  }
+}

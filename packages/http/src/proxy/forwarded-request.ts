@@ -1,0 +1,190 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
+import type { Dispatcher } from 'undici';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { isClosedConnection } from '../client/connection-errors.ts';
+import { responseHeaders, type ForwardingFacts } from './headers.ts';
+import { IdleTimer } from './idle-timer.ts';
+import { upstreamErrorOf, type UpstreamError } from './upstream-error.ts';
+import type { Upstream } from './upstream.ts';
+
+export interface ForwardedRequestOptions {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly upstream: Upstream;
+  readonly path: string;
+  /** Headers for the upstream, as a list of names and values in turn. */
+  readonly headers: string[];
+  readonly facts: ForwardingFacts;
+  /** Whether the connection to the client is to be closed behind the answer. */
+  readonly isLast: () => boolean;
+  readonly clientIdleMs: number;
+  readonly clock: Clock;
+  /** Called when the client does not take its answer as fast as it comes. */
+  readonly onStall: () => void;
+  /** Called where there is nothing to forward; the caller responds to the client. */
+  readonly onFailure: (error: UpstreamError) => void;
+}
+
+/**
+ * Maximum informational answers, which no client gets. An upstream that sends more wants to keep
+ * the proxy busy.
+ */
+const maxInformational = 64;
+
+/** Maximum buffered bytes of a request's body, in each direction. */
+const bodyBufferBytes = 16 * 1024;
+
+/** Methods that may be sent twice without harm. */
+const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/**
+ * Forwards one HTTP request and its answer. Both bodies are streamed, each only as fast as its
+ * reader reads it.
+ */
+export class ForwardedRequest implements Dispatcher.DispatchHandler {
+  readonly #options: ForwardedRequestOptions;
+  #controller: Dispatcher.DispatchController | undefined;
+  #retried = false;
+  #informational = 0;
+  #hasBegun = false;
+  #isOver = false;
+  #sending: IdleTimer | undefined;
+  #taking: IdleTimer | undefined;
+  #body: PassThrough | undefined;
+
+  constructor(options: ForwardedRequestOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { request, response, facts } = this.#options;
+    response.once('close', () => this.#end());
+    if (facts.hasBody) this.#body = this.#readBody(request);
+    this.#dispatch();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(new ClientGone('the client is gone'));
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    // An informational answer has nothing that the client needs.
+    if (status < 200) {
+      this.#informational += 1;
+      if (this.#informational > maxInformational)
+        controller.abort(new Error('the upstream sends nothing but 1xx'));
+      return;
+    }
+    const { response, facts, isLast } = this.#options;
+    this.#hasBegun = true;
+    const raw = Array.isArray(controller.rawHeaders) ? controller.rawHeaders : [];
+    const headers = responseHeaders(raw, facts);
+    if (isLast()) headers.push('connection', 'close');
+    // A list of headers replaces headers of the same name that are set already.
+    const vary = response.getHeader('vary');
+    if (vary !== undefined) headers.push('vary', String(vary));
+    response.writeHead(status, headers);
+    // A stream may have nothing to say for long; what has is sent with its head in one piece.
+    queueMicrotask(() => {
+      if (!response.writableEnded && !response.destroyed) response.flushHeaders();
+    });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { response, clientIdleMs, clock, onStall } = this.#options;
+    if (response.write(chunk)) return;
+    controller.pause();
+    onStall();
+    this.#taking = new IdleTimer({ clock, idleMs: clientIdleMs, onIdle: () => response.destroy() });
+    response.once('drain', () => {
+      this.#taking?.stop();
+      controller.resume();
+    });
+  }
+
+  onResponseEnd(): void {
+    this.#options.response.end();
+  }
+
+  onResponseError(_controller: unknown, error: Error): void {
+    const { request, response, onFailure } = this.#options;
+    if (this.#isOver) return;
+    if (this.#hasBegun) {
+      response.destroy();
+    } else if (
+      !this.#retried &&
+      this.#body === undefined &&
+      idempotent.has(request.method ?? '') &&
+      isClosedConnection(error)
+    ) {
+      this.#retried = true;
+      this.#dispatch();
+    } else {
+      this.#dropBody();
+      onFailure(upstreamErrorOf(error));
+    }
+  }
+
+  #dispatch(): void {
+    const { request, upstream, path, headers } = this.#options;
+    try {
+      upstream.pool.dispatch(
+        { path, method: request.method ?? 'GET', headers, body: this.#body ?? null },
+        this,
+      );
+    } catch (error) {
+      this.#dropBody();
+      this.#options.onFailure(upstreamErrorOf(error));
+    }
+  }
+
+  /**
+   * A body of its own: what fails on the way to the upstream would end the client's connection
+   * otherwise, before an answer.
+   */
+  #readBody(request: IncomingMessage): PassThrough {
+    const { response, clientIdleMs, clock } = this.#options;
+    const body = new PassThrough({ highWaterMark: bodyBufferBytes });
+    const timer = new IdleTimer({
+      clock,
+      idleMs: clientIdleMs,
+      onIdle: () => {
+        // The upstream may be what takes nothing: its time is limited too, by the wait for its
+        // first byte.
+        if (body.writableNeedDrain) timer.touch();
+        else response.destroy();
+      },
+    });
+    this.#sending = timer;
+    request.on('data', () => timer.touch());
+    request.once('end', () => timer.stop());
+    request.once('error', () => body.destroy(new ClientGone('the client is gone')));
+    body.on('error', () => request.unpipe(body));
+    request.pipe(body);
+    return body;
+  }
+
+  #dropBody(): void {
+    const { request } = this.#options;
+    this.#sending?.stop();
+    if (this.#body === undefined) return;
+    request.unpipe(this.#body);
+    this.#body.destroy();
+    request.resume();
+  }
+
+  #end(): void {
+    const { response } = this.#options;
+    this.#isOver = true;
+    this.#sending?.stop();
+    this.#taking?.stop();
+    this.#body?.destroy();
+    if (!response.writableFinished) this.#controller?.abort(new ClientGone('the client is gone'));
+  }
+}

@@ -1,0 +1,237 @@
+import { isSafePath } from '../server/request-path.ts';
+
+/** Hop-by-hop headers of RFC 9110 §7.6.1, and headers that old software treats like them. */
+const hopByHop = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+];
+
+/**
+ * Headers that no upstream gets: it is trusted with no secret that opens anything but itself.
+ */
+const keptFromUpstreams: ReadonlySet<string> = new Set([
+  ...hopByHop,
+  'authorization',
+  'cookie',
+  'cookie2',
+  'expect',
+  'forwarded',
+  'host',
+  'x-real-ip',
+  'x-request-id',
+]);
+
+/** Headers that an upstream can not set in the proxy's name. */
+const keptFromClients: ReadonlySet<string> = new Set([
+  ...hopByHop,
+  'alt-svc',
+  'clear-site-data',
+  'content-security-policy-report-only',
+  'cross-origin-opener-policy',
+  'date',
+  'expect-ct',
+  'nel',
+  'public-key-pins',
+  'public-key-pins-report-only',
+  'refresh',
+  'report-to',
+  'reporting-endpoints',
+  'server',
+  'service-worker-allowed',
+  'set-cookie',
+  'set-cookie2',
+  'set-login',
+  'strict-transport-security',
+  'surrogate-control',
+  'x-content-type-options',
+  'x-request-id',
+]);
+
+/**
+ * Orders to further proxies in front of this one: to serve a file of theirs, to take this one for
+ * ill. They would take them for its own.
+ */
+const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
+const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
+
+/**
+ * Headers that apply to a whole origin, or ask its users for a password: an upstream may not set
+ * them where the origin is the proxy's.
+ */
+const ofWholeOrigin: ReadonlySet<string> = new Set([
+  'accept-ch',
+  'activate-storage-access',
+  'critical-ch',
+  'origin-agent-cluster',
+  'speculation-rules',
+  'use-as-dictionary',
+  'www-authenticate',
+]);
+
+function isKeptFromClients(name: string, prefix: string): boolean {
+  if (name === 'content-security-policy') return prefix !== '';
+  if (
+    keptFromClients.has(name) ||
+    name.startsWith('access-control-') ||
+    (prefix !== '' && ofWholeOrigin.has(name))
+  )
+    return true;
+  return (
+    name.startsWith('x-') &&
+    !harmlessOrders.has(name) &&
+    ordersToProxies.some((start) => name.startsWith(start))
+  );
+}
+
+/** The names of further hop-by-hop headers, in the header Connection. */
+function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
+  let options: Set<string> | undefined;
+  for (let index = 0; index < raw.length; index += 2) {
+    if (raw[index]?.toLowerCase() !== 'connection') continue;
+    for (const option of (raw[index + 1] ?? '').split(',')) {
+      const name = option.trim().toLowerCase();
+      if (name !== '' && name !== 'keep-alive' && name !== 'close')
+        (options ??= new Set()).add(name);
+    }
+  }
+  return options;
+}
+
+export interface ForwardingFacts {
+  /** The client's own, or that of the proxy in front of this one. */
+  readonly clientAddress: string;
+  /** Protocol of the URL that the client used. */
+  readonly protocol: 'http' | 'https';
+  readonly host: string;
+  /** Prefix of the upstream's path in that URL; empty where the upstream has an origin of its own. */
+  readonly prefix: string;
+  readonly requestId: string;
+  /** The upstream's address, for the header Host. */
+  readonly authority: string;
+  /** Whether the client may use the upstream. Another one may follow a link of a third party. */
+  readonly isTrusted: boolean;
+  /** Whether the request has a body, whose length is forwarded. */
+  readonly hasBody: boolean;
+}
+
+/** Headers of one kind of upstreams. */
+export interface UpstreamHeaders {
+  /** Names in lower case of further headers of the client that the upstream does not get. */
+  readonly withheld: ReadonlySet<string>;
+  /** Headers that the proxy adds, as a list of names and values in turn. */
+  readonly added: readonly string[];
+}
+
+/** Headers for the upstream, as a list of names and values in turn. */
+export function requestHeaders(
+  raw: readonly string[],
+  facts: ForwardingFacts,
+  { withheld, added }: UpstreamHeaders,
+): string[] {
+  const ofConnection = connectionOptions(raw);
+  const headers = ['host', facts.authority];
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]];
+    const key = name.toLowerCase();
+    if (
+      keptFromUpstreams.has(key) ||
+      withheld.has(key) ||
+      key.startsWith('x-forwarded-') ||
+      key.startsWith('sec-websocket-')
+    )
+      continue;
+    if (ofConnection?.has(key) === true || (key === 'content-length' && !facts.hasBody)) continue;
+    headers.push(name, value);
+  }
+  headers.push(
+    'x-forwarded-for',
+    facts.clientAddress,
+    'x-forwarded-proto',
+    facts.protocol,
+    'x-forwarded-host',
+    facts.host,
+  );
+  if (facts.prefix !== '') headers.push('x-forwarded-prefix', facts.prefix);
+  headers.push(...added, 'x-request-id', facts.requestId);
+  return headers;
+}
+
+/**
+ * The path of a URL that points at the upstream itself, also where it spells out its address;
+ * undefined for any other URL.
+ */
+function ownPath(url: string, authority: string): string | undefined {
+  if (url.startsWith('/'))
+    return url.startsWith('//')
+      ? url.startsWith(`//${authority}/`)
+        ? url.slice(authority.length + 2)
+        : undefined
+      : url;
+  const start = /^https?:\/\//i.exec(url)?.[0];
+  if (start === undefined || !url.startsWith(authority, start.length)) return undefined;
+  const rest = url.slice(start.length + authority.length);
+  return rest === ''
+    ? '/'
+    : /^[/?#]/.test(rest)
+      ? rest.startsWith('/')
+        ? rest
+        : `/${rest}`
+      : undefined;
+}
+
+/**
+ * A URL of a response as the client may see it. For a client that is not trusted, none leads
+ * anywhere else: a link to the proxy would lead there, and some clients take what keys they have
+ * along.
+ */
+function placeFor(
+  url: string,
+  { prefix, authority, isTrusted }: ForwardingFacts,
+): string | undefined {
+  const path = ownPath(url, authority);
+  if (path === undefined) return isTrusted ? url : undefined;
+  return isTrusted || isSafePath(path) ? `${prefix}${path}` : undefined;
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+/**
+ * Headers for the client, as a list of names and values in turn. `raw` holds the headers of the
+ * upstream.
+ */
+export function responseHeaders(
+  raw: readonly (Buffer | string)[],
+  facts: ForwardingFacts,
+): string[] {
+  const { requestId, prefix } = facts;
+  const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
+  const ofConnection = connectionOptions(texts);
+  const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
+  // Under the proxy's own origin nothing of an upstream's may act in the proxy's name.
+  if (prefix !== '') headers.push('content-security-policy', 'sandbox');
+  const isChunked = texts.some(
+    (name, index) => index % 2 === 0 && name.toLowerCase() === 'transfer-encoding',
+  );
+  for (let index = 0; index + 1 < texts.length; index += 2) {
+    const [name = '', value = ''] = [texts[index], texts[index + 1]];
+    const key = name.toLowerCase();
+    if (
+      isKeptFromClients(key, prefix) ||
+      ofConnection?.has(key) === true ||
+      (isChunked && key === 'content-length')
+    )
+      continue;
+    const shown = key === 'location' || key === 'content-location' ? placeFor(value, facts) : value;
+    if (shown !== undefined) headers.push(name, shown);
+  }
+  return headers;
+}

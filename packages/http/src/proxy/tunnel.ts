@@ -1,0 +1,155 @@
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import { FirstMessage } from './first-message.ts';
+import { CloseCode, FrameFollower, closeFrame, textFrame } from './frames.ts';
+import type { ForwardingLimits } from './forwarding-limits.ts';
+
+/** Maximum delay after one side has ended, or has got a close frame. */
+const closingMs = 2000;
+
+export interface TunnelOptions {
+  readonly client: Duplex;
+  readonly upstream: Socket;
+  /** Bytes that either side has sent right behind its part of the handshake. */
+  readonly clientHead: Buffer;
+  readonly upstreamHead: Buffer;
+  /**
+   * Checks the first message of a client that has not authenticated itself at the handshake.
+   * Returns the message for the upstream, or the reason why the connection ends. Undefined where
+   * every message is forwarded unread.
+   */
+  readonly authenticate: ((message: string) => string | CloseCode) | undefined;
+  readonly limits: Pick<ForwardingLimits, 'idleMs' | 'firstFrameMs'>;
+  readonly clock: Clock;
+  /** Called when a side does not take what the other one sends as fast as that comes. */
+  readonly onStall: (side: Duplex) => void;
+  /** Called once, when both connections are closed. */
+  readonly onClose: () => void;
+}
+
+/**
+ * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side
+ * reads them. The tunnel follows the frames only to close the WebSocket between two of them.
+ */
+export class Tunnel {
+  readonly #options: TunnelOptions;
+  readonly #toUpstream = new FrameFollower();
+  readonly #toClient = new FrameFollower();
+  /** Defined until the client has authenticated itself. */
+  #first: FirstMessage | undefined;
+  readonly #beganMs: number;
+  #activeMs: number;
+  #closing: CloseCode | undefined;
+  #closingSinceMs: number | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: TunnelOptions) {
+    const { client, upstream, clock } = options;
+    this.#options = options;
+    this.#first = options.authenticate && new FirstMessage();
+    this.#beganMs = clock.monotonic();
+    this.#activeMs = this.#beganMs;
+    this.#carry(client, upstream, this.#toUpstream, 'server');
+    this.#carry(upstream, client, this.#toClient, 'client');
+    let open = 2;
+    const closed = (other: Duplex) => () => {
+      other.destroy();
+      open -= 1;
+      if (open > 0) return;
+      this.#timer?.cancel();
+      options.onClose();
+    };
+    client.once('close', closed(upstream)).on('error', () => client.destroy());
+    upstream.once('close', closed(client)).on('error', () => upstream.destroy());
+    if (options.upstreamHead.length > 0)
+      this.#pass(options.upstreamHead, upstream, client, this.#toClient, 'client');
+    if (options.clientHead.length > 0)
+      this.#pass(options.clientHead, client, upstream, this.#toUpstream, 'server');
+  }
+
+  /** Ends the WebSocket with a close frame to both sides, as soon as a frame may be inserted. */
+  close(code: CloseCode): void {
+    if (this.#closing !== undefined) return;
+    this.#closing = code;
+    this.#closingSinceMs = this.#options.clock.monotonic();
+    this.#timer = this.#options.clock.after(closingMs, () => this.destroy());
+    if (this.#toClient.isBetweenFrames)
+      this.#finish(this.#options.client, this.#toClient, 'client');
+    if (this.#toUpstream.isBetweenFrames)
+      this.#finish(this.#options.upstream, this.#toUpstream, 'server');
+  }
+
+  destroy(): void {
+    this.#options.client.destroy();
+    this.#options.upstream.destroy();
+  }
+
+  /** Called every few seconds: a timer for each of thousands would cost more. */
+  review(nowMs: number): void {
+    if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs)
+      this.destroy();
+    else if (nowMs - this.#activeMs > this.#options.limits.idleMs) this.close(CloseCode.goingAway);
+    else if (this.#first !== undefined && nowMs - this.#beganMs > this.#options.limits.firstFrameMs)
+      this.close(CloseCode.policyViolation);
+  }
+
+  #carry(from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+    from.on('data', (chunk: Buffer) => this.#pass(chunk, from, to, follower, towards));
+    to.on('drain', () => from.resume());
+    from.on('end', () => {
+      this.#closingSinceMs ??= this.#options.clock.monotonic();
+      to.end();
+    });
+  }
+
+  #pass(
+    chunk: Buffer,
+    from: Duplex,
+    to: Duplex,
+    follower: FrameFollower,
+    towards: 'client' | 'server',
+  ): void {
+    this.#activeMs = this.#options.clock.monotonic();
+    // Bytes behind the tunnel's own close frame are dropped.
+    if (to.writableEnded || to.destroyed) return;
+    if (this.#closing !== undefined) {
+      const rest = follower.read(chunk, true);
+      to.write(chunk.subarray(0, rest));
+      if (follower.isBetweenFrames) this.#finish(to, follower, towards);
+      return;
+    }
+    const passed =
+      towards === 'server' && this.#first !== undefined
+        ? this.#afterFirst(this.#first, chunk)
+        : chunk;
+    if (passed.length === 0) return;
+    follower.read(passed);
+    if (to.write(passed)) return;
+    from.pause();
+    this.#options.onStall(to);
+  }
+
+  /**
+   * The bytes for the upstream until the client has authenticated itself: control frames, then the
+   * message that `authenticate` returns.
+   */
+  #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
+    const result = first.read(chunk);
+    if (result.state === 'waiting') return result.controls;
+    const message =
+      result.state === 'complete' ? this.#options.authenticate?.(result.text) : undefined;
+    if (result.state === 'refused' || typeof message !== 'string') {
+      this.close(typeof message === 'number' ? message : CloseCode.authenticationFailed);
+      return Buffer.alloc(0);
+    }
+    this.#first = undefined;
+    return Buffer.concat([result.controls, textFrame(message), result.rest]);
+  }
+
+  #finish(to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+    if (this.#closing === undefined || to.writableEnded || to.destroyed) return;
+    if (follower.hasClose) to.end();
+    else to.end(closeFrame(this.#closing, towards));
+  }
+}

@@ -1,0 +1,85 @@
+import { Pool } from 'undici';
+import type { ForwardingLimits } from './forwarding-limits.ts';
+import { CloseCode } from './frames.ts';
+import type { Tunnel } from './tunnel.ts';
+
+/**
+ * Maximum idle time of a connection. Common servers close one 5 s after their last response; the
+ * proxy does before, so that no request is lost.
+ */
+const keepAliveMs = 2500;
+const maxHeaderBytes = 64 * 1024;
+
+/** The address of an upstream. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+  /** Host and port, in the form of a URL and of the header Host. */
+  readonly authority: string;
+}
+
+export interface UpstreamOptions {
+  readonly target: Target;
+  readonly limits: ForwardingLimits;
+  /** Maximum concurrent connections of requests; further requests wait. */
+  readonly connections: number;
+}
+
+/** The connections to one server that requests and WebSockets are forwarded to. */
+export class Upstream {
+  readonly target: Target;
+  readonly tunnels = new Set<Tunnel>();
+  readonly #options: UpstreamOptions;
+  #pool: Pool | undefined;
+  #active = 0;
+  #isRetired = false;
+
+  constructor(options: UpstreamOptions) {
+    this.target = options.target;
+    this.#options = options;
+  }
+
+  /** Requests, handshakes and WebSockets under way. */
+  get active(): number {
+    return this.#active;
+  }
+
+  get isRetired(): boolean {
+    return this.#isRetired;
+  }
+
+  get pool(): Pool {
+    const { limits, connections } = this.#options;
+    return (this.#pool ??= new Pool(`http://${this.target.authority}`, {
+      connections,
+      pipelining: 1,
+      allowH2: false,
+      connect: { timeout: limits.connectMs },
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      headersTimeout: limits.firstByteMs,
+      bodyTimeout: limits.idleMs,
+      maxHeaderSize: maxHeaderBytes,
+    }));
+  }
+
+  begin(): void {
+    this.#active += 1;
+  }
+
+  end(): void {
+    this.#active -= 1;
+  }
+
+  /** Closes the WebSockets. Requests under way may end. */
+  retire(): void {
+    this.#isRetired = true;
+    for (const tunnel of this.tunnels) tunnel.close(CloseCode.goingAway);
+    this.#pool?.close().catch(() => undefined);
+  }
+
+  async destroy(): Promise<void> {
+    for (const tunnel of this.tunnels) tunnel.destroy();
+    await this.#pool?.destroy();
+  }
+}

@@ -1,0 +1,36 @@
+/** Reasons why a request is refused. The user of the package decides how a response shows them. */
+export type RefusalCode =
+  | 'body-too-large'
+  | 'expectation-failed'
+  | 'headers-too-large'
+  | 'malformed-json'
+  | 'malformed-request'
+  | 'overloaded'
+  | 'rate-limited'
+  | 'request-timeout'
+  | 'share-exceeded'
+  | 'too-many-attempts'
+  | 'too-many-connections'
+  | 'unsupported-media-type';
+
+export interface RefusalOptions extends ErrorOptions {
+  /** Headers of the response, for example `retry-after`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request that this package refuses. The message is safe to show to the client. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly code: RefusalCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: RefusalCode,
+    message: string,
+    { headers = {}, ...options }: RefusalOptions = {},
+  ) {
+    super(message, options);
+    this.code = code;
+    this.headers = headers;
+  }
+}

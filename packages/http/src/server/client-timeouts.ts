@@ -1,0 +1,61 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Refusal } from '../refusal.ts';
+
+/** Timeouts of the server for clients, in milliseconds. */
+export interface ClientTimeouts {
+  /**
+   * Maximum time for the headers of a request, from its first byte or from the beginning of the
+   * connection.
+   */
+  readonly headersMs: number;
+  /**
+   * Maximum time for a whole request. Proxied requests have a limit of their own, because an upload
+   * may take longer.
+   */
+  readonly requestMs: number;
+  /**
+   * Maximum time of an idle connection. Common load balancers have a shorter one, so that they
+   * close the connection first.
+   */
+  readonly keepAliveMs: number;
+  /** Maximum time in which a client reads nothing of its answer. */
+  readonly stallMs: number;
+  /**
+   * Maximum time for the rest of a request after its response: a close would lose the response of a
+   * client that still sends.
+   */
+  readonly lingerMs: number;
+}
+
+export const defaultTimeouts: ClientTimeouts = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  keepAliveMs: 75_000,
+  stallMs: 30_000,
+  lingerMs: 3000,
+};
+
+export const lateRequest = () =>
+  new Refusal('request-timeout', 'The request took too long to arrive.');
+
+/** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
+export function endInTime(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { stallMs, lingerMs }: ClientTimeouts,
+): void {
+  response.once('prefinish', () => {
+    // The response is written, but the client has not read all of it. Each part that it reads
+    // restarts the timeout.
+    if ((response.socket?.writableLength ?? 0) > 0)
+      response.setTimeout(stallMs, () => response.destroy());
+  });
+  response.once('finish', () => {
+    if (request.complete) return;
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
+    request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
+    // The handler has answered and reads no more of the body; the rest is discarded.
+    request.unpipe();
+    request.resume();
+  });
+}

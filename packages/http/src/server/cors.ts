@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+
+const methods = 'GET, POST, PUT, PATCH, DELETE';
+/**
+ * Maximum age that browsers accept, because they preflight every request of a page on another
+ * origin.
+ */
+const maxAgeSeconds = 7200;
+
+/** Origins whose pages may read responses; `*` means every origin. */
+export type CorsOrigins = readonly string[];
+
+/** The headers of a response to a page of this origin; none where the origin is not allowed. */
+function allowing(
+  origins: CorsOrigins,
+  origin: string | undefined,
+): Readonly<Record<string, string>> {
+  if (origins.includes('*')) return { 'access-control-allow-origin': '*' };
+  if (origin === undefined || !origins.includes(origin)) return {};
+  return { 'access-control-allow-origin': origin };
+}
+
+/**
+ * Allows pages of the given origins to read all responses, errors included, and answers their
+ * preflights, on every path and without a key. An origin gives no right as long as the service has
+ * no cookies. Without origins the function does nothing.
+ * @param requestHeaders Headers that pages may send.
+ * @returns Whether the request was a preflight, which is answered then.
+ */
+export function cors(
+  origins: CorsOrigins,
+  requestHeaders: readonly string[],
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  if (origins.length === 0) return () => false;
+  const varies = !origins.includes('*');
+  return (request, response) => {
+    const { origin } = request.headers;
+    const headers = allowing(origins, origin);
+    if (varies) response.appendHeader('vary', 'Origin');
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    if (
+      request.method !== 'OPTIONS' ||
+      origin === undefined ||
+      request.headers['access-control-request-method'] === undefined
+    ) {
+      return false;
+    }
+    if ('access-control-allow-origin' in headers) {
+      response.setHeader('access-control-allow-methods', methods);
+      response.setHeader('access-control-allow-headers', requestHeaders.join(', '));
+      response.setHeader('access-control-max-age', maxAgeSeconds);
+    }
+    response.statusCode = 204;
+    response.end();
+    return true;
+  };
+}

@@ -1,0 +1,176 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { Refusal } from '../refusal.ts';
+import { defaultTimeouts, endInTime, lateRequest, type ClientTimeouts } from './client-timeouts.ts';
+import { refuseConnection, sendError, type ErrorResponse } from './error-response.ts';
+import { headFlaw } from './request-head.ts';
+
+/** Maximum listeners of one event of a response before the runtime warns. */
+const maxListeners = 20;
+const maxHeaderBytes = 16 * 1024;
+/**
+ * Maximum requests on one connection that wait for their responses; no known client sends even two
+ * ahead.
+ */
+const maxPipelined = 64;
+/** Delay between two searches for idle connections to close when there are too many. */
+const makeRoomIntervalMs = 1000;
+
+export interface HttpServerOptions {
+  /** Maximum concurrent connections; further ones are closed at once. By default without limit. */
+  readonly maxConnections?: number;
+  /** Called for each connection that is closed because of `maxConnections`. */
+  readonly onDrop?: () => void;
+  /** Called for every connection that comes. */
+  readonly onConnection?: (socket: Socket) => void;
+  /**
+   * Names in lower case of headers that a request may have once, besides those of HTTP itself; none
+   * by default.
+   */
+  readonly singleHeaders?: readonly string[];
+  /** Values that differ from the defaults. */
+  readonly timeouts?: Partial<ClientTimeouts>;
+}
+
+export interface ServerHandlers {
+  readonly request: RequestListener;
+  /**
+   * Whether a request changes the protocol of its connection; other requests are answered over
+   * HTTP.
+   */
+  readonly wantsUpgrade: (request: IncomingMessage) => boolean;
+  /** Called with the requests that `wantsUpgrade` accepts. */
+  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /**
+   * Returns the response to a request that the server refuses by itself. `request` is undefined
+   * where the request could not be parsed.
+   */
+  readonly refusal: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
+}
+
+interface ConnectionState {
+  /** Number of requests whose answers have not ended. */
+  underWay: number;
+  /** The answer to the newest request under way. */
+  last: ServerResponse;
+  /** The requests that wait for the end of an earlier one. */
+  readonly queue: (() => void)[];
+  /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
+  isOver: boolean;
+}
+
+/**
+ * An HTTP server that trusts no client: clients may be slow, leave answers unread, and send
+ * ambiguous requests.
+ */
+export function createHttpServer(
+  { request: listener, wantsUpgrade, upgrade, refusal: responseTo }: ServerHandlers,
+  options: HttpServerOptions = {},
+): Server {
+  const { maxConnections, onDrop, onConnection, singleHeaders = [] } = options;
+  const timeouts = { ...defaultTimeouts, ...options.timeouts };
+  const states = new WeakMap<Duplex, ConnectionState>();
+  const server = createServer(
+    {
+      headersTimeout: timeouts.headersMs,
+      requestTimeout: 0,
+      // `headFlaw` misses the header, with a body that says so.
+      requireHostHeader: false,
+      shouldUpgradeCallback: wantsUpgrade,
+      keepAliveTimeout: timeouts.keepAliveMs,
+      maxHeaderSize: maxHeaderBytes,
+      connectionsCheckingInterval: timeouts.headersMs / 2,
+    },
+    (request, response) => {
+      const { socket } = request;
+      // A pipeline into it adds seven for its close to those of limits, logs and the load: no leak.
+      response.setMaxListeners(maxListeners);
+      const state = states.get(socket) ?? { underWay: 0, last: response, queue: [], isOver: false };
+      states.set(socket, state);
+      state.underWay += 1;
+      state.last = response;
+      response.once('close', () => {
+        state.underWay -= 1;
+        state.queue.shift()?.();
+      });
+      if (state.isOver || state.underWay > maxPipelined) {
+        socket.destroy();
+        return;
+      }
+      endInTime(request, response, timeouts);
+      const flaw = headFlaw(request, singleHeaders);
+      state.isOver = flaw !== undefined;
+      const begin = () => {
+        if (flaw === undefined) {
+          listener(request, response);
+        } else {
+          response.setHeader('connection', 'close');
+          sendError(response, responseTo(flaw, request));
+        }
+      };
+      // Requests of one connection run one after the other, and the next one only after the client
+      // has read the answer.
+      if (state.underWay === 1) begin();
+      else state.queue.push(begin);
+    },
+  );
+  // All of them, so that none is overlooked; their number is limited before anything is done with
+  // them.
+  server.maxHeadersCount = 0;
+  server.on('upgrade', (request, socket, head) => {
+    const flaw = headFlaw(request, singleHeaders);
+    if (flaw !== undefined) refuseConnection(socket, responseTo(flaw, request));
+    else if (upgrade === undefined) socket.destroy();
+    else upgrade(request, socket, head);
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    const refusal = new Refusal('expectation-failed', 'The only thing to expect is 100-continue.');
+    endInTime(request, response, timeouts);
+    sendError(response, responseTo(refusal, request));
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const state = states.get(socket);
+    // A response written now has to be that of the unreadable request: not of a request before it,
+    // nor the end of a response.
+    const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
+    const isAnswerable =
+      socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
+    if (isAnswerable) refuseConnection(socket, responseTo(unreadable(error.code), undefined));
+    else socket.destroy();
+  });
+  if (onConnection !== undefined) server.on('connection', onConnection);
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  let madeRoomAt = -Infinity;
+  server.on('drop', () => {
+    onDrop?.();
+    if (performance.now() - madeRoomAt < makeRoomIntervalMs) return;
+    madeRoomAt = performance.now();
+    // Idle connections have had their response.
+    server.closeIdleConnections();
+  });
+  return server;
+}
+
+/** The refusal of a request that could not even be parsed. */
+function unreadable(code: string | undefined): Refusal {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new Refusal(
+        'headers-too-large',
+        `The request line and the headers are larger than ${maxHeaderBytes} bytes.`,
+      );
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new Refusal('body-too-large', 'The extensions of a chunk are too large.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return lateRequest();
+    default:
+      return new Refusal('malformed-request', 'The request is not valid HTTP.');
+  }
+}

@@ -1,0 +1,46 @@
+import type { IncomingMessage } from 'node:http';
+import { hasBody } from '@conversation-operator/http/body/json-body';
+import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
+import { requestHeaders, type ForwardingFacts } from '@conversation-operator/http/proxy/headers';
+import type { ProxyAddress } from './address.ts';
+import type { Addressing } from './addressing.ts';
+import type { AgentUpstream } from './upstreams.ts';
+import { sessionKeyHeader } from './request-keys.ts';
+
+/** Headers that open an agent, and that no agent gets from a client. */
+const withheld: ReadonlySet<string> = new Set([sessionKeyHeader, 'x-init-api-key']);
+
+export interface Forwarding {
+  readonly address: ProxyAddress;
+  readonly agent: AgentUpstream;
+  readonly requestId: string;
+  /**
+   * Whether the client has shown a right key. Otherwise the agent gets no key, and nothing of what
+   * the client has shown.
+   */
+  readonly hasKey: boolean;
+}
+
+/** The headers that an agent gets, and the facts that decide those of its answer. */
+export function forwardingOf(
+  {
+    addressing,
+    options,
+  }: {
+    readonly addressing: Addressing;
+    readonly options: { readonly clientAddress: ClientAddress };
+  },
+  request: IncomingMessage,
+  { address, agent, requestId, hasKey }: Forwarding,
+): { readonly facts: ForwardingFacts; readonly headers: string[] } {
+  const facts: ForwardingFacts = {
+    clientAddress: options.clientAddress(request),
+    ...addressing.seenBy(address),
+    requestId,
+    authority: agent.upstream.target.authority,
+    isTrusted: hasKey,
+    hasBody: hasBody(request),
+  };
+  const added = hasKey ? [sessionKeyHeader, agent.sessionKey] : [];
+  return { facts, headers: requestHeaders(request.rawHeaders, facts, { withheld, added }) };
+}
