@@ -56,7 +56,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
       upgrade: (request, socket, head) =>
         void stagesOfUpgrade.some((stage) => stage(request, socket, head)),
-      refusal: refusedResponse,
+      refuse: refusedResponse,
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),

@@ -130,7 +130,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
   const server = createHttpServer(
     {
       wantsUpgrade: () => false,
-      refusal: refusedResponse,
+      refuse: refusedResponse,
       request: (request, response) => {
         answer(request, response).catch((error: unknown) => {
           const problem = toProblem(error);

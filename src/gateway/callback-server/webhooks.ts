@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { parseUuid } from '@conversation-operator/kube/uuid';
+import { SubstringSearch } from '@conversation-operator/http/body/substring-search';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
 import type { AgentNotification } from '../../agent/notifications.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -9,7 +10,6 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isEqual } from '../proxy/session-keys.ts';
 import type { CallbackHandler } from './handler.ts';
-import { SubstringSearch } from './substring-search.ts';
 
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;

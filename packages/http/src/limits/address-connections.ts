@@ -2,14 +2,10 @@ import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/kube/logger';
+import { Shares } from '@conversation-operator/kube/shares';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf, type TrustedProxies } from './client-address.ts';
-
-interface Count {
-  open: number;
-  isRefusing: boolean;
-}
 
 export interface AddressConnectionsOptions {
   /** Maximum of one client address (of IPv6 its /64) at once; 0: no limit. */
@@ -26,15 +22,18 @@ export interface AddressConnectionsOptions {
  */
 export class AddressConnections {
   readonly #options: AddressConnectionsOptions;
-  readonly #counts = new Map<string, Count>();
+  readonly #shares: Shares;
+  /** Networks that have been refused since one of their connections was closed. */
+  readonly #refused = new Set<string>();
 
   constructor(options: AddressConnectionsOptions) {
     this.#options = options;
+    this.#shares = new Shares({ total: Infinity, perOwner: options.max, refuse: tooMany });
   }
 
-  /** Number of addresses with something open. */
+  /** Number of networks with something open. */
   get size(): number {
-    return this.#counts.size;
+    return this.#shares.size;
   }
 
   /** Counts a new connection, or closes it where its address has too many. */
@@ -58,39 +57,33 @@ export class AddressConnections {
     // A health check of the proxy itself.
     if (proxies.has(address)) return undefined;
     const release = this.#enter(address);
-    if (release === undefined) {
-      return new Refusal(
-        'too-many-connections',
-        'Too many requests from your address are under way.',
-        {
-          headers: { 'retry-after': '1' },
-        },
-      );
-    }
+    if (release === undefined) return tooMany();
     carrier.once('close', release);
     return undefined;
   }
 
   #enter(address: string): (() => void) | undefined {
-    const { max, metrics, logger } = this.#options;
-    const name = subscriberOf(address);
-    const count = this.#counts.get(name) ?? { open: 0, isRefusing: false };
-    if (count.open >= max) {
+    const { metrics, logger } = this.#options;
+    const owner = subscriberOf(address);
+    if (!this.#shares.hasRoom({ owner })) {
       metrics.droppedConnections.inc();
-      if (!count.isRefusing)
+      if (!this.#refused.has(owner))
         logger.warn(
-          'Too many connections of one address; name it in TRUSTED_PROXIES if it is a proxy',
+          'Too many connections of one address; add it to the trusted proxies if it is one',
           { address },
         );
-      count.isRefusing = true;
+      this.#refused.add(owner);
       return undefined;
     }
-    count.open += 1;
-    this.#counts.set(name, count);
+    const release = this.#shares.take({ owner });
     return () => {
-      count.open -= 1;
-      count.isRefusing = false;
-      if (count.open === 0) this.#counts.delete(name);
+      release();
+      this.#refused.delete(owner);
     };
   }
 }
+
+const tooMany = (): Refusal =>
+  new Refusal('too-many-connections', 'Too many requests from your address are under way.', {
+    headers: { 'retry-after': '1' },
+  });

@@ -1,3 +1,4 @@
+import { headersIn } from '../server/raw-headers.ts';
 import { isSafePath } from '../server/request-path.ts';
 
 /** Hop-by-hop headers of RFC 9110 §7.6.1, and headers that old software treats like them. */
@@ -95,9 +96,9 @@ function isKeptFromClients(name: string, prefix: string): boolean {
 /** The names of further hop-by-hop headers, in the header Connection. */
 function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
   let options: Set<string> | undefined;
-  for (let index = 0; index < raw.length; index += 2) {
-    if (raw[index]?.toLowerCase() !== 'connection') continue;
-    for (const option of (raw[index + 1] ?? '').split(',')) {
+  for (const { key, value } of headersIn(raw)) {
+    if (key !== 'connection') continue;
+    for (const option of value.split(',')) {
       const name = option.trim().toLowerCase();
       if (name !== '' && name !== 'keep-alive' && name !== 'close')
         (options ??= new Set()).add(name);
@@ -139,9 +140,7 @@ export function requestHeaders(
 ): string[] {
   const ofConnection = connectionOptions(raw);
   const headers = ['host', facts.authority];
-  for (let index = 0; index + 1 < raw.length; index += 2) {
-    const [name = '', value = ''] = [raw[index], raw[index + 1]];
-    const key = name.toLowerCase();
+  for (const { name, key, value } of headersIn(raw)) {
     if (
       keptFromUpstreams.has(key) ||
       withheld.has(key) ||
@@ -218,12 +217,8 @@ export function responseHeaders(
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
   // Under the proxy's own origin nothing of an upstream's may act in the proxy's name.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
-  const isChunked = texts.some(
-    (name, index) => index % 2 === 0 && name.toLowerCase() === 'transfer-encoding',
-  );
-  for (let index = 0; index + 1 < texts.length; index += 2) {
-    const [name = '', value = ''] = [texts[index], texts[index + 1]];
-    const key = name.toLowerCase();
+  const isChunked = headersIn(texts).some(({ key }) => key === 'transfer-encoding');
+  for (const { name, key, value } of headersIn(texts)) {
     if (
       isKeptFromClients(key, prefix) ||
       ofConnection?.has(key) === true ||

@@ -28,14 +28,22 @@ export interface TunnelOptions {
   readonly onClose: () => void;
 }
 
+/** One of the two directions of a WebSocket. */
+interface Direction {
+  readonly from: Duplex;
+  readonly to: Duplex;
+  readonly towards: 'client' | 'server';
+  readonly frames: FrameFollower;
+}
+
 /**
  * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side
  * reads them. The tunnel follows the frames only to close the WebSocket between two of them.
  */
 export class Tunnel {
   readonly #options: TunnelOptions;
-  readonly #toUpstream = new FrameFollower();
-  readonly #toClient = new FrameFollower();
+  readonly #toUpstream: Direction;
+  readonly #toClient: Direction;
   /** Defined until the client has authenticated itself. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
@@ -50,8 +58,11 @@ export class Tunnel {
     this.#first = options.authenticate && new FirstMessage();
     this.#beganMs = clock.monotonic();
     this.#activeMs = this.#beganMs;
-    this.#carry(client, upstream, this.#toUpstream, 'server');
-    this.#carry(upstream, client, this.#toClient, 'client');
+    const [toUpstream, toClient] = [new FrameFollower(), new FrameFollower()];
+    this.#toUpstream = { from: client, to: upstream, towards: 'server', frames: toUpstream };
+    this.#toClient = { from: upstream, to: client, towards: 'client', frames: toClient };
+    this.#carry(this.#toUpstream);
+    this.#carry(this.#toClient);
     let open = 2;
     const closed = (other: Duplex) => () => {
       other.destroy();
@@ -62,10 +73,8 @@ export class Tunnel {
     };
     client.once('close', closed(upstream)).on('error', () => client.destroy());
     upstream.once('close', closed(client)).on('error', () => upstream.destroy());
-    if (options.upstreamHead.length > 0)
-      this.#pass(options.upstreamHead, upstream, client, this.#toClient, 'client');
-    if (options.clientHead.length > 0)
-      this.#pass(options.clientHead, client, upstream, this.#toUpstream, 'server');
+    if (options.upstreamHead.length > 0) this.#pass(options.upstreamHead, this.#toClient);
+    if (options.clientHead.length > 0) this.#pass(options.clientHead, this.#toUpstream);
   }
 
   /** Ends the WebSocket with a close frame to both sides, as soon as a frame may be inserted. */
@@ -74,10 +83,8 @@ export class Tunnel {
     this.#closing = code;
     this.#closingSinceMs = this.#options.clock.monotonic();
     this.#timer = this.#options.clock.after(closingMs, () => this.destroy());
-    if (this.#toClient.isBetweenFrames)
-      this.#finish(this.#options.client, this.#toClient, 'client');
-    if (this.#toUpstream.isBetweenFrames)
-      this.#finish(this.#options.upstream, this.#toUpstream, 'server');
+    for (const direction of [this.#toClient, this.#toUpstream])
+      if (direction.frames.isBetweenFrames) this.#finish(direction);
   }
 
   destroy(): void {
@@ -94,8 +101,9 @@ export class Tunnel {
       this.close(CloseCode.policyViolation);
   }
 
-  #carry(from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
-    from.on('data', (chunk: Buffer) => this.#pass(chunk, from, to, follower, towards));
+  #carry(direction: Direction): void {
+    const { from, to } = direction;
+    from.on('data', (chunk: Buffer) => this.#pass(chunk, direction));
     to.on('drain', () => from.resume());
     from.on('end', () => {
       this.#closingSinceMs ??= this.#options.clock.monotonic();
@@ -103,28 +111,23 @@ export class Tunnel {
     });
   }
 
-  #pass(
-    chunk: Buffer,
-    from: Duplex,
-    to: Duplex,
-    follower: FrameFollower,
-    towards: 'client' | 'server',
-  ): void {
+  #pass(chunk: Buffer, direction: Direction): void {
+    const { from, to, frames } = direction;
     this.#activeMs = this.#options.clock.monotonic();
     // Bytes behind the tunnel's own close frame are dropped.
     if (to.writableEnded || to.destroyed) return;
     if (this.#closing !== undefined) {
-      const rest = follower.read(chunk, true);
+      const rest = frames.read(chunk, true);
       to.write(chunk.subarray(0, rest));
-      if (follower.isBetweenFrames) this.#finish(to, follower, towards);
+      if (frames.isBetweenFrames) this.#finish(direction);
       return;
     }
     const passed =
-      towards === 'server' && this.#first !== undefined
+      direction === this.#toUpstream && this.#first !== undefined
         ? this.#afterFirst(this.#first, chunk)
         : chunk;
     if (passed.length === 0) return;
-    follower.read(passed);
+    frames.read(passed);
     if (to.write(passed)) return;
     from.pause();
     this.#options.onStall(to);
@@ -147,9 +150,9 @@ export class Tunnel {
     return Buffer.concat([result.controls, textFrame(message), result.rest]);
   }
 
-  #finish(to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+  #finish({ to, towards, frames }: Direction): void {
     if (this.#closing === undefined || to.writableEnded || to.destroyed) return;
-    if (follower.hasClose) to.end();
+    if (frames.hasClose) to.end();
     else to.end(closeFrame(this.#closing, towards));
   }
 }

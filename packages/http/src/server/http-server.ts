@@ -52,7 +52,7 @@ export interface ServerHandlers {
    * Returns the response to a request that the server refuses by itself. `request` is undefined
    * where the request could not be parsed.
    */
-  readonly refusal: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
+  readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
 }
 
 interface ConnectionState {
@@ -71,7 +71,7 @@ interface ConnectionState {
  * ambiguous requests.
  */
 export function createHttpServer(
-  { request: listener, wantsUpgrade, upgrade, refusal: responseTo }: ServerHandlers,
+  { request: listener, wantsUpgrade, upgrade, refuse }: ServerHandlers,
   options: HttpServerOptions = {},
 ): Server {
   const { maxConnections, onDrop, onConnection, singleHeaders = [] } = options;
@@ -112,7 +112,7 @@ export function createHttpServer(
           listener(request, response);
         } else {
           response.setHeader('connection', 'close');
-          sendError(response, responseTo(flaw, request));
+          sendError(response, refuse(flaw, request));
         }
       };
       // Requests of one connection run one after the other, and the next one only after the client
@@ -126,14 +126,14 @@ export function createHttpServer(
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     const flaw = headFlaw(request, singleHeaders);
-    if (flaw !== undefined) refuseConnection(socket, responseTo(flaw, request));
+    if (flaw !== undefined) refuseConnection(socket, refuse(flaw, request));
     else if (upgrade === undefined) socket.destroy();
     else upgrade(request, socket, head);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     const refusal = new Refusal('expectation-failed', 'The only thing to expect is 100-continue.');
     endInTime(request, response, timeouts);
-    sendError(response, responseTo(refusal, request));
+    sendError(response, refuse(refusal, request));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
@@ -142,7 +142,7 @@ export function createHttpServer(
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
-    if (isAnswerable) refuseConnection(socket, responseTo(unreadable(error.code), undefined));
+    if (isAnswerable) refuseConnection(socket, refuse(unreadable(error.code), undefined));
     else socket.destroy();
   });
   if (onConnection !== undefined) server.on('connection', onConnection);

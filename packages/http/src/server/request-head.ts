@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../refusal.ts';
+import { headersIn } from './raw-headers.ts';
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
@@ -30,11 +31,10 @@ function repeatedName(
   singleHeaders: readonly string[],
 ): string | undefined {
   const seen = new Set<string>();
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]?.toLowerCase() ?? '';
-    if (!single.has(name) && !singleHeaders.includes(name)) continue;
-    if (seen.has(name)) return name;
-    seen.add(name);
+  for (const { key } of headersIn(rawHeaders)) {
+    if (!single.has(key) && !singleHeaders.includes(key)) continue;
+    if (seen.has(key)) return key;
+    seen.add(key);
   }
   return undefined;
 }

@@ -22,7 +22,7 @@ describe('connections', () => {
       {
         request: listener,
         wantsUpgrade: () => false,
-        refusal: ({ code, headers }) => ({ status: 400, headers, json: { code } }),
+        refuse: ({ code, headers }) => ({ status: 400, headers, json: { code } }),
       },
       options,
     );

@@ -1,4 +1,4 @@
-import { SubstringSearch } from '../../../src/gateway/callback-server/substring-search.ts';
+import { SubstringSearch } from '../../src/body/substring-search.ts';
 
 describe('WordSearch', () => {
   const text = 'some bytes with a needle in them';
