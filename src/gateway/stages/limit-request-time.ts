@@ -1,4 +1,4 @@
-import { lateRequest } from '@conversation-operator/http/server/client-timeouts';
+import { arriveInTime } from '@conversation-operator/http/server/client-timeouts';
 import { requestIdOf } from '../http/request-id.ts';
 import { refuseConnection } from '../http/send-problem.ts';
 import type { Services } from '../services.ts';
@@ -11,17 +11,10 @@ import type { Stage } from './stage.ts';
 export const limitRequestTime =
   ({ clock, timeouts: { requestMs } }: Services): Stage =>
   (request, response) => {
-    if (
-      request.headers['content-length'] === undefined &&
-      request.headers['transfer-encoding'] === undefined
-    )
-      return false;
-    const timer = clock.after(requestMs, () => {
-      if (request.complete) return;
-      if (response.headersSent) request.socket.destroy();
-      else refuseConnection(request.socket, lateRequest(), requestIdOf(request));
+    arriveInTime(request, response, {
+      clock,
+      requestMs,
+      refuse: (refusal) => refuseConnection(request.socket, refusal, requestIdOf(request)),
     });
-    request.once('end', () => timer.cancel());
-    response.once('close', () => timer.cancel());
     return false;
   };

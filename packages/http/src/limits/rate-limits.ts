@@ -50,13 +50,18 @@ const maxRefusalDelayMs = 2_000;
 
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
-/** The form of the header follows draft-ietf-httpapi-ratelimit-headers-10. */
-const policyHeader = (limit: Limit, { burst, perSecond }: TokenBuckets): string =>
-  `"${limit}";q=${burst};w=${Math.ceil(burst / perSecond)}`;
-const stateHeader = (limit: Limit, { remaining, fullAfterMs }: Taken): string =>
-  `"${limit}";r=${remaining};t=${inSeconds(fullAfterMs)}`;
-
 type Headers = Readonly<Record<string, string>>;
+
+/** The form of the headers follows draft-ietf-httpapi-ratelimit-headers-10. */
+const headersOf = (
+  limit: Limit,
+  { burst, perSecond }: TokenBuckets,
+  { allowed, remaining, retryAfterMs, fullAfterMs }: Taken,
+): Headers => ({
+  'ratelimit-policy': `"${limit}";q=${burst};w=${Math.ceil(burst / perSecond)}`,
+  ratelimit: `"${limit}";r=${remaining};t=${inSeconds(fullAfterMs)}`,
+  ...(allowed ? {} : { 'retry-after': String(inSeconds(retryAfterMs)) }),
+});
 
 /**
  * Limits the requests of each owner, and the failed keys of each client address, on this replica.
@@ -113,19 +118,14 @@ export class RateLimits {
     const buckets = this.#owners[kind];
     if (buckets === undefined) return {};
     const taken = buckets.take(owner);
-    const headers = {
-      'ratelimit-policy': policyHeader(kind, buckets),
-      ratelimit: stateHeader(kind, taken),
-    };
+    const headers = headersOf(kind, buckets, taken);
     if (taken.allowed) return headers;
     this.#metrics.rateLimited.inc({ limit: kind });
     if (taken.isFirstRefusal) this.#logger.warn('Rate of an owner limited', { owner, limit: kind });
     throw new Refusal(
       'rate-limited',
       `One owner may make ${buckets.perSecond} ${kind} a second. Try again later.`,
-      {
-        headers: { ...headers, 'retry-after': String(inSeconds(taken.retryAfterMs)) },
-      },
+      { headers },
     );
   }
 
@@ -188,13 +188,7 @@ export class RateLimits {
     throw new Refusal(
       'too-many-attempts',
       'Too many requests without a valid API key came from your address. Try again later.',
-      {
-        headers: {
-          'ratelimit-policy': policyHeader('failed-keys', buckets),
-          ratelimit: stateHeader('failed-keys', taken),
-          'retry-after': String(inSeconds(taken.retryAfterMs)),
-        },
-      },
+      { headers: headersOf('failed-keys', buckets, taken) },
     );
   }
 }

@@ -41,16 +41,14 @@ export function readHandshake({ method, httpVersion, headers }: IncomingMessage)
 
 /** The headers of the handshake, which are added to those that the upstream gets anyway. */
 export const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] => [
-  ...[
-    'connection',
-    'Upgrade',
-    'upgrade',
-    'websocket',
-    'sec-websocket-version',
-    '13',
-    'sec-websocket-key',
-    key,
-  ],
+  'connection',
+  'Upgrade',
+  'upgrade',
+  'websocket',
+  'sec-websocket-version',
+  '13',
+  'sec-websocket-key',
+  key,
   ...(protocol === undefined ? [] : ['sec-websocket-protocol', protocol]),
   ...(extensions === undefined ? [] : ['sec-websocket-extensions', extensions]),
 ];

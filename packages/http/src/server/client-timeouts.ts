@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { hasBody } from '../body/json-body.ts';
 import { Refusal } from '../refusal.ts';
 
 /** Timeouts of the server for clients, in milliseconds. */
@@ -37,6 +39,28 @@ export const defaultTimeouts: ClientTimeouts = {
 
 export const lateRequest = () =>
   new Refusal('request-timeout', 'The request took too long to arrive.');
+
+export interface ArrivalOptions extends Pick<ClientTimeouts, 'requestMs'> {
+  readonly clock: Pick<Clock, 'after'>;
+  /** Responds to a request that is late, and ends its connection. */
+  readonly refuse: (refusal: Refusal) => void;
+}
+
+/** Closes the connection of a client that takes too long to send its request. */
+export function arriveInTime(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { clock, requestMs, refuse }: ArrivalOptions,
+): void {
+  if (!hasBody(request)) return;
+  const timer = clock.after(requestMs, () => {
+    if (request.complete) return;
+    if (response.headersSent) request.socket.destroy();
+    else refuse(lateRequest());
+  });
+  request.once('end', () => timer.cancel());
+  response.once('close', () => timer.cancel());
+}
 
 /** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
 export function endInTime(
