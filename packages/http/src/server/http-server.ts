@@ -81,7 +81,7 @@ export function createHttpServer(
     {
       headersTimeout: timeouts.headersMs,
       requestTimeout: 0,
-      // `headFlaw` misses the header, with a body that says so.
+      // `headFlaw` refuses a request without the header, with a body that says so.
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
