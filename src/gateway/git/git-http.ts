@@ -1,4 +1,3 @@
-import { isClosedConnection } from '@conversation-operator/http/client/connection-errors';
 import { systemCodeOf } from '@conversation-operator/kube/errors';
 import type { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher } from 'undici';
@@ -89,6 +88,8 @@ const notConnected: ReadonlySet<string> = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
 ]);
+/** Errors of a pooled connection that the host closed at the moment of the request. */
+const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
 /** Hosts distinguish git from browsers by this header. */
 const userAgent = 'git/2 (conversation-operator)';
@@ -165,8 +166,7 @@ export class GitHttp {
     try {
       return await this.#sendOnce(options);
     } catch (error) {
-      // A pooled connection may have been closed by the host at the moment of the request.
-      if (!isClosedConnection(error) || options.signal.aborted)
+      if (!staleConnection.has(systemCodeOf(error) ?? '') || options.signal.aborted)
         throw hostError(error, options.signal);
     }
     try {
