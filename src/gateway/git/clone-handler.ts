@@ -13,7 +13,7 @@ import { inNamespace, type Cache } from '../lookup/cache.ts';
 import { shareProblem } from '../limits/share-problem.ts';
 import { Shares, type Bound } from '@conversation-operator/kube/shares';
 import { IdleTimer } from '../proxy/idle-timer.ts';
-import type { GitStream } from './git-http.ts';
+import type { GitStream } from '@conversation-operator/git/git-http';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 
 export interface CloneLimits {

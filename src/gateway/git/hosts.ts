@@ -24,9 +24,3 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
       return [[provider, { provider, url, credential }]];
     }),
   );
-
-/** The URL from which git clones the repository. */
-export function repositoryUrl({ url }: Host, repository: string): URL {
-  const path = repository.split('/').map(encodeURIComponent).join('/');
-  return new URL(`${url.pathname.replace(/\/+$/, '')}/${path}.git`, url);
-}

@@ -1,23 +1,22 @@
 import { createHash } from 'node:crypto';
+import { GitHttp } from '@conversation-operator/git/git-http';
+import {
+  lsRemote,
+  type Finding,
+  type GitAccess,
+  type Listed,
+} from '@conversation-operator/git/ls-remote';
+import type { GitBranch } from '@conversation-operator/git/ref-list';
+import { repositoryUrl } from '@conversation-operator/git/repository-url';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { Shares, type Release } from '@conversation-operator/kube/shares';
 import { repository as repositorySchema } from '../v1/schemas.ts';
 import type { GitCredential, GitCredentials } from './credentials.ts';
-import type {
-  GitAccess,
-  GitBranch,
-  GitCheck,
-  GitDirectory,
-  GitRepository,
-  GitSearch,
-  GitWish,
-} from './directory.ts';
+import type { GitCheck, GitDirectory, GitRepository, GitSearch, GitWish } from './directory.ts';
 import { ExpiringCache } from './expiring-cache.ts';
-import { GitHttp } from './git-http.ts';
-import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
-import { lsRemote, type Finding, type Listed } from './ls-remote.ts';
+import { hostsOf, type Host } from './hosts.ts';
 import {
   likelyBranch,
   repositoryTyped,
@@ -339,7 +338,7 @@ export class RepositoryAccessChecker implements GitDirectory {
   #askHost({ host, repository, credential, wantsRefs, named }: Inquiry): Promise<Finding> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
     const question = {
-      repository: repositoryUrl(host, repository),
+      repository: repositoryUrl(host.url, repository),
       within: host.url,
       wantsRefs,
       named,
