@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { LRUCache } from 'lru-cache';
 import { GitHostError } from '@conversation-operator/git/git-host-error';
 import { GitHttp, type GitStream } from '@conversation-operator/git/git-http';
 import { repositoryUrl } from '@conversation-operator/git/repository-url';
@@ -13,9 +13,9 @@ import {
 } from '@conversation-operator/git/smart-http';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { GitCredential, GitCredentials } from './credentials.ts';
-import { ExpiringCache } from './expiring-cache.ts';
-import { hostsOf, type Host } from './hosts.ts';
+import { expiryBy } from '../lookup/expiry.ts';
+import { fingerprintOf, type GitCredential, type GitCredentials } from './credentials.ts';
+import { credentialFor, hostsOf, type Host } from './hosts.ts';
 import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions {
@@ -60,7 +60,7 @@ const connectTimeoutMs = 10_000;
  * the last fetch.
  */
 const locationMs = 600_000;
-const locations = { maxEntries: 10_000, maxBytes: 4 * 1024 * 1024 };
+const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
 
 /**
  * Reads repositories of git hosts by the credentials of owners. A host gets a credential only where
@@ -75,14 +75,19 @@ export class PrivateHost {
    * The URLs of repositories after redirects: a POST can't follow a redirect, because its body
    * can't be sent again.
    */
-  readonly #locations: ExpiringCache<URL>;
+  readonly #locations: LRUCache<string, URL>;
 
   constructor({ hosts, credentials, connections, clock, logger }: PrivateHostOptions) {
     this.#hosts = hostsOf(hosts);
     this.#credentials = credentials;
     this.#logger = logger;
     this.#http = new GitHttp({ connections, connectTimeoutMs });
-    this.#locations = new ExpiringCache({ clock, ...locations });
+    this.#locations = new LRUCache({
+      ...maxLocations,
+      sizeCalculation: ({ href }) => href.length,
+      ttl: locationMs,
+      ...expiryBy(clock),
+    });
   }
 
   close(): Promise<void> {
@@ -101,7 +106,7 @@ export class PrivateHost {
   pack(wanted: Wanted, body: Readable): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
       const key = keyOf(credential, wanted);
-      if (this.#locations.get(key) === undefined) {
+      if (!this.#locations.has(key)) {
         const first = await this.#refs(host, credential, { ...wanted, headers: {} });
         if (first.kind !== 'stream') return first;
         first.stream.body.destroy();
@@ -123,7 +128,7 @@ export class PrivateHost {
     ask: (host: Host, credential: GitCredential) => Promise<HostAnswer>,
   ): Promise<HostAnswer> {
     const host = this.#hosts.get(provider);
-    const credential = host && ((await this.#credentials.of(owner, provider)) ?? host.credential);
+    const credential = host && (await credentialFor(owner, host, this.#credentials));
     if (host === undefined || credential === undefined) return { kind: 'open' };
     try {
       return await ask(host, credential);
@@ -165,8 +170,7 @@ export class PrivateHost {
     });
     const answer = this.#read(stream, host, 'advertisement');
     if (answer.kind !== 'stream') return answer;
-    const { repository } = stream;
-    this.#locations.set(keyOf(credential, wanted), repository, locationMs, repository.href.length);
+    this.#locations.set(keyOf(credential, wanted), stream.repository);
     return answer;
   }
 
@@ -197,9 +201,5 @@ const targetOf = (host: Host, { repository, headers, signal }: Wanted) => ({
   signal,
 });
 
-const keyOf = ({ authorization }: GitCredential, { provider, repository }: Wanted): string =>
-  JSON.stringify([
-    provider,
-    repository,
-    createHash('sha256').update(authorization).digest('base64'),
-  ]);
+const keyOf = (credential: GitCredential, { provider, repository }: Wanted): string =>
+  JSON.stringify([provider, repository, fingerprintOf(credential)]);
