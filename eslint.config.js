@@ -9,10 +9,11 @@ const floors = [
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
+  ['packages/git'],
   ['packages/kube'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are
-// one floor below it.
+// the floors below it.
 const product = floors.flat().filter((room) => room.startsWith('src/'));
 const zones = floors.flatMap((rooms, floor) =>
   rooms.map((room) => ({

@@ -13,7 +13,7 @@ const config: Config = {
       },
     ],
   },
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
+  testMatch: ['<rootDir>/test/**/*.test.ts', '<rootDir>/packages/*/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.cache/'],
   // A busy machine takes ten times as long as a quiet one, and a test that hangs is seen soon
   // enough.

@@ -8,13 +8,12 @@ import { requestIdOf } from '../http/request-id.ts';
 import { sendJson } from '../http/send-json.ts';
 import { sendProblem } from '../http/send-problem.ts';
 import { closeServer, createHttpServer, listenOn } from '../http/server.ts';
-import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { AddressConnections } from '../limits/address-connections.ts';
 import { OwnerConnections } from '../limits/owner-connections.ts';
 import { trustedProxies } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
-import type { CallbackHandler } from './handler.ts';
+import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
 
 export interface CallbackServerOptions {
   readonly handlers: readonly CallbackHandler[];
@@ -111,7 +110,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     const [name, sandboxName, ...path] = segmentsOf(url.pathname) ?? [];
     const handler = handlers.get(name ?? '');
     if (handler === undefined || sandboxName === undefined || path.length === 0)
-      throw new ProblemError('route-not-found', 'There is no such endpoint.');
+      throw noSuchEndpoint();
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the caller has gone')));
     const signal = AbortSignal.any([gone.signal, closing.signal]);
