@@ -99,6 +99,6 @@ $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/packag
 	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts' -o -name '*.sh')
+$(built): $(installed) tsconfig.json $(shell find src packages/*/src -name '*.ts' -o -name '*.sh')
 	npm run --silent build
 	@touch $@

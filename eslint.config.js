@@ -9,7 +9,7 @@ const floors = [
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
-  ['packages/http'],
+  ['packages/git', 'packages/http'],
   ['packages/kube'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are

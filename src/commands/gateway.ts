@@ -7,7 +7,7 @@ import { gatewayCaches } from '../gateway/lookup/cache.ts';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
+import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -69,7 +69,7 @@ export async function gateway(version: string): Promise<void> {
   let agentSidePort: number | undefined;
   if (config.AGENT_SIDE_PORT !== undefined) {
     const handlers = [
-      clonePart(config, { credentials, keys, caches }, runtime, stack),
+      cloneHandler(config, { credentials, keys, caches }, runtime, stack),
       webhooks({
         keys,
         notify: (notification, owner) => notifications.notify(notification, owner),

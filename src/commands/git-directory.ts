@@ -47,7 +47,7 @@ export function gitDirectory(
 }
 
 /** The handler through which sandboxes clone private repositories; closed with the stack. */
-export function clonePart(
+export function cloneHandler(
   { GIT_HOSTS: hosts }: GatewayConfig | UpConfig,
   {
     credentials,

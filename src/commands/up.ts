@@ -23,7 +23,7 @@ import { defaultQuota } from './default-quota.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { ensure } from './ensure.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
+import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
@@ -176,7 +176,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
   const credentials = gitCredentials(config, runtime);
-  const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
+  const clones = cloneHandler(config, { credentials, keys, caches }, runtime, stack);
   // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;
   const hooks = webhooks({

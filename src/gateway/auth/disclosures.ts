@@ -5,6 +5,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
+import { expiryBy } from '../lookup/expiry.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Principal } from './authenticate.ts';
 
@@ -40,8 +41,7 @@ export class Disclosures {
     this.#recorded = new LRUCache({
       max: maxRemembered,
       ttl: repeatMs,
-      ttlResolution: 0,
-      perf: { now: () => options.clock.monotonic() },
+      ...expiryBy(options.clock),
     });
   }
 

@@ -12,11 +12,10 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf } from '../http/request-id.ts';
 import { refusedResponse, sendProblem } from '../http/send-problem.ts';
-import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
-import type { CallbackHandler } from './handler.ts';
+import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
 
 export interface CallbackServerOptions {
   readonly handlers: readonly CallbackHandler[];
@@ -113,7 +112,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     const [name, sandboxName, ...path] = segmentsOf(url.pathname) ?? [];
     const handler = handlers.get(name ?? '');
     if (handler === undefined || sandboxName === undefined || path.length === 0)
-      throw new ProblemError('route-not-found', 'There is no such endpoint.');
+      throw noSuchEndpoint();
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the caller has gone')));
     const signal = AbortSignal.any([gone.signal, closing.signal]);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 
 /** One request of a sandbox, or of any other caller: only its path has been checked so far. */
 export interface CallbackRequest {
@@ -26,3 +27,7 @@ export interface CallbackHandler {
    */
   handle(call: CallbackRequest): Promise<void>;
 }
+
+/** The error for a path that no handler serves. */
+export const noSuchEndpoint = (): ProblemError =>
+  new ProblemError('route-not-found', 'There is no such endpoint.');

@@ -42,18 +42,13 @@ export class NotificationQueue {
   }
 
   add(owner: string, { namespace, sandbox, conversationId }: AgentNotification): void {
-    const sandboxes = this.#owners.get(owner) ?? new Map<string, Entry>();
-    if (!this.#owners.has(owner)) dropFirst(this.#owners, this.#maxOwners - 1);
-    this.#owners.set(owner, sandboxes);
-    const key = `${namespace}/${sandbox}`;
-    const entry = sandboxes.get(key) ?? {
+    const sandboxes = entryOf(this.#owners, owner, this.#maxOwners, () => new Map<string, Entry>());
+    const entry = entryOf(sandboxes, `${namespace}/${sandbox}`, this.#maxSandboxesPerOwner, () => ({
       namespace,
       sandbox,
       isOfAny: false,
       conversationIds: new Set<string>(),
-    };
-    if (!sandboxes.has(key)) dropFirst(sandboxes, this.#maxSandboxesPerOwner - 1);
-    sandboxes.set(key, entry);
+    }));
     if (conversationId === undefined || entry.conversationIds.size === maxNamed)
       entry.isOfAny = true;
     else entry.conversationIds.add(conversationId);
@@ -91,9 +86,15 @@ function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotifica
   return ids.map((conversationId) => ({ namespace, sandbox, conversationId }));
 }
 
-function dropFirst(map: Map<string, unknown>, max: number): void {
-  for (const key of map.keys()) {
-    if (map.size <= max) return;
-    map.delete(key);
+/** The entry of the key. A new one displaces the first ones of a map that holds the maximum. */
+function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  for (const first of map.keys()) {
+    if (map.size < maxEntries) break;
+    map.delete(first);
   }
+  const entry = create();
+  map.set(key, entry);
+  return entry;
 }

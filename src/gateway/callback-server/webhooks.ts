@@ -9,7 +9,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isEqual } from '../proxy/session-keys.ts';
-import type { CallbackHandler } from './handler.ts';
+import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
 
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
@@ -27,14 +27,10 @@ const changeMarker = 'execution_status';
 /** Maximum bytes that are searched; a longer body counts as a change. */
 const maxSearchedBytes = 1024 * 1024;
 const patienceMs = 5_000;
-/** Webhooks a second of one sandbox: a little more than several conversations that work send. */
-const perSecond = 20;
-const burst = 100;
-const maxSandboxes = 20_000;
-/** Webhooks a second of all sandboxes of one owner. */
-const perOwnerSecond = 200;
-const ownersBurst = 1_000;
-const maxOwners = 20_000;
+/** Webhooks of one sandbox: a few more than several conversations that work send. */
+const sandboxRate = { perSecond: 20, burst: 100, capacity: 20_000 };
+/** Webhooks of all sandboxes of one owner. */
+const ownerRate = { perSecond: 200, burst: 1_000, capacity: 20_000 };
 
 /**
  * Handles the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with
@@ -42,13 +38,8 @@ const maxOwners = 20_000;
  * changed, and trusts nothing in it: the operator polls the agent.
  */
 export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): CallbackHandler {
-  const buckets = new TokenBuckets({ clock, perSecond, burst, capacity: maxSandboxes });
-  const ownersBuckets = new TokenBuckets({
-    clock,
-    perSecond: perOwnerSecond,
-    burst: ownersBurst,
-    capacity: maxOwners,
-  });
+  const sandboxBuckets = new TokenBuckets({ clock, ...sandboxRate });
+  const ownerBuckets = new TokenBuckets({ clock, ...ownerRate });
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
@@ -76,7 +67,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
     handle: async ({ request, response, sandbox: named, path, signal }) => {
       const { metadata, spec } = authenticate(request, named);
       const id = whatOf(path);
-      if (id === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
+      if (id === undefined) throw noSuchEndpoint();
       if (request.method !== 'POST')
         throw new ProblemError('method-not-allowed', 'Webhooks are posted.', {
           headers: { Allow: 'POST' },
@@ -86,7 +77,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
         metrics.webhooks.inc({ result });
         response.writeHead(204).end();
       };
-      if (!buckets.take(metadata.uid).allowed || !ownersBuckets.take(spec.owner).allowed) {
+      if (!sandboxBuckets.take(metadata.uid).allowed || !ownerBuckets.take(spec.owner).allowed) {
         done('limited');
         return;
       }

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto';
+
 /** A credential that opens private repositories of a git host. */
 export interface GitCredential {
   /** Value of the Authorization header: a secret. */
@@ -10,6 +12,10 @@ export interface GitCredentials {
   /** The present credential of an owner for a provider, else that of all owners. Never rejects. */
   of(owner: string, provider: string): Promise<GitCredential | undefined>;
 }
+
+/** Identifies a credential in the keys of caches, without its secret. */
+export const fingerprintOf = ({ authorization }: GitCredential): string =>
+  createHash('sha256').update(authorization).digest('base64');
 
 /** HTTP's basic authentication, RFC 7617. */
 export const basicAuthorization = (user: string, password: string): string =>

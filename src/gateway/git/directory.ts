@@ -1,14 +1,11 @@
+import type { GitAccess } from '@conversation-operator/git/ls-remote';
+import type { GitBranch } from '@conversation-operator/git/ref-list';
+
 export interface GitRepository {
   /** owner/name, or a path through groups. */
   readonly name: string;
   readonly isPublic: boolean;
   readonly defaultBranch: string;
-}
-
-export interface GitBranch {
-  readonly name: string;
-  /** Empty where the host gave no answer. */
-  readonly commitSha: string;
 }
 
 export interface GitWish {
@@ -26,9 +23,6 @@ export interface GitSearch {
   readonly limit: number;
 }
 
-/** `unknown`: the host does not answer at the moment, or has no HTTP URL. */
-export type GitAccess = 'granted' | 'denied' | 'unknown';
-
 /** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
 export type GitCheck = GitAccess | 'branch-not-found';
 
@@ -43,6 +37,6 @@ export interface GitDirectory {
    */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** Returns the default branch first. */
+  /** Returns the default branch first; `commitSha` is empty where the host gave no answer. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }

@@ -1,4 +1,4 @@
-import { credentialIn, type GitCredential } from './credentials.ts';
+import { credentialIn, type GitCredential, type GitCredentials } from './credentials.ts';
 import type { GitHosts } from './static-directory.ts';
 
 /** A git host that answers over HTTP. */
@@ -25,8 +25,9 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
     }),
   );
 
-/** The URL from which git clones the repository. */
-export function repositoryUrl({ url }: Host, repository: string): URL {
-  const path = repository.split('/').map(encodeURIComponent).join('/');
-  return new URL(`${url.pathname.replace(/\/+$/, '')}/${path}.git`, url);
-}
+/** The credential of an owner for the host, else that of the host's URL. */
+export const credentialFor = async (
+  owner: string,
+  { provider, credential }: Host,
+  credentials: GitCredentials,
+): Promise<GitCredential | undefined> => (await credentials.of(owner, provider)) ?? credential;

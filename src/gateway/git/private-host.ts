@@ -1,11 +1,21 @@
-import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import { LRUCache } from 'lru-cache';
+import { GitHostError } from '@conversation-operator/git/git-host-error';
+import { GitHttp, type GitStream } from '@conversation-operator/git/git-http';
+import { repositoryUrl } from '@conversation-operator/git/repository-url';
+import {
+  isDenial,
+  mediaTypeOf,
+  referencesOf,
+  requestOf,
+  smartType,
+  version2,
+} from '@conversation-operator/git/smart-http';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { GitCredential, GitCredentials } from './credentials.ts';
-import { ExpiringCache } from './expiring-cache.ts';
-import { GitHostError, GitHttp, type GitStream } from './git-http.ts';
-import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
+import { expiryBy } from '../lookup/expiry.ts';
+import { fingerprintOf, type GitCredential, type GitCredentials } from './credentials.ts';
+import { credentialFor, hostsOf, type Host } from './hosts.ts';
 import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions {
@@ -43,20 +53,14 @@ export type HostAnswer =
   | { readonly kind: 'denied' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/**
- * Statuses for repositories that do not exist, or that the client may not see. Status 451: the
- * repository is taken down.
- */
-const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
-const infoRefs = '/info/refs';
-const uploadPack = '/git-upload-pack';
+const service = 'git-upload-pack';
 const connectTimeoutMs = 10_000;
 /**
  * Lifetime of a location in the cache: the maximum delay between the request for the references and
  * the last fetch.
  */
 const locationMs = 600_000;
-const locations = { maxEntries: 10_000, maxBytes: 4 * 1024 * 1024 };
+const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
 
 /**
  * Reads repositories of git hosts by the credentials of owners. A host gets a credential only where
@@ -71,14 +75,19 @@ export class PrivateHost {
    * The URLs of repositories after redirects: a POST can't follow a redirect, because its body
    * can't be sent again.
    */
-  readonly #locations: ExpiringCache<URL>;
+  readonly #locations: LRUCache<string, URL>;
 
   constructor({ hosts, credentials, connections, clock, logger }: PrivateHostOptions) {
     this.#hosts = hostsOf(hosts);
     this.#credentials = credentials;
     this.#logger = logger;
     this.#http = new GitHttp({ connections, connectTimeoutMs });
-    this.#locations = new ExpiringCache({ clock, ...locations });
+    this.#locations = new LRUCache({
+      ...maxLocations,
+      sizeCalculation: ({ href }) => href.length,
+      ttl: locationMs,
+      ...expiryBy(clock),
+    });
   }
 
   close(): Promise<void> {
@@ -97,28 +106,20 @@ export class PrivateHost {
   pack(wanted: Wanted, body: Readable): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
       const key = keyOf(credential, wanted);
-      if (this.#locations.get(key) === undefined) {
+      if (!this.#locations.has(key)) {
         const first = await this.#refs(host, credential, { ...wanted, headers: {} });
         if (first.kind !== 'stream') return first;
         first.stream.body.destroy();
       }
-      const base = this.#locations.get(key) ?? repositoryUrl(host, wanted.repository);
-      const { headers, signal } = wanted;
-      const url = new URL(`${base.pathname}${uploadPack}`, base);
-      const request = {
-        method: 'POST',
-        url,
-        within: host.url,
-        ending: uploadPack,
-        headers,
+      const target = targetOf(host, wanted);
+      const stream = await this.#http.open({
+        ...target,
+        ...requestOf(service),
+        repository: this.#locations.get(key) ?? target.repository,
         body,
-        signal,
-      } as const;
-      return this.#read(
-        await this.#http.open({ ...request, authorization: credential.authorization }),
-        host,
-        'result',
-      );
+        authorization: credential.authorization,
+      });
+      return this.#read(stream, host, 'result');
     });
   }
 
@@ -127,7 +128,7 @@ export class PrivateHost {
     ask: (host: Host, credential: GitCredential) => Promise<HostAnswer>,
   ): Promise<HostAnswer> {
     const host = this.#hosts.get(provider);
-    const credential = host && ((await this.#credentials.of(owner, provider)) ?? host.credential);
+    const credential = host && (await credentialFor(owner, host, this.#credentials));
     if (host === undefined || credential === undefined) return { kind: 'open' };
     try {
       return await ask(host, credential);
@@ -146,14 +147,15 @@ export class PrivateHost {
    * Whether the repository is readable without a credential. Hosts without smart HTTP count too:
    * the client can clone from them itself.
    */
-  async #isOpen(host: Host, { repository, signal }: Wanted): Promise<boolean> {
+  async #isOpen(host: Host, wanted: Wanted): Promise<boolean> {
     try {
-      const { status, headers, body } = await this.#http.open(
-        infoRefsOf(host, repository, { 'git-protocol': 'version=2' }, signal),
-      );
+      const { status, contentType, body } = await this.#http.open({
+        ...targetOf(host, { ...wanted, headers: version2 }),
+        ...referencesOf(service),
+      });
       body.destroy();
       // A login page has status 200, but is no answer of git.
-      return status === 200 && !contentTypeOf(headers).startsWith('text/html');
+      return status === 200 && mediaTypeOf(contentType) !== 'text/html';
     } catch (error) {
       if (error instanceof GitHostError && error.reason === 'redirect') return false;
       throw error;
@@ -161,24 +163,23 @@ export class PrivateHost {
   }
 
   async #refs(host: Host, credential: GitCredential, wanted: Wanted): Promise<HostAnswer> {
-    const { repository, headers, signal } = wanted;
     const stream = await this.#http.open({
-      ...infoRefsOf(host, repository, headers, signal),
+      ...targetOf(host, wanted),
+      ...referencesOf(service),
       authorization: credential.authorization,
     });
     const answer = this.#read(stream, host, 'advertisement');
     if (answer.kind !== 'stream') return answer;
-    const base = new URL(stream.url.pathname.slice(0, -infoRefs.length), stream.url.origin);
-    this.#locations.set(keyOf(credential, wanted), base, locationMs, base.href.length);
+    this.#locations.set(keyOf(credential, wanted), stream.repository);
     return answer;
   }
 
   #read(stream: GitStream, { provider }: Host, what: 'advertisement' | 'result'): HostAnswer {
-    const { status, headers, body } = stream;
-    if (status === 200 && contentTypeOf(headers) === `application/x-git-upload-pack-${what}`)
+    const { status, contentType, body } = stream;
+    if (status === 200 && mediaTypeOf(contentType) === smartType(service, what))
       return { kind: 'stream', stream };
     body.destroy();
-    if (denials.has(status)) {
+    if (isDenial(status)) {
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
       // mean a refused credential.
       if (status !== 404)
@@ -192,25 +193,13 @@ export class PrivateHost {
   }
 }
 
-function infoRefsOf(
-  host: Host,
-  repository: string,
-  headers: Wanted['headers'],
-  signal: AbortSignal,
-) {
-  const place = repositoryUrl(host, repository);
-  const url = new URL(`${place.pathname}${infoRefs}?service=git-upload-pack`, place);
-  return { method: 'GET', url, within: host.url, ending: infoRefs, headers, signal } as const;
-}
+/** The repository, and the way in which it is asked for. */
+const targetOf = (host: Host, { repository, headers, signal }: Wanted) => ({
+  repository: repositoryUrl(host.url, repository),
+  within: host.url,
+  headers,
+  signal,
+});
 
-const keyOf = ({ authorization }: GitCredential, { provider, repository }: Wanted): string =>
-  JSON.stringify([
-    provider,
-    repository,
-    createHash('sha256').update(authorization).digest('base64'),
-  ]);
-
-function contentTypeOf(headers: GitStream['headers']): string {
-  const type = headers['content-type'];
-  return typeof type === 'string' ? (type.split(';', 1)[0]?.trim().toLowerCase() ?? '') : '';
-}
+const keyOf = (credential: GitCredential, { provider, repository }: Wanted): string =>
+  JSON.stringify([provider, repository, fingerprintOf(credential)]);

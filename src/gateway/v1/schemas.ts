@@ -1,3 +1,4 @@
+import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/branch-name';
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
 import { gitProviders, maxMessageBytes, type Message } from '../../resources/conversation.ts';
@@ -76,17 +77,12 @@ export const repository = () =>
       'must be in owner/name form',
     );
 
-// eslint-disable-next-line no-control-regex -- git refuses these too
-const branchPattern = /^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
-const maxBranchLength = 255;
-
-/** Whether `branch` accepts the name; fast enough for tens of thousands of names. */
-export const isBranchName = (name: string): boolean =>
-  name.length <= maxBranchLength && branchPattern.test(name);
-
-/** Git refuses a reference that begins with a dash, and would take it for an option. */
 export const branch = () =>
-  z.string().min(1).max(maxBranchLength).regex(branchPattern, 'must be the name of a branch');
+  z
+    .string()
+    .min(1)
+    .max(maxBranchNameLength)
+    .regex(branchNamePattern, 'must be the name of a branch');
 
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),

@@ -122,7 +122,7 @@ beforeAll(async () => {
     clock: systemClock,
     logger: silentLogger,
   });
-  const part = new CloneHandler({
+  const handler = new CloneHandler({
     ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
     ...{
       limits: { idleMs: 2000, lagMs: 500 },
@@ -133,7 +133,7 @@ beforeAll(async () => {
   });
   side = createCallbackServer({
     ...{
-      handlers: [part],
+      handlers: [handler],
       sandboxes: cache(sandboxes),
       namespace: 'default',
       host: '127.0.0.1',

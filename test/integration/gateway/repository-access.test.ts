@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
 import { RepositoryAccessChecker } from '../../../src/gateway/git/repository-access-checker.ts';
-import { packet } from '../../../src/gateway/git/pkt-line.ts';
+import { packet } from '../../../packages/git/src/pkt-line.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';

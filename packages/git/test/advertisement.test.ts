@@ -1,11 +1,8 @@
 import fc from 'fast-check';
-import {
-  listRequest,
-  readAdvertisement,
-  readList,
-  readPlainHead,
-} from '../../../../src/gateway/git/advertisement.ts';
-import { delimiter, flush, packet } from '../../../../src/gateway/git/pkt-line.ts';
+import { readAdvertisement } from '../src/advertisement.ts';
+import { listRequest, readList } from '../src/ls-refs.ts';
+import { delimiter, flush, packet } from '../src/pkt-line.ts';
+import { readPlainHead } from '../src/plain-http.ts';
 
 const smart = 'application/x-git-upload-pack-advertisement';
 const [one, two] = ['1'.repeat(40), '2'.repeat(40)];

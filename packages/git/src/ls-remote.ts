@@ -1,14 +1,13 @@
-import {
-  listRequest,
-  readAdvertisement,
-  readList,
-  readPlainHead,
-  type Advertisement,
-  type Capabilities,
-  type Refs,
-} from './advertisement.ts';
-import type { GitAccess } from './directory.ts';
-import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
+import { readAdvertisement, type Advertisement } from './advertisement.ts';
+import { GitHostError } from './git-host-error.ts';
+import type { GitAnswer, GitHttp } from './git-http.ts';
+import { listRequest, readList, type Capabilities } from './ls-refs.ts';
+import { readPlainHead } from './plain-http.ts';
+import type { Refs } from './ref-list.ts';
+import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-http.ts';
+
+/** `unknown`: the host does not answer at the moment, or has no HTTP URL. */
+export type GitAccess = 'granted' | 'denied' | 'unknown';
 
 /** References of a repository, of which the list may be truncated. */
 export interface Listed extends Refs {
@@ -30,31 +29,23 @@ export interface Finding {
   readonly isUnreachable?: boolean;
 }
 
-export interface Question {
+/** The references that a caller wants to know, besides the access to the repository. */
+export interface RefsWanted {
+  readonly wantsRefs: boolean;
+  /** A branch or tag that is requested instead of all references. */
+  readonly named?: string | undefined;
+}
+
+export interface Question extends RefsWanted {
   /** The URL from which git would clone. */
   readonly repository: URL;
   /** The base URL of the host. */
   readonly within: URL;
   readonly authorization: string | undefined;
-  readonly wantsRefs: boolean;
-  /** A branch or tag that is requested instead of all references. */
-  readonly named?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/**
- * Statuses for repositories that do not exist, or that the client may not see. Status 451: the
- * repository is taken down.
- */
-const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
-
-/**
- * Version 2 of the protocol: a host grants the access without a list of all references. Older hosts
- * ignore the header, and list them.
- */
-const headers = { 'git-protocol': 'version=2' };
-
-const infoRefs = '/info/refs';
+const service = 'git-upload-pack';
 
 /**
  * Maximum bytes of bodies: tens of thousands of references, or the beginning of their list, which
@@ -67,18 +58,13 @@ const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as con
  * host.
  */
 export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
-  const { repository, within, authorization, wantsRefs, named, signal } = question;
-  const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
+  const { wantsRefs, named } = question;
   let answer: GitAnswer;
   try {
     answer = await http.send({
-      method: 'GET',
-      url,
-      within,
-      ending: infoRefs,
-      headers,
-      authorization,
-      signal,
+      ...targetOf(question),
+      ...referencesOf(service),
+      headers: version2,
       maxBodyBytes: maxBodyBytes[wantsRefs || named !== undefined ? 'refs' : 'access'],
     });
   } catch (error) {
@@ -89,7 +75,7 @@ export async function lsRemote(http: GitHttp, question: Question): Promise<Findi
     throw error;
   }
   const { status } = answer;
-  if (denials.has(status)) return { access: 'denied', status };
+  if (isDenial(status)) return { access: 'denied', status };
   if (status !== 200) return { access: 'unknown', status, reason: `status ${status}` };
   const advertisement = readAdvertisement(answer.body, answer.contentType, named);
   switch (advertisement.kind) {
@@ -112,50 +98,44 @@ export async function lsRemote(http: GitHttp, question: Question): Promise<Findi
   }
 }
 
+const targetOf = ({ repository, within, authorization, signal }: Question) => ({
+  repository,
+  within,
+  authorization,
+  signal,
+});
+
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
 /** Undefined where the references were not requested, or the host does not list them now. */
 async function refsOf(
   http: GitHttp,
   question: Question,
-  { url, isTruncated }: GitAnswer,
+  { repository, isTruncated }: GitAnswer,
   advertisement: Granted,
 ): Promise<Listed | undefined> {
   const { wantsRefs, named } = question;
   if (!wantsRefs && named === undefined) return undefined;
   if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined))
     return { ...advertisement.refs, isTruncated };
+  // The next request does not repeat the redirects of the first one.
+  const next = { ...question, repository };
   try {
-    return advertisement.kind === 'refs'
-      ? {
-          ...advertisement.refs,
-          isTruncated,
-          defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch,
-        }
-      : await listed(http, question, url, advertisement.capabilities);
+    if (advertisement.kind === 'capabilities')
+      return await listed(http, next, advertisement.capabilities);
+    const defaultBranch = (await plainHead(http, next)) ?? advertisement.refs.defaultBranch;
+    return { ...advertisement.refs, isTruncated, defaultBranch };
   } catch (error) {
     if (error instanceof GitHostError) return undefined;
     throw error;
   }
 }
 
-/** The URL of a path next to `info/refs`, after redirects. */
-const besides = (infoRefsUrl: URL, path: string): URL =>
-  new URL(`${infoRefsUrl.pathname.slice(0, -infoRefs.length)}${path}`, infoRefsUrl.origin);
-
-async function plainHead(
-  http: GitHttp,
-  { within, authorization, signal }: Question,
-  infoRefsUrl: URL,
-): Promise<string | undefined> {
-  const ending = '/HEAD';
+async function plainHead(http: GitHttp, question: Question): Promise<string | undefined> {
   const { status, body } = await http.send({
+    ...targetOf(question),
     method: 'GET',
-    url: besides(infoRefsUrl, ending),
-    within,
-    ending,
-    authorization,
-    signal,
+    path: '/HEAD',
     maxBodyBytes: maxBodyBytes.head,
   });
   return status === 200 ? readPlainHead(body.toString('utf8')) : undefined;
@@ -163,24 +143,19 @@ async function plainHead(
 
 async function listed(
   http: GitHttp,
-  { within, authorization, named, signal }: Question,
-  infoRefsUrl: URL,
+  question: Question,
   capabilities: Capabilities,
 ): Promise<Listed | undefined> {
-  const ending = '/git-upload-pack';
+  const { named } = question;
   const { status, body, isTruncated } = await http.send({
-    method: 'POST',
-    url: besides(infoRefsUrl, ending),
-    within,
-    ending,
+    ...targetOf(question),
+    ...requestOf(service),
     headers: {
-      ...headers,
-      'content-type': 'application/x-git-upload-pack-request',
-      accept: 'application/x-git-upload-pack-result',
+      ...version2,
+      'content-type': smartType(service, 'request'),
+      accept: smartType(service, 'result'),
     },
     body: listRequest(capabilities, named),
-    authorization,
-    signal,
     maxBodyBytes: maxBodyBytes.refs,
   });
   const refs = status === 200 ? readList(body, named) : undefined;

@@ -1,0 +1,206 @@
+import type { Readable } from 'node:stream';
+import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { Agent, request, type Dispatcher } from 'undici';
+import { GitHostError, gitHostErrorOf } from './git-host-error.ts';
+import { isRedirect, redirected } from './redirect.ts';
+
+/** The part of a request that is the same for each kind of body. */
+interface Target {
+  readonly method: 'GET' | 'POST';
+  /** The URL from which git would clone. */
+  readonly repository: URL;
+  /** The base URL of the host: redirects lead only below it. */
+  readonly within: URL;
+  /** The path behind that of the repository, with a slash: redirects lead only to such paths. */
+  readonly path: string;
+  readonly query?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Value of the Authorization header. */
+  readonly authorization?: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+export interface GitRequest extends Target {
+  readonly body?: string;
+  /** Maximum bytes of an answer that are read. */
+  readonly maxBodyBytes: number;
+}
+
+export interface GitStreamRequest extends Target {
+  /** The body, which is sent as it arrives. */
+  readonly body?: Readable;
+}
+
+interface AnswerHead {
+  readonly status: number;
+  /** Empty where the host names no type. */
+  readonly contentType: string;
+  /** The URL of the repository, after redirects. */
+  readonly repository: URL;
+}
+
+export interface GitAnswer extends AnswerHead {
+  readonly body: Buffer;
+  /** Whether the body may be longer than the bytes that were read. */
+  readonly isTruncated: boolean;
+}
+
+export interface GitStream extends AnswerHead {
+  readonly headers: Dispatcher.ResponseData['headers'];
+  /** The caller reads or destroys the body in any case. */
+  readonly body: Readable;
+}
+
+export interface GitHttpOptions {
+  /** Maximum concurrent connections to one host; further requests wait. */
+  readonly connections: number;
+  readonly connectTimeoutMs: number;
+}
+
+const maxRedirects = 3;
+/** Errors of a pooled connection that the host closed at the moment of the request. */
+const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+/** Maximum bytes of a body that are read and discarded, so that its connection can be used again. */
+const maxDiscardedBytes = 16_384;
+
+/** Hosts distinguish git from browsers by this header. */
+const userAgent = 'git/2 (conversation-operator)';
+
+/**
+ * Sends bounded requests to git hosts. Requests and credentials are only sent to URLs below the
+ * configured base URL of a host.
+ */
+export class GitHttp {
+  readonly #dispatcher: Dispatcher;
+
+  constructor({ connections, connectTimeoutMs }: GitHttpOptions) {
+    this.#dispatcher = new Agent({
+      connections,
+      keepAliveTimeout: 4000,
+      keepAliveMaxTimeout: 4000,
+      connect: { timeout: connectTimeoutMs },
+      // The signal of each request is its deadline.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      allowH2: false,
+    });
+  }
+
+  /** Returns the answer, whatever its status; throws `GitHostError` where there is none. */
+  send(options: GitRequest): Promise<GitAnswer> {
+    return following(options, (url) => this.#sendPersistently(url, options));
+  }
+
+  /**
+   * Returns the answer before its body has arrived; the signal bounds the time. Throws
+   * `GitHostError` where there is none.
+   */
+  open(options: GitStreamRequest): Promise<GitStream> {
+    const { signal } = options;
+    return following(options, async (url) => {
+      const response = await this.#request(url, options).catch((error: unknown) => {
+        throw gitHostErrorOf(error, signal);
+      });
+      const { body } = response;
+      // An abort after the last read would otherwise be an error without a listener, and end the
+      // process.
+      body.on('error', () => undefined);
+      if (isRedirect(response.statusCode)) body.destroy();
+      return { ...headOf(response), headers: response.headers, body };
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#dispatcher.destroy();
+  }
+
+  /** Sends the request once more where it has met a stale connection. */
+  async #sendPersistently(url: URL, options: GitRequest) {
+    const { signal } = options;
+    try {
+      return await this.#sendOnce(url, options).catch((error: unknown) => {
+        if (!staleConnection.has(systemCodeOf(error) ?? '') || signal.aborted) throw error;
+        return this.#sendOnce(url, options);
+      });
+    } catch (error) {
+      throw gitHostErrorOf(error, signal);
+    }
+  }
+
+  async #sendOnce(url: URL, options: GitRequest) {
+    const response = await this.#request(url, options);
+    const maxBytes = response.statusCode === 200 ? options.maxBodyBytes : 0;
+    const body = await readBounded(response.body, maxBytes);
+    return { ...headOf(response), body, isTruncated: body.length >= maxBytes };
+  }
+
+  #request(
+    url: URL,
+    { method, headers, body, authorization, signal }: GitRequest | GitStreamRequest,
+  ): Promise<Dispatcher.ResponseData> {
+    const plain = new URL(url);
+    plain.username = '';
+    plain.password = '';
+    return request(plain, {
+      dispatcher: this.#dispatcher,
+      method,
+      headers: {
+        accept: '*/*',
+        'user-agent': userAgent,
+        ...headers,
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+      body: body ?? null,
+      signal,
+    });
+  }
+}
+
+/** Asks the URL of the target, and then those to which the answers redirect. */
+async function following<A extends ReturnType<typeof headOf>>(
+  target: Target,
+  ask: (url: URL) => Promise<A>,
+): Promise<Omit<A, 'location'> & Pick<AnswerHead, 'repository'>> {
+  const { method, repository, path, query } = target;
+  let url = new URL(
+    `${repository.pathname}${path}${query === undefined ? '' : `?${query}`}`,
+    repository,
+  );
+  for (let hops = 0; ; hops++) {
+    const { location, ...answer } = await ask(url);
+    const { status } = answer;
+    if (!isRedirect(status))
+      return { ...answer, repository: new URL(url.pathname.slice(0, -path.length), url.origin) };
+    // A body that was sent can't be sent again.
+    if (hops === maxRedirects || method !== 'GET') throw new GitHostError('redirect', { status });
+    url = redirected(url, { status, location }, target);
+  }
+}
+
+function headOf({ statusCode: status, headers }: Dispatcher.ResponseData) {
+  const [contentType, location] = [headers['content-type'], headers['location']];
+  return {
+    status,
+    contentType: typeof contentType === 'string' ? contentType : '',
+    location: typeof location === 'string' ? location : undefined,
+  };
+}
+
+/** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
+async function readBounded(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+): Promise<Buffer> {
+  if (maxBytes === 0) {
+    await body.dump({ limit: maxDiscardedBytes });
+    return Buffer.alloc(0);
+  }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk.subarray(0, maxBytes - size));
+    size += chunk.length;
+    if (size >= maxBytes) break;
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,66 @@
+/**
+ * Git's framing: four hex digits of length, these included, then the data. Three lengths below four
+ * are marks without data. Source: git's Documentation/gitprotocol-common.adoc and
+ * gitprotocol-v2.adoc.
+ */
+export type Packet = Buffer | 'flush' | 'delimiter' | 'end';
+
+class MalformedPacketError extends Error {
+  override readonly name = 'MalformedPacketError';
+}
+
+const headerBytes = 4;
+const maxPacketBytes = 65_520;
+const marks: Readonly<Record<number, Packet>> = { 0: 'flush', 1: 'delimiter', 2: 'end' };
+
+/** The mark that ends a list of packets. */
+export const flush = '0000';
+/** The mark between two parts of a request of version 2. */
+export const delimiter = '0001';
+
+/** The header of a packet with data of this length. */
+export const headerOf = (dataBytes: number): string =>
+  (dataBytes + headerBytes).toString(16).padStart(headerBytes, '0');
+
+/** The packet with this text. */
+export const packet = (text: string): string => headerOf(Buffer.byteLength(text)) + text;
+
+/** The packet with this line. */
+export const linePacket = (line: string): string => packet(`${line}\n`);
+
+/** The text of a packet, without its line end. */
+export const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
+
+/**
+ * Reads the packets of a body, and returns the result of `read`; undefined where bytes that `read`
+ * has asked for are no packets. A truncated last packet is left out.
+ */
+export function readPackets<T>(
+  body: Buffer,
+  read: (packets: IterableIterator<Packet>) => T,
+): T | undefined {
+  try {
+    return read(packetsOf(body));
+  } catch (error) {
+    if (error instanceof MalformedPacketError) return undefined;
+    throw error;
+  }
+}
+
+function* packetsOf(body: Buffer): Generator<Packet, void, undefined> {
+  for (let at = 0; at + headerBytes <= body.length;) {
+    const header = body.toString('latin1', at, at + headerBytes);
+    const length = /^[0-9a-fA-F]{4}$/.test(header) ? Number.parseInt(header, 16) : Number.NaN;
+    const mark = marks[length];
+    if (mark !== undefined) {
+      yield mark;
+      at += headerBytes;
+      continue;
+    }
+    if (!(length >= headerBytes && length <= maxPacketBytes))
+      throw new MalformedPacketError('This is no packet of git.');
+    if (at + length > body.length) return;
+    yield body.subarray(at + headerBytes, at + length);
+    at += length;
+  }
+}

@@ -1,0 +1,91 @@
+import { isBranchName } from './branch-name.ts';
+
+export interface GitBranch {
+  readonly name: string;
+  readonly commitSha: string;
+}
+
+/** The branches and the default branch; the latter is undefined where HEAD names none. */
+export interface Refs {
+  readonly branches: readonly GitBranch[];
+  readonly defaultBranch: string | undefined;
+  /**
+   * Whether the requested branch or tag is among the references; absent where none was requested.
+   */
+  readonly hasNamed?: boolean;
+}
+
+/** The beginning of the full name of a branch. */
+export const heads = 'refs/heads/';
+
+/** The references that a name may mean to `git clone --branch`. */
+export const fullNames = (name: string): readonly string[] => [
+  `${heads}${name}`,
+  `refs/tags/${name}`,
+];
+
+const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+
+/** Whether the text names a commit: by its SHA-1 or SHA-256. */
+export const isCommitSha = (text: string): boolean => sha.test(text);
+
+/**
+ * The branch of a full name; undefined for another reference, and for a name that no client could
+ * use.
+ */
+export function branchOf(fullName: string): string | undefined {
+  if (!fullName.startsWith(heads)) return undefined;
+  const name = fullName.slice(heads.length);
+  return !name.includes('\u{fffd}') && isBranchName(name) ? name : undefined;
+}
+
+/** Collects references, of which there may be tens of thousands. */
+export class RefList {
+  readonly #branches: GitBranch[] = [];
+  #head: string | undefined;
+  #defaultBranch: string | undefined;
+  readonly #named: string | undefined;
+  #hasNamed = false;
+
+  /** @param named The requested branch or tag. */
+  constructor(named?: string) {
+    this.#named = named;
+  }
+
+  add(commitSha: string, fullName: string): void {
+    if (this.#named !== undefined && fullNames(this.#named).includes(fullName))
+      this.#hasNamed = true;
+    if (fullName === 'HEAD') this.#head = commitSha;
+    const name = branchOf(fullName);
+    if (name !== undefined) this.#branches.push({ name, commitSha });
+  }
+
+  /** @param target The reference that HEAD points to. */
+  pointHead(target: string): void {
+    this.#defaultBranch = branchOf(target) ?? this.#defaultBranch;
+  }
+
+  /**
+   * Returns the references. Where a host does not report the target of HEAD, it is guessed as git
+   * does: a branch of the same commit.
+   */
+  refs(): Refs {
+    const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
+    const defaultBranch = this.#defaultBranch ?? this.#branchOfHead();
+    const isListed = this.#branches.some(({ name }) => name === defaultBranch);
+    // HEAD is the first reference, so its commit is known even where the list was truncated before
+    // its branch.
+    const unlisted =
+      defaultBranch === undefined || this.#head === undefined || isListed
+        ? []
+        : [{ name: defaultBranch, commitSha: this.#head }];
+    return { branches: [...unlisted, ...this.#branches], defaultBranch, ...named };
+  }
+
+  #branchOfHead(): string | undefined {
+    const candidates = this.#branches
+      .filter(({ commitSha }) => commitSha === this.#head)
+      .map(({ name }) => name);
+    return ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
+  }
+}

@@ -1,0 +1,70 @@
+/** The services of git's smart protocol: reads, and pushes. Source: gitprotocol-http.adoc. */
+export type GitService = 'git-upload-pack' | 'git-receive-pack';
+
+/** A request of a git client for one repository. */
+export interface SmartRequest {
+  readonly repository: string;
+  readonly service: GitService;
+  /** `references`: the GET that begins each conversation with a host; `service`: a POST after it. */
+  readonly part: 'references' | 'service';
+}
+
+const infoRefs = '/info/refs';
+
+/** The request for the references, with which each use of a service begins. */
+export const referencesOf = (service: GitService) =>
+  ({ method: 'GET', path: infoRefs, query: `service=${service}` }) as const;
+
+/** The request that carries packets of a client to the service. */
+export const requestOf = (service: GitService) =>
+  ({ method: 'POST', path: `/${service}` }) as const;
+
+/** The media type of an answer to `referencesOf`, of the body of `requestOf`, or of its answer. */
+export const smartType = (
+  service: GitService,
+  what: 'advertisement' | 'request' | 'result',
+): string => `application/x-${service}-${what}`;
+
+/** The media type of a Content-Type header, without parameters and in lower case. */
+export const mediaTypeOf = (contentType: string): string =>
+  contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+
+/**
+ * The header of requests of protocol version 2, in which a host grants the access without a list of
+ * all references. Older hosts ignore the header, and list them.
+ */
+export const version2 = { 'git-protocol': 'version=2' } as const;
+
+/**
+ * Statuses for repositories that do not exist, or that the client may not see. Status 451: the
+ * repository is taken down.
+ */
+const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
+export const isDenial = (status: number): boolean => denials.has(status);
+
+const isService = (text: string | null): text is GitService =>
+  text === 'git-upload-pack' || text === 'git-receive-pack';
+
+/**
+ * Reads requests to paths like `{owner}/{name}.git/info/refs`; undefined for all others.
+ *
+ * @param path The decoded segments.
+ */
+export function readSmartRequest(
+  method: string | undefined,
+  path: readonly string[],
+  query: URLSearchParams,
+): SmartRequest | undefined {
+  const end = path.findLastIndex((segment) => segment.endsWith('.git'));
+  const repository = path
+    .slice(0, end + 1)
+    .join('/')
+    .slice(0, -'.git'.length);
+  if (end < 1) return undefined;
+  const what = `/${path.slice(end + 1).join('/')}`;
+  const isReferences = method === 'GET' && what === infoRefs;
+  const isPost = method === 'POST' && query.size === 0;
+  const service = isReferences ? query.get('service') : isPost ? what.slice(1) : null;
+  if (!isService(service)) return undefined;
+  return { repository, service, part: isReferences ? 'references' : 'service' };
+}

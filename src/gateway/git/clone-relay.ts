@@ -1,0 +1,124 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { GitStream } from '@conversation-operator/git/git-http';
+import type { SmartRequest } from '@conversation-operator/git/smart-http';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { CloneGrant } from '../../agent/keys.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { CallbackRequest } from '../callback-server/handler.ts';
+import type { HostAnswer, PrivateHost } from './private-host.ts';
+import { Transfer, type TransferLimits } from './transfer.ts';
+
+export interface RelayLimits extends TransferLimits {
+  /** Maximum bytes of the body of a request. */
+  readonly maxBodyBytes: number;
+}
+
+export interface CloneRelayOptions {
+  readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
+  readonly limits: RelayLimits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** The headers of a request that are forwarded to the host. */
+const requestHeaders = [
+  'accept',
+  'accept-encoding',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'git-protocol',
+] as const;
+/** The headers of an answer that are forwarded to the sandbox. */
+const answerHeaders = ['content-encoding', 'content-type'] as const;
+
+/** Statuses and texts of answers that forward nothing from the host. */
+const refusals = {
+  open: [404, 'Ask the git host itself'],
+  denied: [403, 'There is no such repository, or the credential of its owner does not open it'],
+  failed: [502, 'The git host can not be asked'],
+} as const;
+
+/** Relays the requests of a clone from a sandbox to a git host, and the answers back. */
+export class CloneRelay {
+  readonly #options: CloneRelayOptions;
+
+  constructor(options: CloneRelayOptions) {
+    this.#options = options;
+  }
+
+  /** The caller has authorized the request. */
+  async relay(
+    { request, response, signal }: CallbackRequest,
+    { metadata, spec: { owner } }: Sandbox,
+    grant: CloneGrant,
+    part: SmartRequest['part'],
+  ): Promise<void> {
+    const { host, limits, clock, logger, metrics } = this.#options;
+    const transfer = new Transfer(limits, { clock, signal });
+    try {
+      const headers = headersOf(request);
+      const wanted = { owner, ...grant, headers, signal: transfer.signal };
+      const answer = await (part === 'references'
+        ? host.refs(wanted)
+        : host.pack(wanted, bodyOf(request, transfer, limits.maxBodyBytes)));
+      metrics.gitClones.inc({ result: answer.kind });
+      if (answer.kind === 'stream') await send(response, answer.stream, transfer);
+      else refuse(response, answer);
+    } catch (error) {
+      if (!transfer.signal.aborted && !response.headersSent) throw error;
+      logger.info('a clone was interrupted', { sandbox: metadata.name, error });
+      response.destroy();
+    } finally {
+      transfer.end();
+    }
+  }
+}
+
+const headersOf = ({ headers }: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(
+    requestHeaders.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );
+
+function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
+  const body = transfer.newStream(maxBytes);
+  // The reader of the body gets the error.
+  pipeline(request, body, { signal: transfer.signal }).catch(() => undefined);
+  return body;
+}
+
+async function send(
+  response: ServerResponse,
+  { headers, body }: GitStream,
+  transfer: Transfer,
+): Promise<void> {
+  response.statusCode = 200;
+  response.setHeader('cache-control', 'no-store');
+  for (const name of answerHeaders) {
+    const value = headers[name];
+    if (typeof value === 'string') response.setHeader(name, value);
+  }
+  await pipeline(body, transfer.newStream(), response, { signal: transfer.signal });
+}
+
+/** Answers with a text, because git shows it to people. */
+function refuse(
+  response: ServerResponse,
+  answer: Exclude<HostAnswer, { readonly kind: 'stream' }>,
+): void {
+  const [status, text] = refusals[answer.kind];
+  response.writeHead(status, {
+    'content-type': 'text/plain',
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(`${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}\n`);
+}

@@ -1,0 +1,7 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+
+/** Options of an `LRUCache` whose entries expire by this clock, to the millisecond. */
+export const expiryBy = (clock: Clock) => ({
+  ttlResolution: 0,
+  perf: { now: () => clock.monotonic() },
+});
