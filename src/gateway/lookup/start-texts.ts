@@ -32,9 +32,7 @@ const overloaded = () =>
   new ProblemError(
     'overloaded',
     'The service reads too many start requests at the moment. Try again.',
-    {
-      headers: { 'retry-after': '1' },
-    },
+    { retryAfterSeconds: 1 },
   );
 
 /**

@@ -1,16 +1,6 @@
 import { z } from 'zod';
 import { problemSchema } from '../errors/problem-body.ts';
-import {
-  conversationList,
-  conversationPage,
-  sandboxList,
-  sandboxPage,
-  sandboxSpecList,
-  sandboxSpecPage,
-  startTaskList,
-  startTaskPage,
-  successSchema,
-} from '../v1/response-schemas.ts';
+import { successSchema } from '../v1/endpoints.ts';
 import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
 import {
@@ -22,11 +12,15 @@ import {
 import { sentSchema } from '../v1/send-message.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
 import { apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
-import { conversationSchema } from '../presenters/conversation.ts';
+import {
+  conversationList,
+  conversationPage,
+  conversationSchema,
+} from '../presenters/conversation.ts';
 import { quotaSchema } from '../presenters/quota.ts';
-import { sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
-import { sandboxSchema } from '../presenters/sandbox.ts';
-import { startTaskSchema } from '../presenters/start-task.ts';
+import { sandboxSpecList, sandboxSpecPage, sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
+import { sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
+import { startTaskList, startTaskPage, startTaskSchema } from '../presenters/start-task.ts';
 
 /**
  * Names of the schemas in the document. Schemas of responses are written as they are sent, of

@@ -13,7 +13,7 @@ import type { QuotaRule } from '../../resources/quota-rules.ts';
 import { slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { CapUse } from '../lookup/storage-caps.ts';
 import type { Totals } from '../lookup/stored-totals.ts';
-import { idSchema, timestampSchema } from './schemas.ts';
+import { countSchema, idSchema, nullableText, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
 const outcomes = ['admitted', 'pauses', 'waits', 'rejected'] as const;
@@ -22,78 +22,71 @@ const limitSchema = z.object({
   name: z.string(),
   scope: z
     .enum(quotaScopes)
-    .meta({ description: 'Whom it counts: your own sandboxes, or those of all owners together.' }),
-  limit: z.int().min(0),
+    .describe('Whom it counts: your own sandboxes, or those of all owners together.'),
+  limit: countSchema,
   active: z
     .int()
     .min(0)
-    .meta({ description: 'How many take a slot of it; with scope Namespace those of others too.' }),
+    .describe('How many take a slot of it; with scope Namespace those of others too.'),
   on_exceeded: z.enum(quotaPolicies),
-  min_active_seconds: z.int().min(0),
+  min_active_seconds: countSchema,
   auto_resume: z.enum(autoResumePolicies),
 });
 
 const capSchema = z.object({
   quota: z.string(),
-  scope: z.enum(quotaScopes).meta({
-    description: 'Owner: counts what is yours. Namespace: counts what is of all owners together.',
-  }),
+  scope: z
+    .enum(quotaScopes)
+    .describe('Owner: counts what is yours. Namespace: counts what is of all owners together.'),
   of: z
     .enum(['conversations', 'stored_bytes', 'sandboxes'])
-    .meta({ description: 'Counts also what is paused, finished or failed.' }),
-  limit: z.int().min(0),
+    .describe('Counts also what is paused, finished or failed.'),
+  limit: countSchema,
   current: z
     .int()
     .min(0)
-    .meta({ description: 'How much is stored of it; may be more than a limit that was lowered.' }),
+    .describe('How much is stored of it; may be more than a limit that was lowered.'),
 });
 
 export const quotaSchema = z.object({
-  active: z.int().min(0).meta({
-    description: 'How many of your sandboxes take a slot; also those that start or stop.',
-  }),
-  waiting: z.int().min(0).meta({ description: 'How many wait for one.' }),
-  paused: z.int().min(0).meta({
-    description: 'How many a quota has paused and come back by themselves, now or after a delay.',
-  }),
-  quotas: z.array(limitSchema).meta({
-    description: 'Those that hold for you, the one with the least room first. Empty: no limit.',
-  }),
+  active: countSchema.describe(
+    'How many of your sandboxes take a slot; also those that start or stop.',
+  ),
+  waiting: countSchema.describe('How many wait for one.'),
+  paused: countSchema.describe(
+    'How many a quota has paused and come back by themselves, now or after a delay.',
+  ),
+  quotas: z
+    .array(limitSchema)
+    .describe('Those that hold for you, the one with the least room first. Empty: no limit.'),
   stored: z
     .object({
-      conversations: z.int().min(0),
-      stored_bytes: z.int().min(0),
-      sandboxes: z.int().min(0),
+      conversations: countSchema,
+      stored_bytes: countSchema,
+      sandboxes: countSchema,
     })
-    .meta({
-      description: 'What is stored of yours, with the sandboxes that starts under way are to get.',
-    }),
-  caps: z.array(capSchema).meta({
-    description:
+    .describe('What is stored of yours, with the sandboxes that starts under way are to get.'),
+  caps: z
+    .array(capSchema)
+    .describe(
       'Limits on what is stored that hold for you. A start or a message beyond one gets 429.',
-  }),
+    ),
   next_start: z
     .object({
       outcome: z.enum(outcomes),
-      reason: z.string().meta({ description: 'The outcome as a text.' }),
-      quota: z
-        .string()
-        .nullable()
-        .meta({ description: 'The quota that decides; null where none limits.' }),
+      reason: z.string().describe('The outcome as a text.'),
+      quota: nullableText.describe('The quota that decides; null where none limits.'),
       pauses: z
         .array(z.object({ sandbox_id: z.string(), conversation_ids: z.array(idSchema) }))
-        .meta({ description: 'What of yours would be paused to make room.' }),
-      pauses_other_owner: z
-        .boolean()
-        .meta({ description: 'Whether a sandbox of another owner would be.' }),
+        .describe('What of yours would be paused to make room.'),
+      pauses_other_owner: z.boolean().describe('Whether a sandbox of another owner would be.'),
       not_before: timestampSchema
         .nullable()
-        .meta({ description: 'Until when what would be paused is still too young for it.' }),
+        .describe('Until when what would be paused is still too young for it.'),
     })
-    .meta({
-      description:
-        'What one more start, or a resume with a message or a run, would do now. A resume alone pauses no agent that works. Nothing is done or reserved.',
-    }),
+    .describe(
+      'What one more start, or a resume with a message or a run, would do now. A resume alone pauses no agent that works. Nothing is done or reserved.',
+    ),
 });
 
 type QuotaRecord = z.output<typeof quotaSchema>;

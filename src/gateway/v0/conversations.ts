@@ -1,22 +1,24 @@
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { StartRequest } from '../v1/schemas.ts';
+import { conversationParams, pageQuery, type StartRequest } from '../v1/schemas.ts';
 import { presentedConversation } from '../v1/conversation-record.ts';
+import { endpoints } from '../v1/endpoints.ts';
+import { ownConversation } from '../v1/own-objects.ts';
 import type { ConversationSearch } from '../v1/search.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation } from '../v1/start.ts';
-import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import {
   legacyConversationSchema,
   legacyPage,
-  legacyPageQuery,
-  legacyParams,
   legacyStartAnswer,
   legacyStartSchema,
   type LegacyStart,
 } from './schemas.ts';
 import { presentLegacyConversation } from './view.ts';
+
+const { get, post } = endpoints('legacy');
 
 /** The equivalent request of the present interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
@@ -47,11 +49,7 @@ function rethrow(error: unknown): never {
 }
 
 export const legacyRoutes = (services: Services, search: ConversationSearch): readonly Route[] => [
-  keyRoute({
-    method: 'post',
-    path: '/api/conversations',
-    operationId: 'startLegacyConversation',
-    tag: 'legacy',
+  post('/api/conversations', 'startLegacyConversation', {
     summary: 'Start a conversation and get its id at once',
     deprecated: true,
     body: legacyStartSchema,
@@ -72,14 +70,10 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
       };
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: '/api/conversations',
-    operationId: 'searchLegacyConversations',
-    tag: 'legacy',
+  get('/api/conversations', 'searchLegacyConversations', {
     summary: 'Conversations page by page, newest first',
     deprecated: true,
-    query: legacyPageQuery,
+    query: pageQuery,
     responses: { 200: legacyPage },
     handle: ({ owner, query }) => {
       const page = search.page(services.lookup.conversationsOf(owner), {
@@ -97,19 +91,14 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
       };
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: '/api/conversations/{id}',
-    operationId: 'getLegacyConversation',
-    tag: 'legacy',
+  get('/api/conversations/{id}', 'getLegacyConversation', {
     summary: 'One conversation',
     deprecated: true,
-    params: legacyParams,
+    params: conversationParams,
     responses: { 200: legacyConversationSchema },
     problems: ['not-found'],
-    handle: async ({ owner, params }) => {
-      const conversation = await services.lookup.conversation(owner, params.id);
-      if (conversation === undefined) throw notFound('conversation');
+    handle: async (call) => {
+      const conversation = await ownConversation(services, call);
       return { json: presentLegacyConversation(presentedConversation(services, conversation)) };
     },
   }),

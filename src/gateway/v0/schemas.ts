@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { gitProviders, maxMessageBytes } from '../../resources/conversation.ts';
-import { optional, paging, uuid } from '../v1/fields.ts';
+import { optional } from '../v1/fields.ts';
 import { branch, repository } from '../v1/schemas.ts';
 
 export const legacyStartSchema = z.strictObject({
@@ -27,9 +27,6 @@ export const legacyStartAnswer = z.object({
   message: z.null(),
   conversation_status: z.literal('STARTING'),
 });
-
-export const legacyParams = z.object({ id: uuid() });
-export const legacyPageQuery = z.object(paging);
 
 export const legacyConversationSchema = z.object({
   conversation_id: z.string(),

@@ -1,27 +1,26 @@
+import type { z } from 'zod';
 import { isConflict } from '@conversation-operator/kube/errors';
 import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Call, Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { notFound } from '../errors/problem-error.ts';
 import type { Reservation } from '../lookup/stored-totals.ts';
-import { conversationSchema } from '../presenters/conversation.ts';
-import { startTaskSchema } from '../presenters/start-task.ts';
 import {
   conversationList,
   conversationPage,
-  countSchema,
-  startTaskList,
-  success,
-  successSchema,
-} from './response-schemas.ts';
+  conversationSchema,
+} from '../presenters/conversation.ts';
+import { countSchema } from '../presenters/schemas.ts';
+import { startTaskList, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
+import { endpoints, success, successSchema } from './endpoints.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
+import { ownConversation } from './own-objects.ts';
 import { ResponseCache } from './response-cache.ts';
 import {
   freshlyPresentedConversation,
@@ -35,6 +34,7 @@ import {
   idsQuery,
   startRequestSchema,
   updateRequestSchema,
+  type StartRequest,
   type UpdateRequest,
 } from './schemas.ts';
 import { conversationFilter, type ConversationSearch } from './search.ts';
@@ -43,7 +43,7 @@ import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
 
 const base = '/api/v1/app-conversations';
-const tag = 'conversations';
+const { get, patch, post, remove } = endpoints('conversations');
 
 export const conversationRoutes = (
   services: Services,
@@ -51,48 +51,29 @@ export const conversationRoutes = (
 ): readonly Route[] => {
   const responses = new ResponseCache(services);
   return [
-    keyRoute({
-      method: 'post',
-      path: base,
-      operationId: 'startConversation',
-      tag,
+    post(base, 'startConversation', {
       summary: 'Start a conversation; answers with the start task to poll',
       headers: idempotencyHeaders,
       body: startRequestSchema,
       responses: { 200: startTaskSchema },
       problems: startProblems,
-      handle: async ({ owner, headers, body, about }) => {
-        const conversation = await startConversation(
-          services,
-          owner,
-          body,
-          headers['idempotency-key'],
-        );
-        about(`conversation/${conversation.metadata.name}`);
+      handle: async (call) => {
+        const conversation = await start(services, call);
         return { json: await presentedStartTask(services, conversation) };
       },
     }),
-    keyRoute({
-      method: 'post',
-      path: `${base}/stream-start`,
-      operationId: 'streamStartConversation',
-      tag,
+    post(`${base}/stream-start`, 'streamStartConversation', {
       summary: 'Start a conversation; each change of the start task is sent as it happens',
       headers: idempotencyHeaders,
       body: startRequestSchema,
       responses: { 200: startTaskList },
       problems: [...startProblems, 'share-exceeded'],
-      handle: async ({ principal, owner, headers, body, about, response }) => {
+      handle: async (call) => {
+        const { principal, owner, response } = call;
         // The stream takes its place first, so that nothing is started for a client that could not
         // follow it.
         response.once('close', services.streams.enter(owner));
-        const conversation = await startConversation(
-          services,
-          owner,
-          body,
-          headers['idempotency-key'],
-        );
-        about(`conversation/${conversation.metadata.name}`);
+        const conversation = await start(services, call);
         streamStart(services, response, conversation, {
           texts: await startTextsOf(services, conversation),
           principal,
@@ -100,11 +81,7 @@ export const conversationRoutes = (
         return undefined;
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: base,
-      operationId: 'getConversations',
-      tag,
+    get(base, 'getConversations', {
       summary: 'Conversations by id, in the order asked; unknown ones are left out',
       query: idsQuery,
       responses: { 200: conversationList },
@@ -117,35 +94,18 @@ export const conversationRoutes = (
         return { jsonText: await responses.freshConversations(found, reader) };
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: `${base}/search`,
-      operationId: 'searchConversations',
-      tag,
+    get(`${base}/search`, 'searchConversations', {
       summary: 'Conversations page by page, newest first',
       query: conversationSearch,
       responses: { 200: conversationPage },
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
-        const wanted = {
-          of: 'conversations',
-          matches: conversationFilter(filters),
-          sort_order,
-          limit,
-          page_id,
-        } as const;
-        return {
-          jsonText: responses.conversationPage(
-            search.page(services.lookup.conversationsOf(owner), wanted),
-            reader,
-          ),
-        };
+        const matches = conversationFilter(filters);
+        const wanted = { of: 'conversations', matches, sort_order, limit, page_id } as const;
+        const page = search.page(services.lookup.conversationsOf(owner), wanted);
+        return { jsonText: responses.conversationPage(page, reader) };
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: `${base}/count`,
-      operationId: 'countConversations',
-      tag,
+    get(`${base}/count`, 'countConversations', {
       summary: 'How many conversations a search would find',
       query: conversationFilters,
       responses: { 200: countSchema },
@@ -154,51 +114,47 @@ export const conversationRoutes = (
         return { json: matches === undefined ? all.length : all.filter(matches).length };
       },
     }),
-    keyRoute({
-      method: 'patch',
-      path: `${base}/{id}`,
-      operationId: 'updateConversation',
-      tag,
+    patch(`${base}/{id}`, 'updateConversation', {
       summary: 'Change the title, the public flag or the tags',
       params: conversationParams,
       body: updateRequestSchema,
       responses: { 200: conversationSchema },
       problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
-      handle: async ({ owner, params, body, about, reader }) => {
-        const conversation = await services.lookup.conversation(owner, params.id);
-        if (conversation === undefined) throw notFound('conversation');
-        about(`conversation/${conversation.metadata.name}`);
+      handle: async ({ body, reader, ...call }) => {
+        const conversation = await ownConversation(services, call);
         const { updated, reservation } = await update(services, conversation, body);
         await services.feeds.conversations.shows(updated);
         reservation.release();
         return { json: await freshlyPresentedConversation(services, updated, reader) };
       },
     }),
-    keyRoute({
-      method: 'delete',
-      path: `${base}/{id}`,
-      operationId: 'deleteConversation',
-      tag,
+    remove(`${base}/{id}`, 'deleteConversation', {
       summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
       params: conversationParams,
       responses: { 200: successSchema },
       problems: ['not-found', 'conflict'],
-      handle: async ({ owner, params, about }) => {
-        const conversation = await services.lookup.conversation(owner, params.id);
-        if (conversation === undefined) throw notFound('conversation');
-        about(`conversation/${conversation.metadata.name}`);
-        await deleteOne({
-          client: services.client,
-          resource: conversations,
-          feed: services.feeds.conversations,
-          object: conversation,
-        });
+      handle: async (call) => {
+        const { client, feeds } = services;
+        const object = await ownConversation(services, call);
+        await deleteOne({ client, resource: conversations, feed: feeds.conversations, object });
         return success;
       },
     }),
     sendMessageRoute(services),
   ];
 };
+
+type StartCall = Pick<
+  Call<undefined, undefined, StartRequest, z.output<typeof idempotencyHeaders>>,
+  'owner' | 'headers' | 'body' | 'about'
+>;
+
+async function start(services: Services, { owner, headers, body, about }: StartCall) {
+  const key = headers['idempotency-key'];
+  const conversation = await startConversation(services, owner, body, key);
+  about(`conversation/${conversation.metadata.name}`);
+  return conversation;
+}
 
 const maxAttempts = 5;
 

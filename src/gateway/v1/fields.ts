@@ -68,7 +68,7 @@ const limit = z.preprocess(
 
 export const paging = {
   limit,
-  page_id: z.string().optional().meta({ description: 'next_page_id of the answer before.' }),
+  page_id: z.string().optional().describe('next_page_id of the answer before.'),
 };
 
 const dateTime =

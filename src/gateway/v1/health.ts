@@ -13,9 +13,9 @@ const serverInfoSchema = z.object({
   title: z.string(),
   version: z
     .string()
-    .meta({ description: 'The version of the wire format that this service is compatible with.' }),
+    .describe('The version of the wire format that this service is compatible with.'),
   product_version: z.string(),
-  uptime: z.number().meta({ description: 'Seconds.' }),
+  uptime: z.number().describe('Seconds.'),
 });
 
 export interface HealthOptions {

@@ -1,20 +1,19 @@
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rules.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Holdings } from '../lookup/resource-lookup.ts';
 import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
 import { presentQuota, quotaSchema, sharedLimit } from '../presenters/quota.ts';
+import { endpoints } from './endpoints.ts';
+
+const { get } = endpoints('account');
 
 const retryAfterSeconds = 10;
 
 export const quotaRoutes = (services: Services): readonly Route[] => [
-  keyRoute({
-    method: 'get',
-    path: '/api/v1/quota',
-    operationId: 'getQuota',
-    tag: 'account',
+  get('/api/v1/quota', 'getQuota', {
     summary:
       'How much may be active at once and stored, how much is, and what one more start would pause',
     responses: { 200: quotaSchema },
@@ -84,9 +83,6 @@ export function refuseOverQuota(services: Services, owner: string): void {
   throw new ProblemError(
     'quota-exceeded',
     `At most ${limit} may be active at once, and ${current} are. Pause one, or try again later.`,
-    {
-      headers: { 'retry-after': String(retryAfterSeconds) },
-      usage: { limit, current },
-    },
+    { retryAfterSeconds, usage: { limit, current } },
   );
 }

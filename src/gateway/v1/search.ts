@@ -1,8 +1,8 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/derived.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf, sortedBy, type Placed } from '../paging/keyset.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { sortedBy, type Placed } from '../paging/keyset.ts';
 import { updatedAt } from '../presenters/conversation.ts';
 import { titleOf } from '../presenters/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
@@ -47,16 +47,12 @@ export class ConversationSearch {
    * @param all The conversations of one owner, as the same array as long as nothing in it has
    * changed.
    */
-  page(all: readonly CachedConversation[], { of, matches, sort_order, limit, page_id }: Search) {
-    const order = `${of}/${sort_order}`;
-    const request = {
+  page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
+    return searchPage(this.#order(sort_order.replace(/_DESC$/, '')).of(all), {
+      ...request,
+      order: `${of}/${sort_order}`,
       descending: sort_order.endsWith('_DESC'),
-      limit,
-      after: decodeCursor(order, page_id),
-      matches,
-    };
-    const { items, next } = pageOf(this.#order(sort_order.replace(/_DESC$/, '')).of(all), request);
-    return { items, next_page_id: encodeCursor(order, next) };
+    });
   }
 
   #order(field: string): Order {

@@ -7,17 +7,21 @@ import { conversations, startStatusOf, type Conversation } from '../../resources
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
-import { invalidRequest } from '../errors/validation.ts';
+import { invalidField } from '../errors/validation.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
+import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume } from './resume.ts';
 import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
+import { endpoints } from './endpoints.ts';
+
+const { post } = endpoints('conversations');
 
 /**
  * An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets
@@ -28,17 +32,13 @@ const deliveryMs = 3_000;
 export const sentSchema = z.object({
   success: z.literal(true),
   sandbox_status: z.enum(sandboxStatuses),
-  queued: z.boolean().meta({
-    description: 'True: the message is stored, and the agent gets it as soon as it can take it.',
-  }),
+  queued: z
+    .boolean()
+    .describe('True: the message is stored, and the agent gets it as soon as it can take it.'),
 });
 
 export const sendMessageRoute = (services: Services): Route =>
-  keyRoute({
-    method: 'post',
-    path: '/api/v1/app-conversations/{id}/send-message',
-    operationId: 'sendMessage',
-    tag: 'conversations',
+  post('/api/v1/app-conversations/{id}/send-message', 'sendMessage', {
     summary:
       'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
     params: conversationParams,
@@ -54,17 +54,14 @@ export const sendMessageRoute = (services: Services): Route =>
       'quota-exceeded',
       'stored-bytes-limit-exceeded',
     ],
-    handle: async ({ owner, params, headers, body, about }) => {
+    handle: async ({ headers, body, ...call }) => {
       const { client, clock, random, lookup, feeds } = services;
-      const known = await lookup.conversation(owner, params.id);
-      if (known === undefined) throw notFound('conversation');
+      const { owner } = call;
+      const known = await ownConversation(services, call);
       const { name, namespace } = known.metadata;
-      about(`conversation/${name}`);
       const message = messageOf(body);
       if (isTooLarge(message))
-        throw invalidRequest([
-          { path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` },
-        ]);
+        throw invalidField('body.content', `must have at most ${maxQueuedBytes} bytes`);
       // The API server is read, because the cache may not show a recent pause through another
       // replica.
       const conversation = await findStored(client, conversations, namespace, name);

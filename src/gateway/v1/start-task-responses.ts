@@ -24,9 +24,7 @@ const overloaded = () =>
   new ProblemError(
     'overloaded',
     'The service sends too many long lists of start tasks at the moment. Try again.',
-    {
-      headers: { 'retry-after': '2' },
-    },
+    { retryAfterSeconds: 2 },
   );
 
 /**
