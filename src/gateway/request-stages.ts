@@ -7,13 +7,10 @@ import { answerPreflight } from './stages/answer-preflight.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { handle } from './stages/handle.ts';
 import { limitAddress, limitAddressOfUpgrade } from './stages/limit-address.ts';
-import { limitConcurrency } from './stages/limit-concurrency.ts';
-import { limitConnections } from './stages/limit-connections.ts';
-import { limitRate } from './stages/limit-rate.ts';
+import { limitOwner } from './stages/limit-owner.ts';
 import { limitRequestTime } from './stages/limit-request-time.ts';
 import { joinWithSandbox, proxyToSandbox } from './stages/proxy-to-sandbox.ts';
 import { parseBody, readBody } from './stages/read-body.ts';
-import { requireCaches } from './stages/require-caches.ts';
 import { respond, respondWithProblem } from './stages/respond.ts';
 import { refuseMethod, refusePath, selectRoute } from './stages/select-route.ts';
 import { shedLoad } from './stages/shed-load.ts';
@@ -58,15 +55,7 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
  */
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
-  ...(route.access === 'open'
-    ? []
-    : [
-        requireCaches(services),
-        authenticate(services, route),
-        limitConnections(services),
-        limitRate(services, route),
-        limitConcurrency(services, route),
-      ]),
+  ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),
   ...(route.body === undefined ? [] : [readBody(services), parseBody(services)]),
   handle(services, route),
   respond(services, route),

@@ -6,17 +6,21 @@ import {
   autoResumePolicies,
   quotaPolicies,
   quotaScopes,
-  type ConversationQuota,
 } from '../../resources/conversation-quota.ts';
 import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
-import { slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { CapUse } from '../lookup/storage-caps.ts';
 import type { Totals } from '../lookup/stored-totals.ts';
 import { countSchema, idSchema, nullableText, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
-const outcomes = ['admitted', 'pauses', 'waits', 'rejected'] as const;
+/** The names of the limits on stored objects. */
+const capNames = {
+  maxConversations: 'conversations',
+  maxStoredBytes: 'stored_bytes',
+  maxSandboxes: 'sandboxes',
+} as const satisfies Readonly<Record<CapField, string>>;
 
 const limitSchema = z.object({
   name: z.string(),
@@ -38,9 +42,7 @@ const capSchema = z.object({
   scope: z
     .enum(quotaScopes)
     .describe('Owner: counts what is yours. Namespace: counts what is of all owners together.'),
-  of: z
-    .enum(['conversations', 'stored_bytes', 'sandboxes'])
-    .describe('Counts also what is paused, finished or failed.'),
+  of: z.enum(capNames).describe('Counts also what is paused, finished or failed.'),
   limit: countSchema,
   current: z
     .int()
@@ -73,7 +75,7 @@ export const quotaSchema = z.object({
     ),
   next_start: z
     .object({
-      outcome: z.enum(outcomes),
+      outcome: z.enum(['admitted', 'pauses', 'waits', 'rejected']),
       reason: z.string().describe('The outcome as a text.'),
       quota: nullableText.describe('The quota that decides; null where none limits.'),
       pauses: z
@@ -114,33 +116,8 @@ export interface QuotaSources {
   readonly now: number;
 }
 
-const capNames = {
-  maxConversations: 'conversations',
-  maxStoredBytes: 'stored_bytes',
-  maxSandboxes: 'sandboxes',
-} as const satisfies Readonly<Record<CapField, z.output<typeof capSchema>['of']>>;
-
-export const sharedLimit = (
-  rule: QuotaRule,
-  quota: ConversationQuota | undefined,
-  {
-    active,
-    sandboxNamed,
-  }: {
-    readonly active: () => number;
-    readonly sandboxNamed: (name: string | undefined) => Sandbox | undefined;
-  },
-): SharedLimit => {
-  const next = sandboxNamed(quota?.status?.nextToPause);
-  return {
-    rule,
-    active: quota?.status?.active ?? active(),
-    next: next !== undefined && slotTaken(next) ? next : undefined,
-  };
-};
-
 interface NextStart {
-  readonly outcome: (typeof outcomes)[number];
+  readonly outcome: QuotaRecord['next_start']['outcome'];
   readonly reason: string;
   readonly rule?: QuotaRule | undefined;
   readonly victim?: Sandbox;

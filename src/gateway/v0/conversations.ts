@@ -1,7 +1,10 @@
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
+import type { z } from 'zod';
+import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { conversationParams, pageQuery, type StartRequest } from '../v1/schemas.ts';
+import type { conversationSchema } from '../presenters/conversation.ts';
 import { presentedConversation } from '../v1/conversation-record.ts';
 import { endpoints } from '../v1/endpoints.ts';
 import { ownConversation } from '../v1/own-objects.ts';
@@ -16,9 +19,33 @@ import {
   legacyStartSchema,
   type LegacyStart,
 } from './schemas.ts';
-import { presentLegacyConversation } from './view.ts';
 
 const { get, post } = endpoints('legacy');
+
+type LegacyStatus = z.output<typeof legacyConversationSchema>['status'];
+
+const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
+  STARTING: 'STARTING',
+  RUNNING: 'RUNNING',
+  PAUSED: 'STOPPED',
+  ERROR: 'ERROR',
+  MISSING: 'ARCHIVED',
+};
+
+/** A conversation in the words of the legacy interface. */
+const presentLegacyConversation = (
+  record: z.output<typeof conversationSchema>,
+): z.output<typeof legacyConversationSchema> => ({
+  conversation_id: record.id,
+  title: record.title,
+  status: statuses[record.sandbox_status],
+  selected_repository: record.selected_repository,
+  selected_branch: record.selected_branch,
+  git_provider: record.git_provider,
+  trigger: record.trigger,
+  created_at: record.created_at,
+  last_updated_at: record.updated_at,
+});
 
 /** The equivalent request of the present interface. */
 function successorOf(legacy: LegacyStart): StartRequest {

@@ -5,7 +5,6 @@ import { notFound } from '../errors/problem-error.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
-import { startTaskRecord } from '../presenters/start-task.ts';
 
 /** A conversation with what the caches know around it. */
 export const sourcesOf = (
@@ -49,12 +48,6 @@ export async function startTextsOf(
   return texts;
 }
 
-export async function presentedStartTask(services: Services, conversation: CachedConversation) {
-  const { lookup, exposure } = services;
-  const texts = await startTextsOf(services, conversation);
-  return startTaskRecord(
-    conversation,
-    texts,
-    exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName)),
-  );
-}
+/** The access of clients to the agent of a conversation, as far as the caches know. */
+export const accessTo = ({ lookup, exposure }: Services, { status }: CachedConversation) =>
+  exposure.accessTo(lookup.sandboxNamed(status?.sandboxName));

@@ -14,7 +14,7 @@ import {
   conversationSchema,
 } from '../presenters/conversation.ts';
 import { countSchema } from '../presenters/schemas.ts';
-import { startTaskList, startTaskSchema } from '../presenters/start-task.ts';
+import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
 import { endpoints, success, successSchema } from './endpoints.ts';
@@ -22,11 +22,7 @@ import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ownConversation } from './own-objects.ts';
 import { ResponseCache } from './response-cache.ts';
-import {
-  freshlyPresentedConversation,
-  startTextsOf,
-  presentedStartTask,
-} from './conversation-record.ts';
+import { accessTo, freshlyPresentedConversation, startTextsOf } from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -59,7 +55,9 @@ export const conversationRoutes = (
       problems: startProblems,
       handle: async (call) => {
         const conversation = await start(services, call);
-        return { json: await presentedStartTask(services, conversation) };
+        const texts = await startTextsOf(services, conversation);
+        const access = accessTo(services, conversation);
+        return { json: startTaskRecord(conversation, texts, access) };
       },
     }),
     post(`${base}/stream-start`, 'streamStartConversation', {
@@ -195,19 +193,11 @@ async function store(
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
-  const reservation = caps.reserve(spec.owner, { storedBytes });
-  try {
-    const patch = { metadata: precondition, spec: changesTo(conversation, change) };
-    return {
-      updated: cachedConversation(
-        await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
-      ),
-      reservation,
-    };
-  } catch (error) {
-    reservation.release();
-    throw error;
-  }
+  const patch = { metadata: precondition, spec: changesTo(conversation, change) };
+  const { written, reservation } = await caps.during(spec.owner, { storedBytes }, () =>
+    client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
+  );
+  return { updated: cachedConversation(written), reservation };
 }
 
 /** The fields that an update may change. */

@@ -1,14 +1,13 @@
 import { z } from 'zod';
-import { keyRoute, type Route } from '../http/route.ts';
+import { keyRoute, openRoute, type Route } from '../http/route.ts';
 
-type Definition<P, Q, B, H> = Omit<
-  Parameters<typeof keyRoute<P, Q, B, H>>[0],
-  'method' | 'path' | 'operationId' | 'tag'
->;
+type Definition<T> = Omit<T, 'method' | 'path' | 'operationId' | 'tag'>;
+type KeyRoute<P, Q, B, H> = Parameters<typeof keyRoute<P, Q, B, H>>[0];
+type OpenRoute = Parameters<typeof openRoute>[0];
 
 /**
- * Makes the endpoints of one tag of the OpenAPI document. Each of them needs an API key, and begins
- * with its path and its `operationId`.
+ * Makes the endpoints of one tag of the OpenAPI document. Each begins with its path and its
+ * `operationId`. Those of `getOpen` need no API key.
  */
 export function endpoints(tag: string) {
   const of =
@@ -16,10 +15,17 @@ export function endpoints(tag: string) {
     <P = undefined, Q = undefined, B = undefined, H = undefined>(
       path: string,
       operationId: string,
-      definition: Definition<P, Q, B, H>,
+      definition: Definition<KeyRoute<P, Q, B, H>>,
     ): Route =>
       keyRoute<P, Q, B, H>({ ...definition, method, path, operationId, tag });
-  return { get: of('get'), post: of('post'), patch: of('patch'), remove: of('delete') };
+  return {
+    get: of('get'),
+    post: of('post'),
+    patch: of('patch'),
+    remove: of('delete'),
+    getOpen: (path: string, operationId: string, definition: Definition<OpenRoute>): Route =>
+      openRoute({ ...definition, method: 'get', path, operationId, tag }),
+  };
 }
 
 /** The answer of an endpoint that has nothing to show. */

@@ -122,18 +122,10 @@ async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
   const conversation = await ownConversation(services, call);
   const sandbox = await lookup.sandboxOf(conversation);
   const { phase } = sandboxViewOf(conversation, sandbox);
-  if (phase !== 'RUNNING') {
-    throw new ProblemError(
-      'wrong-state',
-      `The sandbox is in ${phase}; events are read from its agent while that runs.`,
-    );
-  }
-  if (!isStartOver(startStatusOf(conversation))) {
-    throw new ProblemError(
-      'wrong-state',
-      'The conversation is still starting; it has no events yet.',
-    );
-  }
+  if (phase !== 'RUNNING')
+    throw wrongState(`The sandbox is in ${phase}; events are read from its agent while that runs.`);
+  if (!isStartOver(startStatusOf(conversation)))
+    throw wrongState('The conversation is still starting; it has no events yet.');
   const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, keys);
   if (sandbox === undefined || endpoint === undefined) throw unavailable();
   const { metadata, status } = sandbox;
@@ -142,11 +134,12 @@ async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
   return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container };
 }
 
+const wrongState = (detail: string, cause?: AgentError): ProblemError =>
+  new ProblemError('wrong-state', detail, { cause });
+
 function problemOf(error: AgentError): ProblemError {
   if (error.code === 'not-found')
-    return new ProblemError('wrong-state', 'The agent does not know this conversation any more.', {
-      cause: error,
-    });
+    return wrongState('The agent does not know this conversation any more.', error);
   return error.status === 422 ? invalidRequest([]) : unavailable(undefined, error);
 }
 

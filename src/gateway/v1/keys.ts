@@ -59,10 +59,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     handle: ({ principal, owner, query, response }) => {
       const { owner: wanted = owner, limit } = query;
       if (principal.role !== 'admin' && wanted !== owner)
-        throw new ProblemError(
-          'forbidden',
-          'Only a key with the role admin can list the keys of others.',
-        );
+        throw forbidden('list the keys of others');
       const keys = listed(services, wanted === everyOwner ? undefined : wanted);
       const sorted = sortedBy(keys, creationOf);
       if (query.owner === undefined) return { json: sorted.map(({ item }) => presentApiKey(item)) };
@@ -136,6 +133,9 @@ export const keyRoutes = (services: Services): readonly Route[] => [
   }),
 ];
 
+const forbidden = (what: string): ProblemError =>
+  new ProblemError('forbidden', `Only a key with the role admin can ${what}.`);
+
 /** Names the owner as well, because an admin's request may be about the key of another owner. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
@@ -153,13 +153,8 @@ const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly
  * role.
  */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
-  if (role !== 'admin' && wish.role === 'admin')
-    throw new ProblemError('forbidden', 'Only a key with the role admin can make another one.');
-  if (role !== 'admin' && (wish.owner ?? owner) !== owner) {
-    throw new ProblemError(
-      'forbidden',
-      'Only a key with the role admin can make keys for another owner.',
-    );
-  }
+  if (role !== 'admin' && wish.role === 'admin') throw forbidden('make another one');
+  if (role !== 'admin' && (wish.owner ?? owner) !== owner)
+    throw forbidden('make keys for another owner');
   return wish.owner ?? owner;
 }

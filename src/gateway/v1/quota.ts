@@ -1,11 +1,12 @@
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rules.ts';
+import { slotTaken } from '../../resources/sandbox.ts';
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Holdings } from '../lookup/resource-lookup.ts';
 import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
-import { presentQuota, quotaSchema, sharedLimit } from '../presenters/quota.ts';
+import { presentQuota, quotaSchema, type SharedLimit } from '../presenters/quota.ts';
 import { endpoints } from './endpoints.ts';
 
 const { get } = endpoints('account');
@@ -19,11 +20,9 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
     responses: { 200: quotaSchema },
     handle: ({ owner }) => {
       const { lookup, clock } = services;
-      const quotas = lookup.quotas();
-      const rules = quotaRules(quotas);
+      const rules = quotaRules(lookup.quotas());
       const holdings = lookup.holdingsOf(owner);
       const inside = conversationsIn(holdings);
-      const { namespace } = rules;
       return {
         json: presentQuota({
           owner,
@@ -32,16 +31,7 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
             templates: lookup.templates(),
           }),
           starts: startsWithoutSandbox(holdings, lookup),
-          shared:
-            namespace &&
-            sharedLimit(
-              namespace,
-              quotas.find(({ metadata }) => metadata.name === namespace.quotaName),
-              {
-                active: () => slotsInUse(lookup.everyHolding(), lookup),
-                sandboxNamed: (name) => lookup.sandboxNamed(name),
-              },
-            ),
+          shared: rules.namespace && sharedLimit(services, rules.namespace),
           refused: refusalOf(services, owner),
           stored: services.caps.stored(owner),
           caps: services.caps.of(owner),
@@ -52,6 +42,16 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
     },
   }),
 ];
+
+function sharedLimit({ lookup }: Services, rule: QuotaRule): SharedLimit {
+  const quota = lookup.quotas().find(({ metadata }) => metadata.name === rule.quotaName);
+  const next = lookup.sandboxNamed(quota?.status?.nextToPause);
+  return {
+    rule,
+    active: quota?.status?.active ?? slotsInUse(lookup.everyHolding(), lookup),
+    next: next !== undefined && slotTaken(next) ? next : undefined,
+  };
+}
 
 interface Refusal {
   readonly rule: QuotaRule;

@@ -1,6 +1,7 @@
 import { isoTime } from '@conversation-operator/kube/clock';
 import { isConflict } from '@conversation-operator/kube/errors';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
+import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
   hasRun,
   resumeRequestedAnnotation,
@@ -9,6 +10,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
 
 /**
@@ -26,6 +28,15 @@ export function comesBackFromError(
   );
   const made = lookup.cachedConversation(maker?.name);
   return made === undefined || made.metadata.uid !== maker?.uid || startStatusOf(made) !== 'ERROR';
+}
+
+/**
+ * Throws 409 for a sandbox that is gone, or that has failed and does not come back. `use` adds to
+ * the message what the sandbox is of no use for.
+ */
+export function refuseUnusable(phase: SandboxStatus, comesBack: boolean, use = ''): void {
+  if (phase === 'MISSING' || (phase === 'ERROR' && !comesBack))
+    throw new ProblemError('wrong-state', `The sandbox is in ${phase}${use}.`);
 }
 
 /**

@@ -1,5 +1,4 @@
 import { TransportError } from '@conversation-operator/kube/errors';
-import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
@@ -7,7 +6,7 @@ import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { notFound } from '../errors/problem-error.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
@@ -23,7 +22,7 @@ import {
 } from './schemas.ts';
 import { ownSandbox } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
-import { comesBackFromError, requestResume, requestRun } from './resume.ts';
+import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
 import { rotateSessionKey } from './rotate-key.ts';
 
 const base = '/api/v1/sandboxes';
@@ -76,7 +75,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async (call) => {
       const sandbox = await ownSandbox(services, call);
-      refuseIn(sandbox, ['ERROR', 'MISSING']);
+      refuseUnusable(viewOfSandbox(sandbox).phase, false);
       const { name, namespace } = sandbox.metadata;
       // The pause is written also where the cache shows a paused sandbox: the cache may not show a
       // resume yet.
@@ -95,7 +94,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     handle: async ({ body, ...call }) => {
       const sandbox = await ownSandbox(services, call);
       const isFailed = comesBackFromError(services, sandbox);
-      refuseIn(sandbox, isFailed ? ['MISSING'] : ['ERROR', 'MISSING']);
+      refuseUnusable(viewOfSandbox(sandbox).phase, isFailed);
       const { name, namespace } = sandbox.metadata;
       if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED')
         refuseOverQuota(services, call.owner);
@@ -129,18 +128,12 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
   }),
 ];
 
-/** Throws 409 for a sandbox in one of these phases. */
-function refuseIn(sandbox: Sandbox, phases: readonly SandboxStatus[]): void {
-  const { phase } = viewOfSandbox(sandbox);
-  if (phases.includes(phase)) throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
-}
-
 async function startSandbox(
   services: Services,
   owner: string,
   specId: string | undefined,
 ): Promise<Sandbox> {
-  const { client, namespace, clock, random, lookup, feeds } = services;
+  const { client, namespace, clock, random, lookup, feeds, caps } = services;
   const template = await lookup.template(specId ?? services.templateName);
   if (template === undefined) throw notFound('sandbox spec');
   refuseOverQuota(services, owner);
@@ -151,21 +144,16 @@ async function startSandbox(
     metadata: { namespace, name },
     spec: { owner, templateName: template.metadata.name, replicas: 1 },
   };
-  const reservation = services.caps.reserve(owner, { sandboxes: 1 });
-  let sandbox: Sandbox;
-  try {
-    sandbox = await client.create(sandboxes, object).catch(async (error: unknown) => {
-      if (!(error instanceof TransportError)) throw error;
+  const create = () =>
+    client.create(sandboxes, object).catch(async (error: unknown) => {
       // The sandbox may be stored all the same, and no other request has its name.
-      const present = await lookup.sandbox(owner, name);
-      if (present === undefined) throw unavailable(undefined, error);
+      const present =
+        error instanceof TransportError ? await lookup.sandbox(owner, name) : undefined;
+      if (present === undefined) throw error;
       return present;
     });
-  } catch (error) {
-    reservation.release();
-    throw error;
-  }
+  const { written, reservation } = await caps.during(owner, { sandboxes: 1 }, create);
   reservation.releaseWhenShown('sandboxes', name);
   await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
-  return sandbox;
+  return written;
 }

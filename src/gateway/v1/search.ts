@@ -8,11 +8,6 @@ import { titleOf } from '../presenters/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
 const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
-const keys: Readonly<Record<string, (conversation: CachedConversation) => string>> = {
-  CREATED_AT: createdAt,
-  UPDATED_AT: updatedAt,
-  TITLE: titleOf,
-};
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
@@ -40,7 +35,11 @@ interface Search {
 
 /** Pages of conversations. */
 export class ConversationSearch {
-  readonly #orders = new Map<string, Order>();
+  readonly #byCreation = orderBy(createdAt);
+  readonly #orders: Readonly<Record<string, Order>> = {
+    UPDATED_AT: orderBy(updatedAt),
+    TITLE: orderBy(titleOf),
+  };
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
@@ -48,19 +47,12 @@ export class ConversationSearch {
    * changed.
    */
   page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
-    return searchPage(this.#order(sort_order.replace(/_DESC$/, '')).of(all), {
+    const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;
+    return searchPage(sorted.of(all), {
       ...request,
       order: `${of}/${sort_order}`,
       descending: sort_order.endsWith('_DESC'),
     });
-  }
-
-  #order(field: string): Order {
-    const known = this.#orders.get(field);
-    if (known !== undefined) return known;
-    const order = orderBy(keys[field] ?? createdAt);
-    this.#orders.set(field, order);
-    return order;
   }
 }
 
@@ -74,18 +66,12 @@ export function conversationFilter(
   filters: ConversationFilters,
 ): ((conversation: CachedConversation) => boolean) | undefined {
   if (Object.values(filters).every((value) => value === undefined)) return undefined;
-  const {
-    title__contains,
-    created_at__gte,
-    created_at__lt,
-    updated_at__gte,
-    updated_at__lt,
-    sandbox_id__eq,
-  } = filters;
-  const title = title__contains?.toLowerCase();
+  const { created_at__gte, created_at__lt, updated_at__gte, updated_at__lt } = filters;
+  const sandboxName = filters.sandbox_id__eq;
+  const title = filters.title__contains?.toLowerCase();
   const byUpdate = updated_at__gte !== undefined || updated_at__lt !== undefined;
   return (conversation) =>
-    (sandbox_id__eq === undefined || conversation.status?.sandboxName === sandbox_id__eq) &&
+    (sandboxName === undefined || conversation.status?.sandboxName === sandboxName) &&
     within(conversation.metadata.creationTimestamp, created_at__gte, created_at__lt) &&
     (!byUpdate || within(updatedAt(conversation), updated_at__gte, updated_at__lt)) &&
     (title === undefined || titleOf(conversation).toLowerCase().includes(title));

@@ -9,7 +9,7 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -17,7 +17,7 @@ import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
 import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
-import { comesBackFromError, requestResume } from './resume.ts';
+import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
 import { endpoints } from './endpoints.ts';
 
@@ -77,8 +77,7 @@ export const sendMessageRoute = (services: Services): Route =>
         startStatusOf(conversation) === 'READY' &&
         sandbox !== undefined &&
         comesBackFromError(services, sandbox);
-      if ((phase === 'ERROR' && !isFailed) || phase === 'MISSING')
-        throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
+      refuseUnusable(phase, isFailed);
       // The resume comes before the write, so that no stored message remains undelivered in a
       // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;

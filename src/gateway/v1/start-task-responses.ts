@@ -6,6 +6,7 @@ import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { Shares } from '@conversation-operator/kube/shares';
 import { startTaskRecord } from '../presenters/start-task.ts';
+import { accessTo } from './conversation-record.ts';
 
 /**
  * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
@@ -79,10 +80,9 @@ export class StartTaskResponses {
   }
 
   async #text(conversation: CachedConversation): Promise<string | undefined> {
-    const { lookup, exposure, startTexts } = this.#services;
-    const texts = await startTexts.of(conversation);
+    const texts = await this.#services.startTexts.of(conversation);
     if (texts === undefined) return undefined;
-    const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
+    const access = accessTo(this.#services, conversation);
     return JSON.stringify(startTaskRecord(conversation, texts, access));
   }
 }
