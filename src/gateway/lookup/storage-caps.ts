@@ -30,11 +30,7 @@ const capKinds = {
     problem: 'stored-bytes-limit-exceeded',
     unit: 'bytes of conversations',
   },
-  maxSandboxes: {
-    total: 'sandboxes',
-    problem: 'sandbox-limit-exceeded',
-    unit: 'sandboxes',
-  },
+  maxSandboxes: { total: 'sandboxes', problem: 'sandbox-limit-exceeded', unit: 'sandboxes' },
 } as const satisfies Readonly<
   Record<
     CapField,

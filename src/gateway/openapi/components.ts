@@ -69,17 +69,16 @@ const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): v
   if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
 };
 
+const conversionOf = (io: 'input' | 'output') =>
+  io === 'output' ? { io, override: openAnswers } : { io };
+
 function convertAll(
   schemas: Readonly<Record<string, z.ZodType>>,
   io: 'input' | 'output',
 ): Readonly<Record<string, JsonSchema>> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
-  const converted = z.toJSONSchema(registry, {
-    io,
-    uri: refTo,
-    ...(io === 'output' ? { override: openAnswers } : {}),
-  });
+  const converted = z.toJSONSchema(registry, { ...conversionOf(io), uri: refTo });
   return Object.fromEntries(
     Object.entries(converted.schemas).map(([name, schema]) => [name, clean(schema)]),
   );
@@ -98,7 +97,5 @@ const names = new Map<z.ZodType, string>(
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const name = names.get(schema);
   if (name !== undefined) return { $ref: refTo(name) };
-  return clean(
-    z.toJSONSchema(schema, { io, ...(io === 'output' ? { override: openAnswers } : {}) }),
-  );
+  return clean(z.toJSONSchema(schema, conversionOf(io)));
 }

@@ -11,9 +11,7 @@ const contentOf = (
   schema: z.ZodType,
   io: 'input' | 'output',
   mediaType = 'application/json',
-): Content => ({
-  [mediaType]: { schema: schemaOf(schema, io) },
-});
+): Content => ({ [mediaType]: { schema: schemaOf(schema, io) } });
 
 function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header') {
   if (schema === undefined) return [];

@@ -10,7 +10,6 @@ import type { Exposure } from './exposure.ts';
 import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { transitionsOf } from './start-task.ts';
 import { latest, wireTime } from './time.ts';
-import { titleOf } from './title.ts';
 
 const metricsSchema = z.object({
   accumulated_cost: z.number().describe('US dollars.'),
@@ -88,6 +87,15 @@ export function sandboxViewOf(
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
     return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);
+}
+
+/**
+ * The title of a conversation: the owner's, else the agent's, else the beginning of its message.
+ */
+export function titleOf({ spec, status, firstWords }: CachedConversation): string {
+  const given = spec.title ?? status?.title;
+  if (given !== undefined && given !== '') return given;
+  return firstWords || 'New conversation';
 }
 
 export const updatedAt = (conversation: CachedConversation): string =>

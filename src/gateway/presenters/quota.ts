@@ -62,11 +62,7 @@ export const quotaSchema = z.object({
     .array(limitSchema)
     .describe('Those that hold for you, the one with the least room first. Empty: no limit.'),
   stored: z
-    .object({
-      conversations: countSchema,
-      stored_bytes: countSchema,
-      sandboxes: countSchema,
-    })
+    .object({ conversations: countSchema, stored_bytes: countSchema, sandboxes: countSchema })
     .describe('What is stored of yours, with the sandboxes that starts under way are to get.'),
   caps: z
     .array(capSchema)
@@ -132,6 +128,11 @@ const waits = (rule: QuotaRule, why: string): NextStart => ({
 });
 const full = (rule: QuotaRule): string =>
   `at most ${rule.limit} ${whose(rule)} may be active at once`;
+const rejected = (rule: QuotaRule, more = ''): NextStart => ({
+  outcome: 'rejected',
+  rule,
+  reason: `It would be refused: ${full(rule)}${more}.`,
+});
 
 /** The reason why the quota would choose this victim. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
@@ -144,9 +145,8 @@ function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
 
 function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
   const which = whichOf(rule, victim);
-  const reason = own
-    ? `It would pause sandbox ${victim.metadata.name}, ${which}: ${full(rule)}.`
-    : `It would pause a sandbox of another owner, ${which}: ${full(rule)}.`;
+  const whom = own ? `sandbox ${victim.metadata.name}` : 'a sandbox of another owner';
+  const reason = `It would pause ${whom}, ${which}: ${full(rule)}.`;
   return { outcome: 'pauses', rule, reason, victim, at };
 }
 
@@ -165,14 +165,7 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
 
 function nextStart(sources: QuotaSources): NextStart {
   const { group, starts, shared, refused } = sources;
-  if (refused !== undefined) {
-    const { rule, current } = refused;
-    return {
-      outcome: 'rejected',
-      rule,
-      reason: `It would be refused: ${full(rule)}, and ${current} are.`,
-    };
-  }
+  if (refused !== undefined) return rejected(refused.rule, `, and ${refused.current} are`);
   const queue = waitingIn(group);
   const outlook = forecastIn(group, {
     ...queue,
@@ -195,11 +188,7 @@ function nextStart(sources: QuotaSources): NextStart {
     case 'pauses':
       return pauses(outlook.rule, outlook.victim.sandbox, outlook.at, true);
     case 'rejected':
-      return {
-        outcome: 'rejected',
-        rule: outlook.rule,
-        reason: `It would be refused: ${full(outlook.rule)}.`,
-      };
+      return rejected(outlook.rule);
     case 'waits':
       return waits(
         outlook.rule,

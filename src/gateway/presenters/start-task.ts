@@ -102,20 +102,13 @@ export function startTaskAt(
   };
 }
 
-const stepView = ({
-  name,
-  state,
-  startedAt,
-  endedAt,
-  exitCode,
-  output,
-}: StartStep): z.output<typeof stepSchema> => ({
-  name,
-  state,
-  started_at: wireTime(startedAt),
-  ended_at: endedAt === undefined ? null : wireTime(endedAt),
-  exit_code: exitCode ?? null,
-  output: output ?? null,
+const stepView = (step: StartStep): z.output<typeof stepSchema> => ({
+  name: step.name,
+  state: step.state,
+  started_at: wireTime(step.startedAt),
+  ended_at: step.endedAt === undefined ? null : wireTime(step.endedAt),
+  exit_code: step.exitCode ?? null,
+  output: step.output ?? null,
 });
 
 /**

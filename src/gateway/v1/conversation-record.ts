@@ -1,8 +1,6 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
-import type { Reader } from '../proxy/session-keys.ts';
 import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
 
@@ -21,19 +19,6 @@ export const sourcesOf = (
 /** The wire record of a conversation, without a session key. */
 export const presentedConversation = (services: Services, conversation: CachedConversation) =>
   presentConversation(sourcesOf(services, conversation), services.exposure);
-
-/**
- * The record for a client that follows one conversation. MISSING ends its polling, so it is never
- * due to a cache that is behind.
- */
-export async function freshlyPresentedConversation(
-  services: Services,
-  conversation: CachedConversation,
-  reader: Reader,
-) {
-  const sandbox: Sandbox | undefined = await services.lookup.sandboxOf(conversation);
-  return presentConversation(sourcesOf(services, conversation, sandbox), services.exposure, reader);
-}
 
 /**
  * The texts that its client has sent with the start. Throws a problem where the conversation does

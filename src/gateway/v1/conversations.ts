@@ -7,7 +7,6 @@ import {
 import { conversations } from '../../resources/conversation.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import type { Reservation } from '../lookup/stored-totals.ts';
 import {
   conversationList,
   conversationPage,
@@ -22,7 +21,7 @@ import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ownConversation } from './own-objects.ts';
 import { ResponseCache } from './response-cache.ts';
-import { accessTo, freshlyPresentedConversation, startTextsOf } from './conversation-record.ts';
+import { accessTo, startTextsOf } from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -120,10 +119,10 @@ export const conversationRoutes = (
       problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
       handle: async ({ body, reader, ...call }) => {
         const conversation = await ownConversation(services, call);
-        const { updated, reservation } = await update(services, conversation, body);
-        await services.feeds.conversations.shows(updated);
+        const { written, reservation } = await update(services, conversation, body);
+        await services.feeds.conversations.shows(written);
         reservation.release();
-        return { json: await freshlyPresentedConversation(services, updated, reader) };
+        return { jsonText: await responses.freshConversation(written, reader) };
       },
     }),
     remove(`${base}/{id}`, 'deleteConversation', {
@@ -156,12 +155,6 @@ async function start(services: Services, { owner, headers, body, about }: StartC
 
 const maxAttempts = 5;
 
-interface Update {
-  readonly updated: CachedConversation;
-  /** The caller releases it when the caches show the update. */
-  readonly reservation: Reservation;
-}
-
 /**
  * A patch of the tags depends on the present ones, so an update with tags is made on the stored
  * version.
@@ -170,7 +163,7 @@ async function update(
   services: Services,
   conversation: CachedConversation,
   change: UpdateRequest,
-): Promise<Update> {
+): ReturnType<typeof store> {
   if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
   for (let attempt = 1; ; attempt++) {
@@ -189,15 +182,16 @@ async function store(
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
   change: UpdateRequest,
   precondition: { readonly resourceVersion?: string } = {},
-): Promise<Update> {
+) {
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
   const patch = { metadata: precondition, spec: changesTo(conversation, change) };
-  const { written, reservation } = await caps.during(spec.owner, { storedBytes }, () =>
-    client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
+  return caps.during(spec.owner, { storedBytes }, async () =>
+    cachedConversation(
+      await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
+    ),
   );
-  return { updated: cachedConversation(written), reservation };
 }
 
 /** The fields that an update may change. */

@@ -6,7 +6,12 @@ import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Holdings } from '../lookup/resource-lookup.ts';
 import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
-import { presentQuota, quotaSchema, type SharedLimit } from '../presenters/quota.ts';
+import {
+  presentQuota,
+  quotaSchema,
+  type QuotaSources,
+  type SharedLimit,
+} from '../presenters/quota.ts';
 import { endpoints } from './endpoints.ts';
 
 const { get } = endpoints('account');
@@ -53,10 +58,7 @@ function sharedLimit({ lookup }: Services, rule: QuotaRule): SharedLimit {
   };
 }
 
-interface Refusal {
-  readonly rule: QuotaRule;
-  readonly current: number;
-}
+type Refusal = NonNullable<QuotaSources['refused']>;
 
 function refusalOf({ lookup }: Services, owner: string): Refusal | undefined {
   const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {

@@ -43,11 +43,8 @@ export function refuseUnusable(phase: SandboxStatus, comesBack: boolean, use = '
  * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness
  * has paused: its `spec.replicas` is 1 already, so that the patch would otherwise change nothing.
  */
-export async function requestResume(
-  { client, clock, feeds }: Services,
-  namespace: string,
-  name: string,
-): Promise<void> {
+export async function requestResume(services: Services, name: string): Promise<void> {
+  const { client, namespace, clock, feeds } = services;
   const updated = await client.mergePatch(sandboxes, namespace, name, {
     metadata: { annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
@@ -61,11 +58,8 @@ const maxAttempts = 5;
  * Requests a resume, and that a run which the pause has interrupted continues. The request names a
  * generation, so the write names the version that was read.
  */
-export async function requestRun(
-  { client, clock, feeds }: Services,
-  namespace: string,
-  name: string,
-): Promise<void> {
+export async function requestRun(services: Services, name: string): Promise<void> {
+  const { client, namespace, clock, feeds } = services;
   for (let attempt = 1; ; attempt++) {
     const { metadata, spec } = await client.get(sandboxes, namespace, name);
     const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;

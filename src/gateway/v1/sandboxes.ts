@@ -95,10 +95,10 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const sandbox = await ownSandbox(services, call);
       const isFailed = comesBackFromError(services, sandbox);
       refuseUnusable(viewOfSandbox(sandbox).phase, isFailed);
-      const { name, namespace } = sandbox.metadata;
+      const { name } = sandbox.metadata;
       if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED')
         refuseOverQuota(services, call.owner);
-      await (body.run === true ? requestRun : requestResume)(services, namespace, name);
+      await (body.run === true ? requestRun : requestResume)(services, name);
       return success;
     },
   }),

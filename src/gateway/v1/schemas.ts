@@ -44,9 +44,8 @@ const messageSchema = z.object({
 });
 
 /** Agents take no other messages than their user's once they are there. */
-export const sendMessageSchema = z.object({
+export const sendMessageSchema = messageSchema.extend({
   role: optional(z.literal('user')).transform((role) => role ?? 'user'),
-  content: contentSchema,
   run: runSchema.describe(
     'Whether the agent starts working on it at once, or only keeps it; true by default.',
   ),
@@ -161,16 +160,13 @@ export const conversationSearch = conversationFilters.extend({
   ...paging,
 });
 
+const eventKind = z
+  .string()
+  .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
+  .optional();
 export const eventFilters = z.object({
-  kind: z
-    .string()
-    .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
-    .optional(),
-  kind__eq: z
-    .string()
-    .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
-    .optional()
-    .describe('The same as kind.'),
+  kind: eventKind,
+  kind__eq: eventKind.describe('The same as kind.'),
   source: z.enum(['agent', 'user', 'environment']).optional(),
   timestamp__gte: timeText().optional(),
   timestamp__lt: timeText().optional(),

@@ -2,9 +2,8 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/derived.ts';
 import { searchPage } from '../paging/cursor.ts';
-import { sortedBy, type Placed } from '../paging/keyset.ts';
-import { updatedAt } from '../presenters/conversation.ts';
-import { titleOf } from '../presenters/title.ts';
+import { sortedBy, type PageRequest, type Placed } from '../paging/keyset.ts';
+import { titleOf, updatedAt } from '../presenters/conversation.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
 const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
@@ -23,13 +22,10 @@ function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
 }
 
-interface Search {
+interface Search extends Pick<PageRequest<CachedConversation>, 'limit' | 'matches'> {
   /** The search that a page belongs to: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
-  /** The filter of the search; absent where all conversations match. */
-  readonly matches?: ((conversation: CachedConversation) => boolean) | undefined;
   readonly sort_order: string;
-  readonly limit: number;
   readonly page_id?: string | undefined;
 }
 

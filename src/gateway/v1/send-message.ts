@@ -3,7 +3,7 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
@@ -81,7 +81,10 @@ export const sendMessageRoute = (services: Services): Route =>
       // The resume comes before the write, so that no stored message remains undelivered in a
       // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
-      if (isWoken) await resume(services, owner, conversation);
+      if (isWoken && sandboxName !== undefined) {
+        refuseOverQuota(services, owner);
+        await requestResume(services, sandboxName);
+      }
       const key = headers['idempotency-key'];
       const [id = newUuid(clock.now(), random), ...otherIds] =
         key === undefined ? [] : messageIdsOf(services.keys, owner, name, key);
@@ -106,13 +109,3 @@ export const sendMessageRoute = (services: Services): Route =>
           };
     },
   });
-
-async function resume(
-  services: Services,
-  owner: string,
-  { metadata, status }: Pick<Conversation, 'metadata' | 'status'>,
-): Promise<void> {
-  if (status?.sandboxName === undefined) return;
-  refuseOverQuota(services, owner);
-  await requestResume(services, metadata.namespace, status.sandboxName);
-}

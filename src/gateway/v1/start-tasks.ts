@@ -36,9 +36,8 @@ export const startTaskRoutes = (
       summary: 'Start tasks page by page, newest first',
       query: startTaskSearch,
       responses: { 200: startTaskPage },
-      handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
-        const matches = startTaskFilter(filters);
-        const wanted = { of: 'start-tasks', matches, sort_order, limit, page_id } as const;
+      handle: ({ owner, query, response }) => {
+        const wanted = { of: 'start-tasks', matches: startTaskFilter(query), ...query } as const;
         const { items, next_page_id } = search.page(services.lookup.conversationsOf(owner), wanted);
         return responses.list(owner, items, response, pageFrame(next_page_id));
       },

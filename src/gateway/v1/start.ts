@@ -276,7 +276,7 @@ export async function startConversation(
     await refuseUnknownRepository(services, owner, request);
     // The resume comes first, because a start that finds its sandbox in ERROR ends.
     if (references.failed && references.sandboxName !== undefined)
-      await requestResume(services, namespace, references.sandboxName);
+      await requestResume(services, references.sandboxName);
     return client
       .create(conversations, object, { metadataOnly: true })
       .catch(async (error: unknown) => {
@@ -292,6 +292,6 @@ export async function startConversation(
   reservation.releaseWhenShown('conversations', id);
   const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined)
-    await requestResume(services, namespace, references.sandboxName);
+    await requestResume(services, references.sandboxName);
   return shown ?? cachedConversation(created);
 }
