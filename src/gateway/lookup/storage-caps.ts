@@ -18,7 +18,7 @@ export interface CapUse extends Cap {
   readonly current: number;
 }
 
-/** What each limit counts, the problem of a request beyond the limit, and the unit in its text. */
+/** The total that each limit bounds, the problem of a request beyond it, and the unit in its text. */
 const capKinds = {
   maxConversations: {
     total: 'conversations',
@@ -31,12 +31,7 @@ const capKinds = {
     unit: 'bytes of conversations',
   },
   maxSandboxes: { total: 'sandboxes', problem: 'sandbox-limit-exceeded', unit: 'sandboxes' },
-} as const satisfies Readonly<
-  Record<
-    CapField,
-    { readonly total: keyof Totals; readonly problem: ProblemCode; readonly unit: string }
-  >
->;
+} as const satisfies Record<CapField, { total: keyof Totals; problem: ProblemCode; unit: string }>;
 /** The problems that may refuse one more start, or a message. */
 export const capProblems = Object.values(capKinds).map(({ problem }) => problem);
 

@@ -153,13 +153,10 @@ function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): Nex
 function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
   if (shared === undefined) return undefined;
   const { rule, active, next } = shared;
-  if (next !== undefined)
-    return pauses(
-      rule,
-      next,
-      Date.parse(next.status?.activeSinceTime ?? '') + rule.minActiveMs,
-      next.spec.owner === owner,
-    );
+  if (next !== undefined) {
+    const at = Date.parse(next.status?.activeSinceTime ?? '') + rule.minActiveMs;
+    return pauses(rule, next, at, next.spec.owner === owner);
+  }
   return active < rule.limit ? undefined : waits(rule, `${full(rule)}.`);
 }
 
@@ -175,13 +172,8 @@ function nextStart(sources: QuotaSources): NextStart {
   switch (outlook.outcome) {
     case 'admitted': {
       const rule = group.rule ?? shared?.rule;
-      return (
-        inShared(sources) ?? {
-          outcome: 'admitted',
-          rule,
-          reason: rule === undefined ? 'No quota limits it.' : 'There is room.',
-        }
-      );
+      const reason = rule === undefined ? 'No quota limits it.' : 'There is room.';
+      return inShared(sources) ?? { outcome: 'admitted', rule, reason };
     }
     case 'follows':
       return inShared(sources) ?? waits(outlook.rule, 'a slot is getting free.');
@@ -189,11 +181,10 @@ function nextStart(sources: QuotaSources): NextStart {
       return pauses(outlook.rule, outlook.victim.sandbox, outlook.at, true);
     case 'rejected':
       return rejected(outlook.rule);
-    case 'waits':
-      return waits(
-        outlook.rule,
-        `${full(outlook.rule)}${group.makesRoom ? ', and none of them can be paused now' : ''}.`,
-      );
+    case 'waits': {
+      const more = group.makesRoom ? ', and none of them can be paused now' : '';
+      return waits(outlook.rule, `${full(outlook.rule)}${more}.`);
+    }
   }
 }
 
@@ -217,7 +208,7 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
     ...(shared === undefined ? [] : [limitOf(shared.rule, shared.active)]),
   ];
   const { outcome, reason, rule, victim, at = 0 } = nextStart(sources);
-  const own = victim?.spec.owner === owner ? victim : undefined;
+  const own = victim?.spec.owner === owner ? [victim] : [];
   return {
     active: group.taken,
     waiting: group.waiting.size + starts,
@@ -239,16 +230,11 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
       outcome,
       reason,
       quota: rule?.quotaName ?? null,
-      pauses:
-        own === undefined
-          ? []
-          : [
-              {
-                sandbox_id: own.metadata.name,
-                conversation_ids: [...conversationIdsIn(own.metadata.name)],
-              },
-            ],
-      pauses_other_owner: victim !== undefined && own === undefined,
+      pauses: own.map(({ metadata: { name } }) => ({
+        sandbox_id: name,
+        conversation_ids: [...conversationIdsIn(name)],
+      })),
+      pauses_other_owner: victim !== undefined && own.length === 0,
       not_before: at > now ? wireTime(new Date(at).toISOString()) : null,
     },
   };
