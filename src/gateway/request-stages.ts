@@ -61,26 +61,18 @@ const routeStages = (services: Services, route: Route): readonly RequestHandler[
   respond(services, route),
 ];
 
-export interface AppOptions {
-  readonly routes: readonly Route[];
-  /**
-   * Whether the deprecated interface under /api/conversations responds; else its responses are 410.
-   */
-  readonly legacyApi: boolean;
-}
-
 /**
  * The service itself: its stages, and those of each route. A problem that one of them throws
- * becomes the response.
+ * becomes the response. Without `legacyApi`, the responses under /api/conversations are 410.
  */
-export function createApp(services: Services, { routes, legacyApi }: AppOptions): Express {
+export function createApp(
+  services: Services,
+  { routes, legacyApi }: { readonly routes: readonly Route[]; readonly legacyApi: boolean },
+): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(...serviceStages(services));
-  app.use(
-    '/api/conversations',
-    legacyInterface({ enabled: legacyApi, publicUrl: services.publicUrl }),
-  );
+  app.use('/api/conversations', legacyInterface(services, legacyApi));
   // Paths without parameters come first, so that /search is never taken for an id, not even to
   // refuse its method.
   const byPath = Map.groupBy(

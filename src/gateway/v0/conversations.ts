@@ -1,11 +1,12 @@
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import type { z } from 'zod';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { conversationParams, pageQuery, type StartRequest } from '../v1/schemas.ts';
-import type { conversationSchema } from '../presenters/conversation.ts';
-import { presentedConversation } from '../v1/conversation-record.ts';
+import { presentConversation } from '../presenters/conversation.ts';
+import { sourcesOf } from '../v1/conversation-record.ts';
 import { endpoints } from '../v1/endpoints.ts';
 import { ownConversation } from '../v1/own-objects.ts';
 import type { ConversationSearch } from '../v1/search.ts';
@@ -33,19 +34,23 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
 };
 
 /** A conversation in the words of the legacy interface. */
-const presentLegacyConversation = (
-  record: z.output<typeof conversationSchema>,
-): z.output<typeof legacyConversationSchema> => ({
-  conversation_id: record.id,
-  title: record.title,
-  status: statuses[record.sandbox_status],
-  selected_repository: record.selected_repository,
-  selected_branch: record.selected_branch,
-  git_provider: record.git_provider,
-  trigger: record.trigger,
-  created_at: record.created_at,
-  last_updated_at: record.updated_at,
-});
+function present(
+  services: Services,
+  conversation: CachedConversation,
+): z.output<typeof legacyConversationSchema> {
+  const record = presentConversation(sourcesOf(services, conversation), services.exposure);
+  return {
+    conversation_id: record.id,
+    title: record.title,
+    status: statuses[record.sandbox_status],
+    selected_repository: record.selected_repository,
+    selected_branch: record.selected_branch,
+    git_provider: record.git_provider,
+    trigger: record.trigger,
+    created_at: record.created_at,
+    last_updated_at: record.updated_at,
+  };
+}
 
 /** The equivalent request of the present interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
@@ -83,9 +88,8 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     responses: { 200: legacyStartAnswer },
     problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
-      const conversation = await startConversation(services, owner, successorOf(body)).catch(
-        rethrow,
-      );
+      const request = successorOf(body);
+      const conversation = await startConversation(services, owner, request).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);
       return {
         json: {
@@ -108,14 +112,8 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
         sort_order: 'CREATED_AT_DESC',
         ...query,
       });
-      return {
-        json: {
-          results: page.items.map((conversation) =>
-            presentLegacyConversation(presentedConversation(services, conversation)),
-          ),
-          next_page_id: page.next_page_id,
-        },
-      };
+      const results = page.items.map((conversation) => present(services, conversation));
+      return { json: { results, next_page_id: page.next_page_id } };
     },
   }),
   get('/api/conversations/{id}', 'getLegacyConversation', {
@@ -126,7 +124,7 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     problems: ['not-found'],
     handle: async (call) => {
       const conversation = await ownConversation(services, call);
-      return { json: presentLegacyConversation(presentedConversation(services, conversation)) };
+      return { json: present(services, conversation) };
     },
   }),
 ];

@@ -1,7 +1,7 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
-import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
+import type { ConversationSources } from '../presenters/conversation.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
 
 /** A conversation with what the caches know around it. */
@@ -15,10 +15,6 @@ export const sourcesOf = (
   parent: lookup.cachedConversation(conversation.spec.parent),
   children: lookup.children(conversation),
 });
-
-/** The wire record of a conversation, without a session key. */
-export const presentedConversation = (services: Services, conversation: CachedConversation) =>
-  presentConversation(sourcesOf(services, conversation), services.exposure);
 
 /**
  * The texts that its client has sent with the start. Throws a problem where the conversation does

@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import { isConflict } from '@conversation-operator/kube/errors';
 import {
   cachedConversation,
   type CachedConversation,
@@ -36,6 +35,7 @@ import { conversationFilter, type ConversationSearch } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
 import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
+import { writeOnStored } from './write-on-stored.ts';
 
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');
@@ -71,10 +71,8 @@ export const conversationRoutes = (
         // follow it.
         response.once('close', services.streams.enter(owner));
         const conversation = await start(services, call);
-        streamStart(services, response, conversation, {
-          texts: await startTextsOf(services, conversation),
-          principal,
-        });
+        const texts = await startTextsOf(services, conversation);
+        streamStart(services, response, conversation, { texts, principal });
         return undefined;
       },
     }),
@@ -85,10 +83,9 @@ export const conversationRoutes = (
       problems: ['too-many-ids'],
       handle: async ({ owner, query, reader }) => {
         refuseTooMany(query.ids);
-        const found = (await services.lookup.conversations(owner, query.ids)).filter(
-          (conversation) => conversation !== undefined,
-        );
-        return { jsonText: await responses.freshConversations(found, reader) };
+        const found = await services.lookup.conversations(owner, query.ids);
+        const present = found.filter((conversation) => conversation !== undefined);
+        return { jsonText: await responses.freshConversations(present, reader) };
       },
     }),
     get(`${base}/search`, 'searchConversations', {
@@ -153,8 +150,6 @@ async function start(services: Services, { owner, headers, body, about }: StartC
   return conversation;
 }
 
-const maxAttempts = 5;
-
 /**
  * A patch of the tags depends on the present ones, so an update with tags is made on the stored
  * version.
@@ -166,15 +161,11 @@ async function update(
 ): ReturnType<typeof store> {
   if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
-  for (let attempt = 1; ; attempt++) {
-    const stored = await services.client.get(conversations, namespace, name);
-    const { resourceVersion } = stored.metadata;
-    try {
-      return await store(services, stored, change, { resourceVersion });
-    } catch (error) {
-      if (!isConflict(error) || attempt === maxAttempts) throw error;
-    }
-  }
+  return writeOnStored(
+    () => services.client.get(conversations, namespace, name),
+    (stored) =>
+      store(services, stored, change, { resourceVersion: stored.metadata.resourceVersion }),
+  );
 }
 
 async function store(

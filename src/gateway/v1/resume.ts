@@ -1,5 +1,4 @@
 import { isoTime } from '@conversation-operator/kube/clock';
-import { isConflict } from '@conversation-operator/kube/errors';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
@@ -12,6 +11,7 @@ import {
 } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
+import { writeOnStored } from './write-on-stored.ts';
 
 /**
  * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the
@@ -52,30 +52,25 @@ export async function requestResume(services: Services, name: string): Promise<v
   await feeds.sandboxes.shows(updated);
 }
 
-const maxAttempts = 5;
-
 /**
  * Requests a resume, and that a run which the pause has interrupted continues. The request names a
  * generation, so the write names the version that was read.
  */
 export async function requestRun(services: Services, name: string): Promise<void> {
   const { client, namespace, clock, feeds } = services;
-  for (let attempt = 1; ; attempt++) {
-    const { metadata, spec } = await client.get(sandboxes, namespace, name);
-    const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
-    const annotations = {
-      [resumeRequestedAnnotation]: isoTime(clock),
-      [runRequestedAnnotation]: String(generation),
-    };
-    const patch = {
-      metadata: { resourceVersion: metadata.resourceVersion, annotations },
-      spec: { replicas: 1 },
-    };
-    try {
-      await feeds.sandboxes.shows(await client.mergePatch(sandboxes, namespace, name, patch));
-      return;
-    } catch (error) {
-      if (!isConflict(error) || attempt === maxAttempts) throw error;
-    }
-  }
+  const updated = await writeOnStored(
+    () => client.get(sandboxes, namespace, name),
+    ({ metadata, spec }) => {
+      const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
+      const annotations = {
+        [resumeRequestedAnnotation]: isoTime(clock),
+        [runRequestedAnnotation]: String(generation),
+      };
+      return client.mergePatch(sandboxes, namespace, name, {
+        metadata: { resourceVersion: metadata.resourceVersion, annotations },
+        spec: { replicas: 1 },
+      });
+    },
+  );
+  await feeds.sandboxes.shows(updated);
 }

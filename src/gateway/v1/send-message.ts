@@ -66,7 +66,7 @@ export const sendMessageRoute = (services: Services): Route =>
       // replica.
       const conversation = await findStored(client, conversations, namespace, name);
       if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
-      const sandboxName = conversation.status?.sandboxName;
+      const { sandboxName } = conversation.status ?? {};
       const sandbox =
         sandboxName === undefined
           ? undefined
@@ -100,12 +100,9 @@ export const sendMessageRoute = (services: Services): Route =>
       const isDelivered = (seen: CachedConversation | undefined) =>
         (seen?.status?.messages?.lastDelivered ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isDelivered, deliveryMs);
-      const delivered = isDelivered(lookup.cachedConversation(name));
-      return delivered
-        ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
-        : {
-            status: 202,
-            json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true },
-          };
+      if (isDelivered(lookup.cachedConversation(name)))
+        return { json: { success: true, sandbox_status: 'RUNNING', queued: false } };
+      const sandbox_status = isWoken ? 'STARTING' : phase;
+      return { status: 202, json: { success: true, sandbox_status, queued: true } };
     },
   });
