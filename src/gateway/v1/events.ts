@@ -17,7 +17,7 @@ import { sandboxViewOf } from '../presenters/conversation.ts';
 import { countSchema, pageSchema } from '../presenters/schemas.ts';
 import { compact } from './compact.ts';
 import { ownConversation, type OwnCall } from './own-objects.ts';
-import { conversationParams, eventFilters, eventSearch, type EventFilters } from './schemas.ts';
+import { conversationParams, eventFilters, eventSearch, type EventSearch } from './schemas.ts';
 import { endpoints } from './endpoints.ts';
 
 const base = '/api/v1/conversation/{id}/events';
@@ -83,11 +83,10 @@ export function eventRoutes(services: Services): readonly Route[] {
       query: eventSearch,
       responses: { 200: eventPage },
       problems: eventProblems,
-      handle: async ({ query: { limit, page_id, sort_order, ...filters }, ...call }) => {
-        const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
+      handle: async ({ query, ...call }) => {
         await reading(
           call,
-          ({ endpoint, id }, signal) => events.search(endpoint, id, query, signal),
+          ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
           (answer) => passOn(answer, call.response),
         );
         return undefined;
@@ -110,8 +109,8 @@ export function eventRoutes(services: Services): readonly Route[] {
   ];
 }
 
-const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery =>
-  compact({ kind: kind__eq ?? kind, ...filters });
+const queryOf = ({ kind, kind__eq, ...others }: Partial<EventSearch>): EventQuery =>
+  compact({ kind: kind__eq ?? kind, ...others });
 
 /**
  * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,

@@ -171,12 +171,13 @@ export const eventFilters = z.object({
   timestamp__gte: timeText().optional(),
   timestamp__lt: timeText().optional(),
 });
-export type EventFilters = z.output<typeof eventFilters>;
 export const eventSearch = eventFilters.extend({
   sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
   ...paging,
   page_id: z.string().min(1).max(256).optional().describe('next_page_id of the answer before.'),
 });
+
+export type EventSearch = z.output<typeof eventSearch>;
 
 export const startTaskFilters = z.object({
   conversation_id__eq: uuid().optional(),
