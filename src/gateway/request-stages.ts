@@ -7,13 +7,10 @@ import { answerPreflight } from './stages/answer-preflight.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { handle } from './stages/handle.ts';
 import { limitAddress, limitAddressOfUpgrade } from './stages/limit-address.ts';
-import { limitConcurrency } from './stages/limit-concurrency.ts';
-import { limitConnections } from './stages/limit-connections.ts';
-import { limitRate } from './stages/limit-rate.ts';
+import { limitOwner } from './stages/limit-owner.ts';
 import { limitRequestTime } from './stages/limit-request-time.ts';
 import { joinWithSandbox, proxyToSandbox } from './stages/proxy-to-sandbox.ts';
 import { parseBody, readBody } from './stages/read-body.ts';
-import { requireCaches } from './stages/require-caches.ts';
 import { respond, respondWithProblem } from './stages/respond.ts';
 import { refuseMethod, refusePath, selectRoute } from './stages/select-route.ts';
 import { shedLoad } from './stages/shed-load.ts';
@@ -58,40 +55,24 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
  */
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
-  ...(route.access === 'open'
-    ? []
-    : [
-        requireCaches(services),
-        authenticate(services, route),
-        limitConnections(services),
-        limitRate(services, route),
-        limitConcurrency(services, route),
-      ]),
+  ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),
   ...(route.body === undefined ? [] : [readBody(services), parseBody(services)]),
   handle(services, route),
   respond(services, route),
 ];
 
-export interface AppOptions {
-  readonly routes: readonly Route[];
-  /**
-   * Whether the deprecated interface under /api/conversations responds; else its responses are 410.
-   */
-  readonly legacyApi: boolean;
-}
-
 /**
  * The service itself: its stages, and those of each route. A problem that one of them throws
- * becomes the response.
+ * becomes the response. Without `legacyApi`, the responses under /api/conversations are 410.
  */
-export function createApp(services: Services, { routes, legacyApi }: AppOptions): Express {
+export function createApp(
+  services: Services,
+  { routes, legacyApi }: { readonly routes: readonly Route[]; readonly legacyApi: boolean },
+): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(...serviceStages(services));
-  app.use(
-    '/api/conversations',
-    legacyInterface({ enabled: legacyApi, publicUrl: services.publicUrl }),
-  );
+  app.use('/api/conversations', legacyInterface(services, legacyApi));
   // Paths without parameters come first, so that /search is never taken for an id, not even to
   // refuse its method.
   const byPath = Map.groupBy(

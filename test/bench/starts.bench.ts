@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { conversationPage } from '../../src/gateway/v1/response-schemas.ts';
+import { conversationPage } from '../../src/gateway/presenters/conversation.ts';
 import { Installation, saying } from '../support/installation.ts';
 import { percentile, report } from './figure.ts';
 

@@ -28,16 +28,7 @@ export interface IssuedKey {
  * resource.
  */
 export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
-  const {
-    client,
-    namespace,
-    owner,
-    role = 'user',
-    description,
-    expiresAt,
-    issuedBy,
-    random = randomBytes,
-  } = options;
+  const { client, namespace, owner, role = 'user', issuedBy, random = randomBytes } = options;
   const key = generateKey(random);
   const resource = await client.create(apiKeys, {
     apiVersion,
@@ -54,8 +45,8 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       owner,
       role,
       sha256: hashKey(key),
-      ...(description === undefined ? {} : { description }),
-      ...(expiresAt === undefined ? {} : { expirationTime: expiresAt }),
+      ...(options.description === undefined ? {} : { description: options.description }),
+      ...(options.expiresAt === undefined ? {} : { expirationTime: options.expiresAt }),
       ...(issuedBy === undefined ? {} : { issuedBy }),
     },
   });

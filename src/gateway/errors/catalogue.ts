@@ -54,6 +54,3 @@ export const problems = {
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>;
 
 export type ProblemCode = keyof typeof problems;
-
-export const problemType = (code: ProblemCode): string =>
-  `tag:conversation-operator.dev,2026:${code}`;

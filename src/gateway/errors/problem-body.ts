@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { problemType, problems, type ProblemCode } from './catalogue.ts';
+import { problems, type ProblemCode } from './catalogue.ts';
 import type { ProblemError } from './problem-error.ts';
 
 export const problemSchema = z.object({
@@ -18,7 +18,7 @@ export const problemBody = (
   problem: ProblemError,
   requestId: string,
 ): z.output<typeof problemSchema> => ({
-  type: problemType(problem.code),
+  type: `tag:conversation-operator.dev,2026:${problem.code}`,
   title: problems[problem.code].title,
   status: problem.status,
   detail: problem.message,

@@ -11,6 +11,8 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** Delay before the client should try again, in seconds; becomes the header Retry-After. */
+  readonly retryAfterSeconds?: number;
   /** The HTTP status, where an interface uses another one than the catalogue. */
   readonly status?: number;
   /** The limit of a quota and its current use; absent for errors that no quota causes. */
@@ -37,7 +39,10 @@ export class ProblemError extends Error {
     this.code = code;
     this.status = options.status ?? problems[code].status;
     this.errors = options.errors;
-    this.headers = options.headers ?? {};
+    this.headers =
+      options.retryAfterSeconds === undefined
+        ? (options.headers ?? {})
+        : { ...options.headers, 'retry-after': String(options.retryAfterSeconds) };
     this.usage = options.usage;
   }
 }
@@ -49,6 +54,6 @@ export const notFound = (
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>
   new ProblemError('unavailable', 'The service can not answer at the moment. Try again.', {
-    headers: { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) },
+    retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1000)),
     cause,
   });

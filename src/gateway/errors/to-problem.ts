@@ -2,6 +2,9 @@ import { ApiError, TransportError, isInvalid } from '@conversation-operator/kube
 import { Refusal } from '@conversation-operator/http/refusal';
 import { ProblemError, unavailable } from './problem-error.ts';
 
+const internal = (cause: unknown): ProblemError =>
+  new ProblemError('internal', 'Something went wrong on our side.', { cause });
+
 const apiProblem = (error: ApiError): ProblemError => {
   // 401: the release, and with it our account, was taken away and is back; another gateway answers,
   // or this one with its next token.
@@ -13,10 +16,7 @@ const apiProblem = (error: ApiError): ProblemError => {
     return new ProblemError(
       'refused-by-cluster',
       'The cluster does not allow this now. Its administrators find why in the log.',
-      {
-        cause: error,
-        headers: { 'retry-after': '30' },
-      },
+      { cause: error, retryAfterSeconds: 30 },
     );
   if (error.status === 404)
     return new ProblemError('not-found', 'It does not exist any more.', { cause: error });
@@ -29,7 +29,7 @@ const apiProblem = (error: ApiError): ProblemError => {
       cause: error,
       errors: [],
     });
-  return new ProblemError('internal', 'Something went wrong on our side.', { cause: error });
+  return internal(error);
 };
 
 /** Converts every thrown value to the problem that a client gets. */
@@ -42,12 +42,10 @@ export function toProblem(error: unknown): ProblemError {
     });
   if (error instanceof ApiError) return apiProblem(error);
   if (error instanceof TransportError) return unavailable(undefined, error);
-  if (error instanceof Error && 'status' in error && error.status !== undefined) {
-    // Express throws these errors for bad percent-encoding.
-    if (error.status === 400)
-      return new ProblemError('malformed-request', 'The request could not be read.', {
-        cause: error,
-      });
-  }
-  return new ProblemError('internal', 'Something went wrong on our side.', { cause: error });
+  // Express throws these errors for bad percent-encoding.
+  if (error instanceof Error && 'status' in error && error.status === 400)
+    return new ProblemError('malformed-request', 'The request could not be read.', {
+      cause: error,
+    });
+  return internal(error);
 }

@@ -28,16 +28,6 @@ const messages: z.core.$ZodErrorMap = (issue) => {
   return undefined;
 };
 
-type Result<T> =
-  { readonly value: T; readonly errors?: undefined } | { readonly errors: readonly FieldError[] };
-
-function check<T>(part: Part, schema: z.ZodType<T>, input: unknown): Result<T> {
-  const result = schema.safeParse(input, { error: messages });
-  return result.success
-    ? { value: result.data }
-    : { errors: fieldErrorsOf(part, result.error.issues) };
-}
-
 export interface Schemas<P, Q, B, H> {
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
@@ -50,22 +40,20 @@ export function validate<P, Q, B, H>(
   schemas: Schemas<P, Q, B, H>,
   input: Readonly<Record<Part, unknown>>,
 ) {
-  const results = {
-    params: schemas.params && check('params', schemas.params, input.params),
-    query: schemas.query && check('query', schemas.query, input.query),
-    headers: schemas.headers && check('headers', schemas.headers, input.headers),
-    body: schemas.body && check('body', schemas.body, input.body),
+  const errors: FieldError[] = [];
+  const valueOf = <T>(part: Part, schema: z.ZodType<T> | undefined): T | undefined => {
+    const result = schema?.safeParse(input[part], { error: messages });
+    if (result?.error !== undefined) errors.push(...fieldErrorsOf(part, result.error.issues));
+    return result?.data;
   };
-  const errors = Object.values(results).flatMap((result) => result?.errors ?? []);
+  const values = {
+    params: valueOf('params', schemas.params),
+    query: valueOf('query', schemas.query),
+    headers: valueOf('headers', schemas.headers),
+    body: valueOf('body', schemas.body),
+  };
   if (errors.length > 0) throw invalidRequest(errors);
-  const valueOf = <T>(result: Result<T> | undefined): T | undefined =>
-    result?.errors === undefined ? result?.value : undefined;
-  return {
-    params: valueOf(results.params),
-    query: valueOf(results.query),
-    headers: valueOf(results.headers),
-    body: valueOf(results.body),
-  };
+  return values;
 }
 
 export function invalidRequest(errors: readonly FieldError[]): ProblemError {
@@ -74,8 +62,10 @@ export function invalidRequest(errors: readonly FieldError[]): ProblemError {
   return new ProblemError(
     'invalid-request',
     first === undefined ? 'The request is not valid.' : `${first.path} ${first.message}${more}.`,
-    {
-      errors,
-    },
+    { errors },
   );
 }
+
+/** The problem of one field that no schema could refuse. */
+export const invalidField = (path: string, message: string): ProblemError =>
+  invalidRequest([{ path, message }]);

@@ -86,39 +86,33 @@ export function gatewayCaches(options: GatewayCachesOptions) {
   const interner = new Interner();
   return {
     conversations: new Reflector({
-      ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
+      ...options,
+      resource: conversations,
+      maxTextBytes: maxCachedTextBytes,
       transform: (object: Conversation, removedBytes) =>
         cachedConversation(object, interner, removedBytes),
       indexers: gatewayIndexers.conversations,
     }),
     sandboxes: new Reflector({
-      ...{
-        ...options,
-        resource: sandboxes,
-        transform: (object: Sandbox) => cachedSandbox(object, interner),
-      },
+      ...options,
+      resource: sandboxes,
+      transform: (object: Sandbox) => cachedSandbox(object, interner),
       indexers: gatewayIndexers.sandboxes,
     }),
     templates: new Reflector({
-      ...{
-        ...options,
-        resource: sandboxTemplates,
-        transform: (object: SandboxTemplate) => cachedObject(object, interner),
-      },
+      ...options,
+      resource: sandboxTemplates,
+      transform: (object: SandboxTemplate) => cachedObject(object, interner),
     }),
     quotas: new Reflector({
-      ...{
-        ...options,
-        resource: conversationQuotas,
-        transform: (object: ConversationQuota) => cachedObject(object, interner),
-      },
+      ...options,
+      resource: conversationQuotas,
+      transform: (object: ConversationQuota) => cachedObject(object, interner),
     }),
     apiKeys: new Reflector({
-      ...{
-        ...options,
-        resource: apiKeys,
-        transform: (object: ApiKey) => cachedObject(object, interner),
-      },
+      ...options,
+      resource: apiKeys,
+      transform: (object: ApiKey) => cachedObject(object, interner),
       indexers: gatewayIndexers.apiKeys,
     }),
   };

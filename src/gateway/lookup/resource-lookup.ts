@@ -69,7 +69,10 @@ export class ResourceLookup {
       ...store.byIndex('restId', inNamespace(this.#namespace, id)),
     ];
     const cached = candidates.find((candidate) => isOwnedBy(candidate, owner));
-    return this.#own(owner, cached, () => this.#conversationNow(id));
+    return this.#own(owner, cached, async () => {
+      const stored = await this.#read(conversations, id);
+      return stored && cachedConversation(stored);
+    });
   }
 
   /** Returns the conversations in the order of the ids. */
@@ -195,11 +198,6 @@ export class ResourceLookup {
   ): Promise<T | undefined> {
     const object = cached !== undefined && isOwnedBy(cached, owner) ? cached : await read();
     return object !== undefined && isOwnedBy(object, owner) && isLive(object) ? object : undefined;
-  }
-
-  async #conversationNow(name: string): Promise<CachedConversation | undefined> {
-    const stored = await this.#read(conversations, name);
-    return stored && cachedConversation(stored);
   }
 
   async #read<T extends KubeObject>(

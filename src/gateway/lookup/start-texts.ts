@@ -11,11 +11,6 @@ import { startTextsOf, type StartTexts } from '../presenters/start-request.ts';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';
 
-export interface StartTextReaderOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-}
-
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 /** Bytes of an entry besides its texts. */
@@ -32,9 +27,7 @@ const overloaded = () =>
   new ProblemError(
     'overloaded',
     'The service reads too many start requests at the moment. Try again.',
-    {
-      headers: { 'retry-after': '1' },
-    },
+    { retryAfterSeconds: 1 },
   );
 
 /**
@@ -64,7 +57,7 @@ export class StartTextReader {
   readonly #places: Shares;
   readonly #reading = new Map<string, Promise<StartTexts | undefined>>();
 
-  constructor({ client, clock }: StartTextReaderOptions) {
+  constructor({ client, clock }: { readonly client: KubeClient; readonly clock: Clock }) {
     this.#client = client;
     this.#places = new Shares({ ...reads, refuse: overloaded, waiting: { ...waiting, clock } });
   }

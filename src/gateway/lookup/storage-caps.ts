@@ -18,24 +18,22 @@ export interface CapUse extends Cap {
   readonly current: number;
 }
 
-const totalOf: Readonly<Record<CapField, keyof Totals>> = {
-  maxConversations: 'conversations',
-  maxStoredBytes: 'storedBytes',
-  maxSandboxes: 'sandboxes',
-};
-const codes: Readonly<Record<CapField, ProblemCode>> = {
-  maxConversations: 'conversation-limit-exceeded',
-  maxStoredBytes: 'stored-bytes-limit-exceeded',
-  maxSandboxes: 'sandbox-limit-exceeded',
-};
+/** The total that each limit bounds, the problem of a request beyond it, and the unit in its text. */
+const capKinds = {
+  maxConversations: {
+    total: 'conversations',
+    problem: 'conversation-limit-exceeded',
+    unit: 'conversations',
+  },
+  maxStoredBytes: {
+    total: 'storedBytes',
+    problem: 'stored-bytes-limit-exceeded',
+    unit: 'bytes of conversations',
+  },
+  maxSandboxes: { total: 'sandboxes', problem: 'sandbox-limit-exceeded', unit: 'sandboxes' },
+} as const satisfies Record<CapField, { total: keyof Totals; problem: ProblemCode; unit: string }>;
 /** The problems that may refuse one more start, or a message. */
-export const capProblems = Object.values(codes);
-
-const units: Readonly<Record<CapField, string>> = {
-  maxConversations: 'conversations',
-  maxStoredBytes: 'bytes of conversations',
-  maxSandboxes: 'sandboxes',
-};
+export const capProblems = Object.values(capKinds).map(({ problem }) => problem);
 
 /**
  * The limits that the quotas of a namespace set on stored objects. The operator refuses objects
@@ -46,13 +44,7 @@ export class StorageCaps {
   readonly #totals: StoredTotals;
   readonly #caps = new Derived((quotas: readonly ConversationQuota[]) => quotaCaps(quotas));
 
-  constructor({
-    lookup,
-    totals,
-  }: {
-    readonly lookup: Pick<ResourceLookup, 'quotas'>;
-    readonly totals: StoredTotals;
-  }) {
+  constructor(lookup: Pick<ResourceLookup, 'quotas'>, totals: StoredTotals) {
     this.#lookup = lookup;
     this.#totals = totals;
   }
@@ -65,7 +57,7 @@ export class StorageCaps {
         ...cap,
         field,
         current: (cap.scope === 'Owner' ? this.#totals.of(owner) : this.#totals.all)[
-          totalOf[field]
+          capKinds[field].total
         ],
       })),
     );
@@ -81,15 +73,34 @@ export class StorageCaps {
    */
   reserve(owner: string, growth: Partial<Totals>): Reservation {
     for (const { field, scope, limit, current } of this.of(owner)) {
-      const more = growth[totalOf[field]] ?? 0;
+      const { total, problem, unit } = capKinds[field];
+      const more = growth[total] ?? 0;
       if (more <= 0 || current + more <= limit) continue;
       const whose = scope === 'Owner' ? 'You have' : 'All owners together have';
       throw new ProblemError(
-        codes[field],
-        `${whose} ${current} ${units[field]}, and at most ${limit} may be stored. Delete conversations or sandboxes that are not needed.`,
+        problem,
+        `${whose} ${current} ${unit}, and at most ${limit} may be stored. Delete conversations or sandboxes that are not needed.`,
         { usage: { limit, current } },
       );
     }
     return this.#totals.reserve(owner, growth);
+  }
+
+  /**
+   * Counts what a write is about to store, as `reserve` does; a write that fails stores nothing.
+   * @returns The result of the write. The caller releases the reservation when the caches show it.
+   */
+  async during<T>(
+    owner: string,
+    growth: Partial<Totals>,
+    write: () => Promise<T>,
+  ): Promise<{ readonly written: T; readonly reservation: Reservation }> {
+    const reservation = this.reserve(owner, growth);
+    try {
+      return { written: await write(), reservation };
+    } catch (error) {
+      reservation.release();
+      throw error;
+    }
   }
 }

@@ -22,23 +22,18 @@ export interface Totals {
 type Kind = 'conversations' | 'sandboxes';
 
 const none: Totals = { conversations: 0, storedBytes: 0, sandboxes: 0 };
-const sum = (one: Totals, other: Totals): Totals => ({
-  conversations: one.conversations + other.conversations,
-  storedBytes: one.storedBytes + other.storedBytes,
-  sandboxes: one.sandboxes + other.sandboxes,
-});
-const negative = ({ conversations, storedBytes, sandboxes }: Totals): Totals => ({
-  conversations: -conversations,
-  storedBytes: -storedBytes,
-  sandboxes: -sandboxes,
+const sum = (one: Totals, other: Totals, sign: 1 | -1): Totals => ({
+  conversations: one.conversations + sign * other.conversations,
+  storedBytes: one.storedBytes + sign * other.storedBytes,
+  sandboxes: one.sandboxes + sign * other.sandboxes,
 });
 
 const isLive = ({ metadata }: CachedConversation | Sandbox): boolean =>
   metadata.deletionTimestamp === undefined;
 const ofConversation = ({ storedBytes }: CachedConversation): Totals => ({
+  ...none,
   conversations: 1,
   storedBytes,
-  sandboxes: 0,
 });
 /** A sandbox that the operator has refused for a limit of these never gets a volume. */
 const ofSandbox = ({ status }: Sandbox): Totals =>
@@ -140,7 +135,7 @@ export class StoredTotals {
       if (isOver) return;
       isOver = true;
       timer?.cancel();
-      this.#add(owner, negative(totals));
+      this.#add(owner, totals, -1);
     };
     return {
       release,
@@ -213,13 +208,13 @@ export class StoredTotals {
   ): void {
     const isCounted = (one: T | undefined): one is T =>
       one?.metadata.namespace === this.#options.namespace && isLive(one);
-    if (isCounted(old)) this.#add(old.spec.owner, negative(totalsOf(old)));
+    if (isCounted(old)) this.#add(old.spec.owner, totalsOf(old), -1);
     if (isCounted(object)) this.#add(object.spec.owner, totalsOf(object));
   }
 
-  #add(owner: string, totals: Totals): void {
-    this.#all = sum(this.#all, totals);
-    const own = sum(this.of(owner), totals);
+  #add(owner: string, totals: Totals, sign: 1 | -1 = 1): void {
+    this.#all = sum(this.#all, totals, sign);
+    const own = sum(this.of(owner), totals, sign);
     if (own.conversations === 0 && own.storedBytes === 0 && own.sandboxes === 0)
       this.#byOwner.delete(owner);
     else this.#byOwner.set(owner, own);

@@ -53,16 +53,11 @@ export function conversationsIn({
   );
 }
 
-interface GroupSources {
-  readonly now: number;
-  readonly templates: readonly SandboxTemplate[];
-}
-
 /** The sandboxes of one owner as the operator sees them. */
 export function groupOf(
   holdings: Holdings,
   rule: QuotaRule | undefined,
-  { now, templates }: GroupSources,
+  { now, templates }: { readonly now: number; readonly templates: readonly SandboxTemplate[] },
 ): LimitGroup {
   const inside = conversationsIn(holdings);
   const group = new LimitGroup();

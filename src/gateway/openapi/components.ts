@@ -1,16 +1,6 @@
 import { z } from 'zod';
 import { problemSchema } from '../errors/problem-body.ts';
-import {
-  conversationList,
-  conversationPage,
-  sandboxList,
-  sandboxPage,
-  sandboxSpecList,
-  sandboxSpecPage,
-  startTaskList,
-  startTaskPage,
-  successSchema,
-} from '../v1/response-schemas.ts';
+import { successSchema } from '../v1/endpoints.ts';
 import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
 import {
@@ -22,11 +12,15 @@ import {
 import { sentSchema } from '../v1/send-message.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
 import { apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
-import { conversationSchema } from '../presenters/conversation.ts';
+import {
+  conversationList,
+  conversationPage,
+  conversationSchema,
+} from '../presenters/conversation.ts';
 import { quotaSchema } from '../presenters/quota.ts';
-import { sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
-import { sandboxSchema } from '../presenters/sandbox.ts';
-import { startTaskSchema } from '../presenters/start-task.ts';
+import { sandboxSpecList, sandboxSpecPage, sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
+import { sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
+import { startTaskList, startTaskPage, startTaskSchema } from '../presenters/start-task.ts';
 
 /**
  * Names of the schemas in the document. Schemas of responses are written as they are sent, of
@@ -75,17 +69,16 @@ const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): v
   if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
 };
 
+const conversionOf = (io: 'input' | 'output') =>
+  io === 'output' ? { io, override: openAnswers } : { io };
+
 function convertAll(
   schemas: Readonly<Record<string, z.ZodType>>,
   io: 'input' | 'output',
 ): Readonly<Record<string, JsonSchema>> {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
-  const converted = z.toJSONSchema(registry, {
-    io,
-    uri: refTo,
-    ...(io === 'output' ? { override: openAnswers } : {}),
-  });
+  const converted = z.toJSONSchema(registry, { ...conversionOf(io), uri: refTo });
   return Object.fromEntries(
     Object.entries(converted.schemas).map(([name, schema]) => [name, clean(schema)]),
   );
@@ -104,7 +97,5 @@ const names = new Map<z.ZodType, string>(
 export function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const name = names.get(schema);
   if (name !== undefined) return { $ref: refTo(name) };
-  return clean(
-    z.toJSONSchema(schema, { io, ...(io === 'output' ? { override: openAnswers } : {}) }),
-  );
+  return clean(z.toJSONSchema(schema, conversionOf(io)));
 }

@@ -11,9 +11,7 @@ const contentOf = (
   schema: z.ZodType,
   io: 'input' | 'output',
   mediaType = 'application/json',
-): Content => ({
-  [mediaType]: { schema: schemaOf(schema, io) },
-});
+): Content => ({ [mediaType]: { schema: schemaOf(schema, io) } });
 
 function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header') {
   if (schema === undefined) return [];
@@ -30,44 +28,36 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   }));
 }
 
+const when = (holds: boolean, ...codes: readonly ProblemCode[]) => (holds ? codes : []);
+
+const keyProblems: readonly ProblemCode[] = [
+  'unauthorized',
+  'too-many-attempts',
+  'rate-limited',
+  'overloaded',
+  'unavailable',
+  'internal',
+];
+const bodyProblems: readonly ProblemCode[] = [
+  'malformed-json',
+  'body-too-large',
+  'unsupported-media-type',
+  'request-timeout',
+];
+
 /** Problems that every endpoint of a kind may respond with. */
-function commonProblems({
-  access,
-  params,
-  query,
-  headers,
-  body,
-  deprecated,
-  mediaType,
-}: Route): readonly ProblemCode[] {
-  const isChecked =
-    mediaType === undefined &&
-    [params, query, headers, body].some((schema) => schema !== undefined);
-  return [
-    ...(access !== 'open'
-      ? ([
-          'unauthorized',
-          'too-many-attempts',
-          'rate-limited',
-          'overloaded',
-          'unavailable',
-          'internal',
-        ] as const)
-      : []),
-    // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
-    'malformed-request',
-    ...(isChecked ? (['invalid-request'] as const) : []),
-    ...(deprecated === true ? (['legacy-api-removed'] as const) : []),
-    ...(body === undefined
-      ? []
-      : ([
-          'malformed-json',
-          'body-too-large',
-          'unsupported-media-type',
-          'request-timeout',
-        ] as const)),
-  ];
-}
+const commonProblems = (route: Route): readonly ProblemCode[] => [
+  ...when(route.access !== 'open', ...keyProblems),
+  // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
+  'malformed-request',
+  ...when(
+    route.mediaType === undefined &&
+      [route.params, route.query, route.headers, route.body].some((schema) => schema !== undefined),
+    'invalid-request',
+  ),
+  ...when(route.deprecated === true, 'legacy-api-removed'),
+  ...when(route.body !== undefined, ...bodyProblems),
+];
 
 interface ResponseObject {
   readonly description: string;

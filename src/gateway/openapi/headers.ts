@@ -27,13 +27,6 @@ export const responseHeaders = {
 } as const;
 type Header = Exclude<keyof typeof responseHeaders, 'NextLink'>;
 
-const statusesOf: Readonly<Partial<Record<Header, readonly number[]>>> = {
-  'Retry-After': [429, 503],
-  'WWW-Authenticate': [401],
-};
-const optionalHeaders: readonly Header[] = ['RateLimit-Policy', 'RateLimit'];
-const legacyHeaders: readonly Header[] = ['Deprecation', 'Sunset', 'Link'];
-
 /** References to the headers that an answer of this status has. */
 export function headersOf(
   route: Route,
@@ -41,11 +34,14 @@ export function headersOf(
 ): Readonly<Record<string, { readonly $ref: string }>> {
   const names: readonly Header[] = [
     'X-Request-Id',
-    ...(['Retry-After', 'WWW-Authenticate'] as const).filter(
-      (name) => statusesOf[name]?.includes(status) === true && route.path !== '/ready',
-    ),
-    ...(route.access !== 'open' && status !== 401 ? optionalHeaders : []),
-    ...(route.deprecated === true ? legacyHeaders : []),
+    ...((status === 429 || status === 503) && route.path !== '/ready'
+      ? (['Retry-After'] as const)
+      : []),
+    ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+    ...(route.access !== 'open' && status !== 401
+      ? (['RateLimit-Policy', 'RateLimit'] as const)
+      : []),
+    ...(route.deprecated === true ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
   ];
   const references = Object.fromEntries(
     names.map((name) => [name, { $ref: `#/components/headers/${name}` }]),

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { openRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { docsPage } from '../pages/docs.ts';
 import { pageRoute } from '../pages/page.ts';
+import { endpoints } from '../v1/endpoints.ts';
 import { openApiDocument, type OpenApiDocument } from './document.ts';
 
 /**
@@ -19,11 +20,7 @@ export function openApiRoutes(
       serverUrl: info.publicUrl(),
     }));
   const own: readonly Route[] = [
-    openRoute({
-      method: 'get',
-      path: '/openapi.json',
-      operationId: 'openapi',
-      tag: 'health',
+    endpoints('health').getOpen('/openapi.json', 'openapi', {
       summary: 'This document',
       responses: { 200: z.record(z.string(), z.unknown()) },
       handle: () => ({ json: document() }),

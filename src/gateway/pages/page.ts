@@ -89,13 +89,21 @@ interface PageRoute {
  * a key.
  */
 export function pageRoute({ page, ...description }: PageRoute): Route {
-  let made: { readonly body: Buffer; readonly policy: string } | undefined;
+  let made:
+    { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> } | undefined;
   const make = () => {
-    const { script, ...rest } = page();
-    return {
-      body: Buffer.from(htmlOf(script === undefined ? rest : { ...rest, script })),
-      policy: policyOf(script),
+    const made = page();
+    const body = Buffer.from(htmlOf(made));
+    const headers = {
+      'content-type': 'text/html; charset=utf-8',
+      'content-length': String(body.length),
+      'content-security-policy': policyOf(made.script),
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+      'cache-control': 'no-cache',
     };
+    return { body, headers };
   };
   return {
     ...description,
@@ -106,13 +114,7 @@ export function pageRoute({ page, ...description }: PageRoute): Route {
     responses: { 200: z.string() },
     handle: ({ response }) => {
       made ??= make();
-      response.setHeader('content-type', 'text/html; charset=utf-8');
-      response.setHeader('content-length', made.body.length);
-      response.setHeader('content-security-policy', made.policy);
-      response.setHeader('x-frame-options', 'DENY');
-      response.setHeader('referrer-policy', 'no-referrer');
-      response.setHeader('cross-origin-opener-policy', 'same-origin');
-      response.setHeader('cache-control', 'no-cache');
+      response.set(made.headers);
       response.end(made.body);
       return undefined;
     },

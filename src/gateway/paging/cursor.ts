@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { invalidRequest } from '../errors/validation.ts';
-import type { Position } from './keyset.ts';
+import { invalidField } from '../errors/validation.ts';
+import { pageOf, type PageRequest, type Placed, type Position } from './keyset.ts';
 
 const cursorSchema = z.tuple([z.string(), z.string(), z.string()]);
 
@@ -18,12 +18,10 @@ export function decodeCursor(order: string, cursor: string | undefined): Positio
   if (cursor === undefined) return undefined;
   const [madeFor, key, id] = parse(cursor) ?? [];
   if (madeFor !== order || key === undefined || id === undefined) {
-    throw invalidRequest([
-      {
-        path: 'query.page_id',
-        message: 'must be the next_page_id of an earlier answer to the same search',
-      },
-    ]);
+    throw invalidField(
+      'query.page_id',
+      'must be the next_page_id of an earlier answer to the same search',
+    );
   }
   return { key, id };
 }
@@ -35,4 +33,19 @@ function parse(cursor: string): z.output<typeof cursorSchema> | undefined {
   } catch {
     return undefined;
   }
+}
+
+interface Search<T> extends Omit<PageRequest<T>, 'after'> {
+  /** Names what is searched, and its order: a cursor of another search is refused. */
+  readonly order: string;
+  readonly page_id?: string | undefined;
+}
+
+/** A page of a search with the cursor that leads to the next one. */
+export function searchPage<T>(
+  sorted: readonly Placed<T>[],
+  { order, page_id, ...request }: Search<T>,
+) {
+  const { items, next } = pageOf(sorted, { ...request, after: decodeCursor(order, page_id) });
+  return { items, next_page_id: encodeCursor(order, next) };
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { apiKeyRoles, type ApiKey } from '../../resources/api-key.ts';
-import { timestampSchema } from './schemas.ts';
+import { nullableText, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
 export const apiKeySchema = z.object({
@@ -11,17 +11,12 @@ export const apiKeySchema = z.object({
   created_at: timestampSchema,
   last_used_at: timestampSchema
     .nullable()
-    .meta({ description: 'To the hour; null: not yet, or within the last minute.' }),
-  expires_at: timestampSchema
-    .nullable()
-    .meta({ description: 'When it stops working; null: never.' }),
-  issued_by: z
-    .string()
-    .nullable()
-    .meta({ description: 'The key that made it, and that it ends with; null: none.' }),
+    .describe('To the hour; null: not yet, or within the last minute.'),
+  expires_at: timestampSchema.nullable().describe('When it stops working; null: never.'),
+  issued_by: nullableText.describe('The key that made it, and that it ends with; null: none.'),
 });
 export const issuedApiKeySchema = apiKeySchema.extend({
-  key: z.string().meta({ description: 'The key itself. It is shown only now.' }),
+  key: z.string().describe('The key itself. It is shown only now.'),
 });
 
 /**

@@ -7,49 +7,50 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Exposure } from './exposure.ts';
-import { idSchema, timestampSchema } from './schemas.ts';
+import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { transitionsOf } from './start-task.ts';
 import { latest, wireTime } from './time.ts';
-import { titleOf } from './title.ts';
 
 const metricsSchema = z.object({
-  accumulated_cost: z.number().meta({ description: 'US dollars.' }),
+  accumulated_cost: z.number().describe('US dollars.'),
   accumulated_token_usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int() }),
 });
 
 export const conversationSchema = z.object({
   id: idSchema,
   created_by_user_id: z.string(),
-  sandbox_id: z.string().nullable(),
+  sandbox_id: nullableText,
   sandbox_status: z.enum(sandboxStatuses),
-  sandbox_status_reason: z.string().nullable().meta({
-    description: 'Why, in kebab-case: user, quota, idle, waiting-for-quota, … Null while RUNNING.',
-  }),
-  execution_status: z.enum(executionStatuses).nullable().meta({
-    description: 'Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.',
-  }),
-  execution_status_detail: z.string().nullable().meta({
-    description:
-      'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.',
-  }),
-  selected_repository: z.string().nullable(),
-  selected_branch: z.string().nullable(),
-  git_provider: z.string().nullable(),
+  sandbox_status_reason: nullableText.describe(
+    'Why, in kebab-case: user, quota, idle, waiting-for-quota, … Null while RUNNING.',
+  ),
+  execution_status: z
+    .enum(executionStatuses)
+    .nullable()
+    .describe('Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.'),
+  execution_status_detail: nullableText.describe(
+    'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.',
+  ),
+  selected_repository: nullableText,
+  selected_branch: nullableText,
+  git_provider: nullableText,
   title: z.string(),
-  trigger: z.string().nullable(),
+  trigger: nullableText,
   pr_number: z.array(z.int()),
-  llm_model: z.string().nullable(),
+  llm_model: nullableText,
   agent_kind: z.string(),
   metrics: metricsSchema.nullable(),
-  parent_conversation_id: z.string().nullable(),
+  parent_conversation_id: nullableText,
   sub_conversation_ids: z.array(idSchema),
   public: z.boolean(),
   tags: z.record(z.string(), z.string()),
   created_at: timestampSchema,
   updated_at: timestampSchema,
-  conversation_url: z.string().nullable(),
-  session_api_key: z.string().nullable(),
+  conversation_url: nullableText,
+  session_api_key: nullableText,
 });
+export const conversationList = z.array(conversationSchema);
+export const conversationPage = pageSchema(conversationSchema);
 
 /** The objects that a record is made from. */
 export interface ConversationSources {
@@ -86,6 +87,15 @@ export function sandboxViewOf(
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
     return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);
+}
+
+/**
+ * The title of a conversation: the owner's, else the agent's, else the beginning of its message.
+ */
+export function titleOf({ spec, status, firstWords }: CachedConversation): string {
+  const given = spec.title ?? status?.title;
+  if (given !== undefined && given !== '') return given;
+  return firstWords || 'New conversation';
 }
 
 export const updatedAt = (conversation: CachedConversation): string =>

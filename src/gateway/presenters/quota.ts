@@ -6,94 +6,85 @@ import {
   autoResumePolicies,
   quotaPolicies,
   quotaScopes,
-  type ConversationQuota,
 } from '../../resources/conversation-quota.ts';
 import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
-import { slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { CapUse } from '../lookup/storage-caps.ts';
 import type { Totals } from '../lookup/stored-totals.ts';
-import { idSchema, timestampSchema } from './schemas.ts';
+import { countSchema, idSchema, nullableText, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
-const outcomes = ['admitted', 'pauses', 'waits', 'rejected'] as const;
+/** The names of the limits on stored objects. */
+const capNames = {
+  maxConversations: 'conversations',
+  maxStoredBytes: 'stored_bytes',
+  maxSandboxes: 'sandboxes',
+} as const satisfies Readonly<Record<CapField, string>>;
 
 const limitSchema = z.object({
   name: z.string(),
   scope: z
     .enum(quotaScopes)
-    .meta({ description: 'Whom it counts: your own sandboxes, or those of all owners together.' }),
-  limit: z.int().min(0),
+    .describe('Whom it counts: your own sandboxes, or those of all owners together.'),
+  limit: countSchema,
   active: z
     .int()
     .min(0)
-    .meta({ description: 'How many take a slot of it; with scope Namespace those of others too.' }),
+    .describe('How many take a slot of it; with scope Namespace those of others too.'),
   on_exceeded: z.enum(quotaPolicies),
-  min_active_seconds: z.int().min(0),
+  min_active_seconds: countSchema,
   auto_resume: z.enum(autoResumePolicies),
 });
 
 const capSchema = z.object({
   quota: z.string(),
-  scope: z.enum(quotaScopes).meta({
-    description: 'Owner: counts what is yours. Namespace: counts what is of all owners together.',
-  }),
-  of: z
-    .enum(['conversations', 'stored_bytes', 'sandboxes'])
-    .meta({ description: 'Counts also what is paused, finished or failed.' }),
-  limit: z.int().min(0),
+  scope: z
+    .enum(quotaScopes)
+    .describe('Owner: counts what is yours. Namespace: counts what is of all owners together.'),
+  of: z.enum(capNames).describe('Counts also what is paused, finished or failed.'),
+  limit: countSchema,
   current: z
     .int()
     .min(0)
-    .meta({ description: 'How much is stored of it; may be more than a limit that was lowered.' }),
+    .describe('How much is stored of it; may be more than a limit that was lowered.'),
 });
 
 export const quotaSchema = z.object({
-  active: z.int().min(0).meta({
-    description: 'How many of your sandboxes take a slot; also those that start or stop.',
-  }),
-  waiting: z.int().min(0).meta({ description: 'How many wait for one.' }),
-  paused: z.int().min(0).meta({
-    description: 'How many a quota has paused and come back by themselves, now or after a delay.',
-  }),
-  quotas: z.array(limitSchema).meta({
-    description: 'Those that hold for you, the one with the least room first. Empty: no limit.',
-  }),
+  active: countSchema.describe(
+    'How many of your sandboxes take a slot; also those that start or stop.',
+  ),
+  waiting: countSchema.describe('How many wait for one.'),
+  paused: countSchema.describe(
+    'How many a quota has paused and come back by themselves, now or after a delay.',
+  ),
+  quotas: z
+    .array(limitSchema)
+    .describe('Those that hold for you, the one with the least room first. Empty: no limit.'),
   stored: z
-    .object({
-      conversations: z.int().min(0),
-      stored_bytes: z.int().min(0),
-      sandboxes: z.int().min(0),
-    })
-    .meta({
-      description: 'What is stored of yours, with the sandboxes that starts under way are to get.',
-    }),
-  caps: z.array(capSchema).meta({
-    description:
+    .object({ conversations: countSchema, stored_bytes: countSchema, sandboxes: countSchema })
+    .describe('What is stored of yours, with the sandboxes that starts under way are to get.'),
+  caps: z
+    .array(capSchema)
+    .describe(
       'Limits on what is stored that hold for you. A start or a message beyond one gets 429.',
-  }),
+    ),
   next_start: z
     .object({
-      outcome: z.enum(outcomes),
-      reason: z.string().meta({ description: 'The outcome as a text.' }),
-      quota: z
-        .string()
-        .nullable()
-        .meta({ description: 'The quota that decides; null where none limits.' }),
+      outcome: z.enum(['admitted', 'pauses', 'waits', 'rejected']),
+      reason: z.string().describe('The outcome as a text.'),
+      quota: nullableText.describe('The quota that decides; null where none limits.'),
       pauses: z
         .array(z.object({ sandbox_id: z.string(), conversation_ids: z.array(idSchema) }))
-        .meta({ description: 'What of yours would be paused to make room.' }),
-      pauses_other_owner: z
-        .boolean()
-        .meta({ description: 'Whether a sandbox of another owner would be.' }),
+        .describe('What of yours would be paused to make room.'),
+      pauses_other_owner: z.boolean().describe('Whether a sandbox of another owner would be.'),
       not_before: timestampSchema
         .nullable()
-        .meta({ description: 'Until when what would be paused is still too young for it.' }),
+        .describe('Until when what would be paused is still too young for it.'),
     })
-    .meta({
-      description:
-        'What one more start, or a resume with a message or a run, would do now. A resume alone pauses no agent that works. Nothing is done or reserved.',
-    }),
+    .describe(
+      'What one more start, or a resume with a message or a run, would do now. A resume alone pauses no agent that works. Nothing is done or reserved.',
+    ),
 });
 
 type QuotaRecord = z.output<typeof quotaSchema>;
@@ -121,33 +112,8 @@ export interface QuotaSources {
   readonly now: number;
 }
 
-const capNames = {
-  maxConversations: 'conversations',
-  maxStoredBytes: 'stored_bytes',
-  maxSandboxes: 'sandboxes',
-} as const satisfies Readonly<Record<CapField, z.output<typeof capSchema>['of']>>;
-
-export const sharedLimit = (
-  rule: QuotaRule,
-  quota: ConversationQuota | undefined,
-  {
-    active,
-    sandboxNamed,
-  }: {
-    readonly active: () => number;
-    readonly sandboxNamed: (name: string | undefined) => Sandbox | undefined;
-  },
-): SharedLimit => {
-  const next = sandboxNamed(quota?.status?.nextToPause);
-  return {
-    rule,
-    active: quota?.status?.active ?? active(),
-    next: next !== undefined && slotTaken(next) ? next : undefined,
-  };
-};
-
 interface NextStart {
-  readonly outcome: (typeof outcomes)[number];
+  readonly outcome: QuotaRecord['next_start']['outcome'];
   readonly reason: string;
   readonly rule?: QuotaRule | undefined;
   readonly victim?: Sandbox;
@@ -162,6 +128,11 @@ const waits = (rule: QuotaRule, why: string): NextStart => ({
 });
 const full = (rule: QuotaRule): string =>
   `at most ${rule.limit} ${whose(rule)} may be active at once`;
+const rejected = (rule: QuotaRule, more = ''): NextStart => ({
+  outcome: 'rejected',
+  rule,
+  reason: `It would be refused: ${full(rule)}${more}.`,
+});
 
 /** The reason why the quota would choose this victim. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
@@ -174,35 +145,24 @@ function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
 
 function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
   const which = whichOf(rule, victim);
-  const reason = own
-    ? `It would pause sandbox ${victim.metadata.name}, ${which}: ${full(rule)}.`
-    : `It would pause a sandbox of another owner, ${which}: ${full(rule)}.`;
+  const whom = own ? `sandbox ${victim.metadata.name}` : 'a sandbox of another owner';
+  const reason = `It would pause ${whom}, ${which}: ${full(rule)}.`;
   return { outcome: 'pauses', rule, reason, victim, at };
 }
 
 function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
   if (shared === undefined) return undefined;
   const { rule, active, next } = shared;
-  if (next !== undefined)
-    return pauses(
-      rule,
-      next,
-      Date.parse(next.status?.activeSinceTime ?? '') + rule.minActiveMs,
-      next.spec.owner === owner,
-    );
+  if (next !== undefined) {
+    const at = Date.parse(next.status?.activeSinceTime ?? '') + rule.minActiveMs;
+    return pauses(rule, next, at, next.spec.owner === owner);
+  }
   return active < rule.limit ? undefined : waits(rule, `${full(rule)}.`);
 }
 
 function nextStart(sources: QuotaSources): NextStart {
   const { group, starts, shared, refused } = sources;
-  if (refused !== undefined) {
-    const { rule, current } = refused;
-    return {
-      outcome: 'rejected',
-      rule,
-      reason: `It would be refused: ${full(rule)}, and ${current} are.`,
-    };
-  }
+  if (refused !== undefined) return rejected(refused.rule, `, and ${refused.current} are`);
   const queue = waitingIn(group);
   const outlook = forecastIn(group, {
     ...queue,
@@ -212,29 +172,19 @@ function nextStart(sources: QuotaSources): NextStart {
   switch (outlook.outcome) {
     case 'admitted': {
       const rule = group.rule ?? shared?.rule;
-      return (
-        inShared(sources) ?? {
-          outcome: 'admitted',
-          rule,
-          reason: rule === undefined ? 'No quota limits it.' : 'There is room.',
-        }
-      );
+      const reason = rule === undefined ? 'No quota limits it.' : 'There is room.';
+      return inShared(sources) ?? { outcome: 'admitted', rule, reason };
     }
     case 'follows':
       return inShared(sources) ?? waits(outlook.rule, 'a slot is getting free.');
     case 'pauses':
       return pauses(outlook.rule, outlook.victim.sandbox, outlook.at, true);
     case 'rejected':
-      return {
-        outcome: 'rejected',
-        rule: outlook.rule,
-        reason: `It would be refused: ${full(outlook.rule)}.`,
-      };
-    case 'waits':
-      return waits(
-        outlook.rule,
-        `${full(outlook.rule)}${group.makesRoom ? ', and none of them can be paused now' : ''}.`,
-      );
+      return rejected(outlook.rule);
+    case 'waits': {
+      const more = group.makesRoom ? ', and none of them can be paused now' : '';
+      return waits(outlook.rule, `${full(outlook.rule)}${more}.`);
+    }
   }
 }
 
@@ -258,7 +208,7 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
     ...(shared === undefined ? [] : [limitOf(shared.rule, shared.active)]),
   ];
   const { outcome, reason, rule, victim, at = 0 } = nextStart(sources);
-  const own = victim?.spec.owner === owner ? victim : undefined;
+  const own = victim?.spec.owner === owner ? [victim] : [];
   return {
     active: group.taken,
     waiting: group.waiting.size + starts,
@@ -280,16 +230,11 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
       outcome,
       reason,
       quota: rule?.quotaName ?? null,
-      pauses:
-        own === undefined
-          ? []
-          : [
-              {
-                sandbox_id: own.metadata.name,
-                conversation_ids: [...conversationIdsIn(own.metadata.name)],
-              },
-            ],
-      pauses_other_owner: victim !== undefined && own === undefined,
+      pauses: own.map(({ metadata: { name } }) => ({
+        sandbox_id: name,
+        conversation_ids: [...conversationIdsIn(name)],
+      })),
+      pauses_other_owner: victim !== undefined && own.length === 0,
       not_before: at > now ? wireTime(new Date(at).toISOString()) : null,
     },
   };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { timestampSchema } from './schemas.ts';
+import { nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
 export const sandboxSpecSchema = z.object({
@@ -9,12 +9,14 @@ export const sandboxSpecSchema = z.object({
   created_at: timestampSchema,
   initial_env: z
     .record(z.string(), z.string())
-    .meta({ description: 'Plain values only; what comes from Secrets is left out.' }),
+    .describe('Plain values only; what comes from Secrets is left out.'),
   working_dir: z.string(),
-  display_name: z.string().nullable(),
-  description: z.string().nullable(),
-  image: z.string().nullable(),
+  display_name: nullableText,
+  description: nullableText,
+  image: nullableText,
 });
+export const sandboxSpecList = z.array(sandboxSpecSchema.nullable());
+export const sandboxSpecPage = pageSchema(sandboxSpecSchema);
 
 export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof sandboxSpecSchema> {
   const { spec, metadata } = template;

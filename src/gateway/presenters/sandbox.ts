@@ -3,7 +3,7 @@ import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Exposure } from './exposure.ts';
-import { timestampSchema } from './schemas.ts';
+import { nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
 export const exposedUrlSchema = z.object({ name: z.string(), url: z.string(), port: z.int() });
@@ -13,17 +13,15 @@ export const sandboxSchema = z.object({
   created_by_user_id: z.string(),
   sandbox_spec_id: z.string(),
   status: z.enum(sandboxStatuses),
-  status_detail: z
-    .string()
-    .nullable()
-    .meta({ description: 'Why the sandbox has its status, as a text.' }),
-  session_api_key: z.string().nullable().meta({
-    description:
-      'Opens the agent, as long as the API key of this request is valid. Only while RUNNING.',
-  }),
-  exposed_urls: z.array(exposedUrlSchema).meta({ description: 'Empty unless RUNNING.' }),
+  status_detail: nullableText.describe('Why the sandbox has its status, as a text.'),
+  session_api_key: nullableText.describe(
+    'Opens the agent, as long as the API key of this request is valid. Only while RUNNING.',
+  ),
+  exposed_urls: z.array(exposedUrlSchema).describe('Empty unless RUNNING.'),
   created_at: timestampSchema,
 });
+export const sandboxList = z.array(sandboxSchema.nullable());
+export const sandboxPage = pageSchema(sandboxSchema);
 
 export function presentSandbox(
   sandbox: Sandbox,

@@ -5,19 +5,23 @@ import type { ListFrame } from '@conversation-operator/http/body/json-list';
 export const idSchema = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
-  .meta({ description: 'A UUID as 32 lower-case hex digits.' });
+  .describe('A UUID as 32 lower-case hex digits.');
 
 export const timestampSchema = z
   .string()
   .meta({ format: 'date-time', description: 'ISO 8601 in UTC with microseconds.' });
 
+export const nullableText = z.string().nullable();
+
+/** A number of things. */
+export const countSchema = z.int().min(0);
+
 export const pageSchema = <T extends z.ZodType>(item: T) =>
   z.object({
     items: z.array(item),
-    next_page_id: z
-      .string()
-      .nullable()
-      .meta({ description: 'What to send as page_id for what follows; null at the end.' }),
+    next_page_id: nullableText.describe(
+      'What to send as page_id for what follows; null at the end.',
+    ),
   });
 
 /** The text around the items of a page, as `pageSchema` describes it. */

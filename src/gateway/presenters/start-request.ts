@@ -4,6 +4,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Conversation, Message } from '../../resources/conversation.ts';
 import type { StartStep } from '../../resources/conversation-status.ts';
 import { parseUuid } from '@conversation-operator/kube/uuid';
+import { nullableText } from './schemas.ts';
 
 /** The annotation of conversations whose id the client has chosen. */
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
@@ -15,24 +16,24 @@ const contentSchema = z.union([
 
 /** The start request as it is echoed: with defaults filled in, without what was ignored. */
 export const startRequestSchema = z.object({
-  conversation_id: z.string().nullable(),
+  conversation_id: nullableText,
   initial_message: z
     .object({ role: z.string(), content: z.array(contentSchema), run: z.boolean() })
     .nullable(),
-  selected_repository: z.string().nullable(),
-  selected_branch: z.string().nullable(),
-  git_provider: z.string().nullable(),
-  title: z.string().nullable(),
-  trigger: z.string().nullable(),
+  selected_repository: nullableText,
+  selected_branch: nullableText,
+  git_provider: nullableText,
+  title: nullableText,
+  trigger: nullableText,
   pr_number: z.array(z.int()),
-  parent_conversation_id: z.string().nullable(),
-  llm_model: z.string().nullable(),
-  agent_type: z.string().nullable(),
-  system_message_suffix: z.string().nullable(),
+  parent_conversation_id: nullableText,
+  llm_model: nullableText,
+  agent_type: nullableText,
+  system_message_suffix: nullableText,
   tools: z.array(z.string()).nullable(),
   confirmation_policy: z.enum(confirmationPolicies).nullable(),
-  sandbox_id: z.string().nullable(),
-  sandbox_spec_id: z.string().nullable(),
+  sandbox_id: nullableText,
+  sandbox_spec_id: nullableText,
   public: z.boolean().nullable(),
 });
 

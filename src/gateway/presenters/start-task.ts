@@ -10,7 +10,7 @@ import {
 } from '../../resources/conversation-status.ts';
 import { conversationIdOf, ownSandboxName, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
-import { idSchema, timestampSchema } from './schemas.ts';
+import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { startRequestSchema, presentStartRequest, type StartTexts } from './start-request.ts';
 import { wireTime } from './time.ts';
 
@@ -20,34 +20,27 @@ const stepSchema = z.object({
   started_at: timestampSchema,
   ended_at: timestampSchema.nullable(),
   exit_code: z.int().nullable(),
-  output: z
-    .string()
-    .nullable()
-    .meta({ description: 'The last of what it has printed, up to 4096 characters.' }),
+  output: nullableText.describe('The last of what it has printed, up to 4096 characters.'),
 });
 
 export const startTaskSchema = z.object({
   id: idSchema,
   created_by_user_id: z.string(),
   status: z.enum(startStatuses),
-  detail: z
-    .string()
-    .nullable()
-    .meta({ description: 'What happens at the moment or, with ERROR, what went wrong.' }),
-  error: z
-    .string()
-    .nullable()
-    .meta({ description: 'What went wrong: the same text as detail. Null unless ERROR.' }),
-  app_conversation_id: idSchema.nullable().meta({ description: 'Null until READY.' }),
-  sandbox_id: z.string().nullable().meta({ description: 'From WAITING_FOR_SANDBOX on.' }),
-  agent_server_url: z.string().nullable(),
-  steps: z.array(stepSchema).meta({
-    description: "What was run in the sandbox: the clone, and the repository's own set-up script.",
-  }),
+  detail: nullableText.describe('What happens at the moment or, with ERROR, what went wrong.'),
+  error: nullableText.describe('What went wrong: the same text as detail. Null unless ERROR.'),
+  app_conversation_id: idSchema.nullable().describe('Null until READY.'),
+  sandbox_id: nullableText.describe('From WAITING_FOR_SANDBOX on.'),
+  agent_server_url: nullableText,
+  steps: z
+    .array(stepSchema)
+    .describe("What was run in the sandbox: the clone, and the repository's own set-up script."),
   request: startRequestSchema,
   created_at: timestampSchema,
   updated_at: timestampSchema,
 });
+export const startTaskList = z.array(startTaskSchema);
+export const startTaskPage = pageSchema(startTaskSchema);
 export type StartTask = z.output<typeof startTaskSchema>;
 
 export interface Transition {
@@ -109,20 +102,13 @@ export function startTaskAt(
   };
 }
 
-const stepView = ({
-  name,
-  state,
-  startedAt,
-  endedAt,
-  exitCode,
-  output,
-}: StartStep): z.output<typeof stepSchema> => ({
-  name,
-  state,
-  started_at: wireTime(startedAt),
-  ended_at: endedAt === undefined ? null : wireTime(endedAt),
-  exit_code: exitCode ?? null,
-  output: output ?? null,
+const stepView = (step: StartStep): z.output<typeof stepSchema> => ({
+  name: step.name,
+  state: step.state,
+  started_at: wireTime(step.startedAt),
+  ended_at: step.endedAt === undefined ? null : wireTime(step.endedAt),
+  exit_code: step.exitCode ?? null,
+  output: step.output ?? null,
 });
 
 /**

@@ -1,15 +1,18 @@
 import type { Request, RequestHandler } from 'express';
 import { authenticate as authenticateKey, type Principal } from '../auth/authenticate.ts';
+import { unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Finds the owner of a request by its key. Throws 401 for a request without a valid key, and 429
- * after too many of these.
+ * Finds the owner of a request by its key. Throws 401 for a request without a valid key, 429 after
+ * too many of these, and 503 until the caches are filled: before that, a key that the cache lacks
+ * could be right.
  */
 export const authenticate =
   (services: Services, route: Route): RequestHandler =>
   (request, response, next) => {
+    if (!services.isSynced()) throw unavailable();
     const sessionOwner = sessionOwnerOf(services, route, request);
     if (sessionOwner === undefined) {
       const principal = principalOf(services, request);

@@ -1,22 +1,56 @@
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
+import type { z } from 'zod';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { StartRequest } from '../v1/schemas.ts';
-import { presentedConversation } from '../v1/conversation-record.ts';
+import { conversationParams, pageQuery, type StartRequest } from '../v1/schemas.ts';
+import { presentConversation } from '../presenters/conversation.ts';
+import { sourcesOf } from '../v1/conversation-record.ts';
+import { endpoints } from '../v1/endpoints.ts';
+import { ownConversation } from '../v1/own-objects.ts';
 import type { ConversationSearch } from '../v1/search.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation } from '../v1/start.ts';
-import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import {
   legacyConversationSchema,
   legacyPage,
-  legacyPageQuery,
-  legacyParams,
   legacyStartAnswer,
   legacyStartSchema,
   type LegacyStart,
 } from './schemas.ts';
-import { presentLegacyConversation } from './view.ts';
+
+const { get, post } = endpoints('legacy');
+
+type LegacyStatus = z.output<typeof legacyConversationSchema>['status'];
+
+const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
+  STARTING: 'STARTING',
+  RUNNING: 'RUNNING',
+  PAUSED: 'STOPPED',
+  ERROR: 'ERROR',
+  MISSING: 'ARCHIVED',
+};
+
+/** A conversation in the words of the legacy interface. */
+function present(
+  services: Services,
+  conversation: CachedConversation,
+): z.output<typeof legacyConversationSchema> {
+  const record = presentConversation(sourcesOf(services, conversation), services.exposure);
+  return {
+    conversation_id: record.id,
+    title: record.title,
+    status: statuses[record.sandbox_status],
+    selected_repository: record.selected_repository,
+    selected_branch: record.selected_branch,
+    git_provider: record.git_provider,
+    trigger: record.trigger,
+    created_at: record.created_at,
+    last_updated_at: record.updated_at,
+  };
+}
 
 /** The equivalent request of the present interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
@@ -47,20 +81,15 @@ function rethrow(error: unknown): never {
 }
 
 export const legacyRoutes = (services: Services, search: ConversationSearch): readonly Route[] => [
-  keyRoute({
-    method: 'post',
-    path: '/api/conversations',
-    operationId: 'startLegacyConversation',
-    tag: 'legacy',
+  post('/api/conversations', 'startLegacyConversation', {
     summary: 'Start a conversation and get its id at once',
     deprecated: true,
     body: legacyStartSchema,
     responses: { 200: legacyStartAnswer },
     problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
-      const conversation = await startConversation(services, owner, successorOf(body)).catch(
-        rethrow,
-      );
+      const request = successorOf(body);
+      const conversation = await startConversation(services, owner, request).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);
       return {
         json: {
@@ -72,14 +101,10 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
       };
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: '/api/conversations',
-    operationId: 'searchLegacyConversations',
-    tag: 'legacy',
+  get('/api/conversations', 'searchLegacyConversations', {
     summary: 'Conversations page by page, newest first',
     deprecated: true,
-    query: legacyPageQuery,
+    query: pageQuery,
     responses: { 200: legacyPage },
     handle: ({ owner, query }) => {
       const page = search.page(services.lookup.conversationsOf(owner), {
@@ -87,30 +112,19 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
         sort_order: 'CREATED_AT_DESC',
         ...query,
       });
-      return {
-        json: {
-          results: page.items.map((conversation) =>
-            presentLegacyConversation(presentedConversation(services, conversation)),
-          ),
-          next_page_id: page.next_page_id,
-        },
-      };
+      const results = page.items.map((conversation) => present(services, conversation));
+      return { json: { results, next_page_id: page.next_page_id } };
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: '/api/conversations/{id}',
-    operationId: 'getLegacyConversation',
-    tag: 'legacy',
+  get('/api/conversations/{id}', 'getLegacyConversation', {
     summary: 'One conversation',
     deprecated: true,
-    params: legacyParams,
+    params: conversationParams,
     responses: { 200: legacyConversationSchema },
     problems: ['not-found'],
-    handle: async ({ owner, params }) => {
-      const conversation = await services.lookup.conversation(owner, params.id);
-      if (conversation === undefined) throw notFound('conversation');
-      return { json: presentLegacyConversation(presentedConversation(services, conversation)) };
+    handle: async (call) => {
+      const conversation = await ownConversation(services, call);
+      return { json: present(services, conversation) };
     },
   }),
 ];

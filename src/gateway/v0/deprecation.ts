@@ -1,4 +1,5 @@
 import type { RequestHandler } from 'express';
+import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 
 /** RFC 9745: since when the interface has been deprecated, 2025-12-01. */
@@ -6,21 +7,21 @@ const deprecation = '@1764547200';
 /** RFC 8594: when it was announced to be removed. */
 const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
-export const successorPath = '/api/v1/app-conversations';
+const successorPath = '/api/v1/app-conversations';
 
 /**
  * Marks every answer of the legacy interface, whatever its status; where that is switched off there
  * is no other than 410.
  */
 export const legacyInterface =
-  (options: { readonly enabled: boolean; readonly publicUrl: () => string }): RequestHandler =>
+  ({ publicUrl }: Services, isEnabled: boolean): RequestHandler =>
   (_request, response, next) => {
     response.set({
       deprecation,
       sunset,
-      link: `<${options.publicUrl()}${successorPath}>; rel="successor-version"`,
+      link: `<${publicUrl()}${successorPath}>; rel="successor-version"`,
     });
-    if (!options.enabled)
+    if (!isEnabled)
       throw new ProblemError(
         'legacy-api-removed',
         `The legacy interface is switched off. Use ${successorPath}.`,

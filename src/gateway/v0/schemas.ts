@@ -1,7 +1,10 @@
 import { z } from 'zod';
-import { gitProviders, maxMessageBytes } from '../../resources/conversation.ts';
-import { optional, paging, uuid } from '../v1/fields.ts';
-import { branch, repository } from '../v1/schemas.ts';
+import { maxMessageBytes } from '../../resources/conversation.ts';
+import { conversationSchema } from '../presenters/conversation.ts';
+import { optional } from '../v1/fields.ts';
+import { startRequestSchema } from '../v1/schemas.ts';
+
+const request = startRequestSchema.shape;
 
 export const legacyStartSchema = z.strictObject({
   initial_user_msg: optional(
@@ -13,11 +16,11 @@ export const legacyStartSchema = z.strictObject({
       )
       .overwrite((text) => text.toWellFormed()),
   ),
-  repository: optional(repository()),
-  selected_branch: optional(branch()),
-  git_provider: optional(z.enum(gitProviders)),
+  repository: request.selected_repository,
+  selected_branch: request.selected_branch,
+  git_provider: request.git_provider,
   image_urls: optional(z.array(z.string().min(1).max(maxMessageBytes)).max(20)),
-  conversation_instructions: optional(z.string().max(16_384)),
+  conversation_instructions: request.system_message_suffix,
 });
 export type LegacyStart = z.output<typeof legacyStartSchema>;
 
@@ -28,17 +31,16 @@ export const legacyStartAnswer = z.object({
   conversation_status: z.literal('STARTING'),
 });
 
-export const legacyParams = z.object({ id: uuid() });
-export const legacyPageQuery = z.object(paging);
-
+const { title, selected_repository, selected_branch, git_provider, trigger } =
+  conversationSchema.shape;
 export const legacyConversationSchema = z.object({
   conversation_id: z.string(),
-  title: z.string(),
+  title,
   status: z.enum(['STARTING', 'RUNNING', 'STOPPED', 'ERROR', 'ARCHIVED']),
-  selected_repository: z.string().nullable(),
-  selected_branch: z.string().nullable(),
-  git_provider: z.string().nullable(),
-  trigger: z.string().nullable(),
+  selected_repository,
+  selected_branch,
+  git_provider,
+  trigger,
   created_at: z.string(),
   last_updated_at: z.string(),
 });

@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { endpoints } from './endpoints.ts';
+
+const { get } = endpoints('account');
 
 const userSchema = z.object({
   id: z.string(),
@@ -18,20 +21,12 @@ const keySchema = z.object({
  * the page it was opened on.
  */
 export const accountRoutes: readonly Route[] = [
-  keyRoute({
-    method: 'get',
-    path: '/api/v1/users/me',
-    operationId: 'getUser',
-    tag: 'account',
+  get('/api/v1/users/me', 'getUser', {
     summary: 'Whom the key belongs to',
     responses: { 200: userSchema },
     handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
   }),
-  keyRoute({
-    method: 'get',
-    path: '/api/keys/current',
-    operationId: 'getCurrentKey',
-    tag: 'account',
+  get('/api/keys/current', 'getCurrentKey', {
     summary: 'The key that the request was made with',
     responses: { 200: keySchema },
     handle: ({ principal: { owner, keyName, keyDescription } }) => ({

@@ -1,11 +1,8 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
-import type { Reader } from '../proxy/session-keys.ts';
-import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
+import type { ConversationSources } from '../presenters/conversation.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
-import { startTaskRecord } from '../presenters/start-task.ts';
 
 /** A conversation with what the caches know around it. */
 export const sourcesOf = (
@@ -18,23 +15,6 @@ export const sourcesOf = (
   parent: lookup.cachedConversation(conversation.spec.parent),
   children: lookup.children(conversation),
 });
-
-/** The wire record of a conversation, without a session key. */
-export const presentedConversation = (services: Services, conversation: CachedConversation) =>
-  presentConversation(sourcesOf(services, conversation), services.exposure);
-
-/**
- * The record for a client that follows one conversation. MISSING ends its polling, so it is never
- * due to a cache that is behind.
- */
-export async function freshlyPresentedConversation(
-  services: Services,
-  conversation: CachedConversation,
-  reader: Reader,
-) {
-  const sandbox: Sandbox | undefined = await services.lookup.sandboxOf(conversation);
-  return presentConversation(sourcesOf(services, conversation, sandbox), services.exposure, reader);
-}
 
 /**
  * The texts that its client has sent with the start. Throws a problem where the conversation does
@@ -49,12 +29,6 @@ export async function startTextsOf(
   return texts;
 }
 
-export async function presentedStartTask(services: Services, conversation: CachedConversation) {
-  const { lookup, exposure } = services;
-  const texts = await startTextsOf(services, conversation);
-  return startTaskRecord(
-    conversation,
-    texts,
-    exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName)),
-  );
-}
+/** The access of clients to the agent of a conversation, as far as the caches know. */
+export const accessTo = ({ lookup, exposure }: Services, { status }: CachedConversation) =>
+  exposure.accessTo(lookup.sandboxNamed(status?.sandboxName));

@@ -1,33 +1,26 @@
-import { isConflict } from '@conversation-operator/kube/errors';
+import type { z } from 'zod';
 import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Call, Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { notFound } from '../errors/problem-error.ts';
-import type { Reservation } from '../lookup/stored-totals.ts';
-import { conversationSchema } from '../presenters/conversation.ts';
-import { startTaskSchema } from '../presenters/start-task.ts';
 import {
   conversationList,
   conversationPage,
-  countSchema,
-  startTaskList,
-  success,
-  successSchema,
-} from './response-schemas.ts';
+  conversationSchema,
+} from '../presenters/conversation.ts';
+import { countSchema } from '../presenters/schemas.ts';
+import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
+import { endpoints, success, successSchema } from './endpoints.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
+import { ownConversation } from './own-objects.ts';
 import { ResponseCache } from './response-cache.ts';
-import {
-  freshlyPresentedConversation,
-  startTextsOf,
-  presentedStartTask,
-} from './conversation-record.ts';
+import { accessTo, startTextsOf } from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -35,15 +28,17 @@ import {
   idsQuery,
   startRequestSchema,
   updateRequestSchema,
+  type StartRequest,
   type UpdateRequest,
 } from './schemas.ts';
 import { conversationFilter, type ConversationSearch } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
 import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
+import { writeOnStored } from './write-on-stored.ts';
 
 const base = '/api/v1/app-conversations';
-const tag = 'conversations';
+const { get, patch, post, remove } = endpoints('conversations');
 
 export const conversationRoutes = (
   services: Services,
@@ -51,101 +46,60 @@ export const conversationRoutes = (
 ): readonly Route[] => {
   const responses = new ResponseCache(services);
   return [
-    keyRoute({
-      method: 'post',
-      path: base,
-      operationId: 'startConversation',
-      tag,
+    post(base, 'startConversation', {
       summary: 'Start a conversation; answers with the start task to poll',
       headers: idempotencyHeaders,
       body: startRequestSchema,
       responses: { 200: startTaskSchema },
       problems: startProblems,
-      handle: async ({ owner, headers, body, about }) => {
-        const conversation = await startConversation(
-          services,
-          owner,
-          body,
-          headers['idempotency-key'],
-        );
-        about(`conversation/${conversation.metadata.name}`);
-        return { json: await presentedStartTask(services, conversation) };
+      handle: async (call) => {
+        const conversation = await start(services, call);
+        const texts = await startTextsOf(services, conversation);
+        const access = accessTo(services, conversation);
+        return { json: startTaskRecord(conversation, texts, access) };
       },
     }),
-    keyRoute({
-      method: 'post',
-      path: `${base}/stream-start`,
-      operationId: 'streamStartConversation',
-      tag,
+    post(`${base}/stream-start`, 'streamStartConversation', {
       summary: 'Start a conversation; each change of the start task is sent as it happens',
       headers: idempotencyHeaders,
       body: startRequestSchema,
       responses: { 200: startTaskList },
       problems: [...startProblems, 'share-exceeded'],
-      handle: async ({ principal, owner, headers, body, about, response }) => {
+      handle: async (call) => {
+        const { principal, owner, response } = call;
         // The stream takes its place first, so that nothing is started for a client that could not
         // follow it.
         response.once('close', services.streams.enter(owner));
-        const conversation = await startConversation(
-          services,
-          owner,
-          body,
-          headers['idempotency-key'],
-        );
-        about(`conversation/${conversation.metadata.name}`);
-        streamStart(services, response, conversation, {
-          texts: await startTextsOf(services, conversation),
-          principal,
-        });
+        const conversation = await start(services, call);
+        const texts = await startTextsOf(services, conversation);
+        streamStart(services, response, conversation, { texts, principal });
         return undefined;
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: base,
-      operationId: 'getConversations',
-      tag,
+    get(base, 'getConversations', {
       summary: 'Conversations by id, in the order asked; unknown ones are left out',
       query: idsQuery,
       responses: { 200: conversationList },
       problems: ['too-many-ids'],
       handle: async ({ owner, query, reader }) => {
         refuseTooMany(query.ids);
-        const found = (await services.lookup.conversations(owner, query.ids)).filter(
-          (conversation) => conversation !== undefined,
-        );
-        return { jsonText: await responses.freshConversations(found, reader) };
+        const found = await services.lookup.conversations(owner, query.ids);
+        const present = found.filter((conversation) => conversation !== undefined);
+        return { jsonText: await responses.freshConversations(present, reader) };
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: `${base}/search`,
-      operationId: 'searchConversations',
-      tag,
+    get(`${base}/search`, 'searchConversations', {
       summary: 'Conversations page by page, newest first',
       query: conversationSearch,
       responses: { 200: conversationPage },
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
-        const wanted = {
-          of: 'conversations',
-          matches: conversationFilter(filters),
-          sort_order,
-          limit,
-          page_id,
-        } as const;
-        return {
-          jsonText: responses.conversationPage(
-            search.page(services.lookup.conversationsOf(owner), wanted),
-            reader,
-          ),
-        };
+        const matches = conversationFilter(filters);
+        const wanted = { of: 'conversations', matches, sort_order, limit, page_id } as const;
+        const page = search.page(services.lookup.conversationsOf(owner), wanted);
+        return { jsonText: responses.conversationPage(page, reader) };
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: `${base}/count`,
-      operationId: 'countConversations',
-      tag,
+    get(`${base}/count`, 'countConversations', {
       summary: 'How many conversations a search would find',
       query: conversationFilters,
       responses: { 200: countSchema },
@@ -154,45 +108,29 @@ export const conversationRoutes = (
         return { json: matches === undefined ? all.length : all.filter(matches).length };
       },
     }),
-    keyRoute({
-      method: 'patch',
-      path: `${base}/{id}`,
-      operationId: 'updateConversation',
-      tag,
+    patch(`${base}/{id}`, 'updateConversation', {
       summary: 'Change the title, the public flag or the tags',
       params: conversationParams,
       body: updateRequestSchema,
       responses: { 200: conversationSchema },
       problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
-      handle: async ({ owner, params, body, about, reader }) => {
-        const conversation = await services.lookup.conversation(owner, params.id);
-        if (conversation === undefined) throw notFound('conversation');
-        about(`conversation/${conversation.metadata.name}`);
-        const { updated, reservation } = await update(services, conversation, body);
-        await services.feeds.conversations.shows(updated);
+      handle: async ({ body, reader, ...call }) => {
+        const conversation = await ownConversation(services, call);
+        const { written, reservation } = await update(services, conversation, body);
+        await services.feeds.conversations.shows(written);
         reservation.release();
-        return { json: await freshlyPresentedConversation(services, updated, reader) };
+        return { jsonText: await responses.freshConversation(written, reader) };
       },
     }),
-    keyRoute({
-      method: 'delete',
-      path: `${base}/{id}`,
-      operationId: 'deleteConversation',
-      tag,
+    remove(`${base}/{id}`, 'deleteConversation', {
       summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
       params: conversationParams,
       responses: { 200: successSchema },
       problems: ['not-found', 'conflict'],
-      handle: async ({ owner, params, about }) => {
-        const conversation = await services.lookup.conversation(owner, params.id);
-        if (conversation === undefined) throw notFound('conversation');
-        about(`conversation/${conversation.metadata.name}`);
-        await deleteOne({
-          client: services.client,
-          resource: conversations,
-          feed: services.feeds.conversations,
-          object: conversation,
-        });
+      handle: async (call) => {
+        const { client, feeds } = services;
+        const object = await ownConversation(services, call);
+        await deleteOne({ client, resource: conversations, feed: feeds.conversations, object });
         return success;
       },
     }),
@@ -200,12 +138,16 @@ export const conversationRoutes = (
   ];
 };
 
-const maxAttempts = 5;
+type StartCall = Pick<
+  Call<undefined, undefined, StartRequest, z.output<typeof idempotencyHeaders>>,
+  'owner' | 'headers' | 'body' | 'about'
+>;
 
-interface Update {
-  readonly updated: CachedConversation;
-  /** The caller releases it when the caches show the update. */
-  readonly reservation: Reservation;
+async function start(services: Services, { owner, headers, body, about }: StartCall) {
+  const key = headers['idempotency-key'];
+  const conversation = await startConversation(services, owner, body, key);
+  about(`conversation/${conversation.metadata.name}`);
+  return conversation;
 }
 
 /**
@@ -216,18 +158,14 @@ async function update(
   services: Services,
   conversation: CachedConversation,
   change: UpdateRequest,
-): Promise<Update> {
+): ReturnType<typeof store> {
   if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
-  for (let attempt = 1; ; attempt++) {
-    const stored = await services.client.get(conversations, namespace, name);
-    const { resourceVersion } = stored.metadata;
-    try {
-      return await store(services, stored, change, { resourceVersion });
-    } catch (error) {
-      if (!isConflict(error) || attempt === maxAttempts) throw error;
-    }
-  }
+  return writeOnStored(
+    () => services.client.get(conversations, namespace, name),
+    (stored) =>
+      store(services, stored, change, { resourceVersion: stored.metadata.resourceVersion }),
+  );
 }
 
 async function store(
@@ -235,23 +173,16 @@ async function store(
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
   change: UpdateRequest,
   precondition: { readonly resourceVersion?: string } = {},
-): Promise<Update> {
+) {
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
-  const reservation = caps.reserve(spec.owner, { storedBytes });
-  try {
-    const patch = { metadata: precondition, spec: changesTo(conversation, change) };
-    return {
-      updated: cachedConversation(
-        await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
-      ),
-      reservation,
-    };
-  } catch (error) {
-    reservation.release();
-    throw error;
-  }
+  const patch = { metadata: precondition, spec: changesTo(conversation, change) };
+  return caps.during(spec.owner, { storedBytes }, async () =>
+    cachedConversation(
+      await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
+    ),
+  );
 }
 
 /** The fields that an update may change. */

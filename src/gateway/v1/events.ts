@@ -8,19 +8,20 @@ import { AgentError } from '../../agent/errors.ts';
 import type { EventQuery } from '../../agent/events.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import type { ReadAgent } from '../limits/agent-reads.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
-import { pageSchema } from '../presenters/schemas.ts';
-import { countSchema } from './response-schemas.ts';
+import { countSchema, pageSchema } from '../presenters/schemas.ts';
 import { compact } from './compact.ts';
-import { conversationParams, eventFilters, eventSearch, type EventFilters } from './schemas.ts';
+import { ownConversation, type OwnCall } from './own-objects.ts';
+import { conversationParams, eventFilters, eventSearch, type EventSearch } from './schemas.ts';
+import { endpoints } from './endpoints.ts';
 
 const base = '/api/v1/conversation/{id}/events';
-const tag = 'events';
+const { get } = endpoints('events');
 /** Maximum bytes of one page. */
 const maxBytes = 32 * 1024 * 1024;
 
@@ -39,14 +40,13 @@ export const eventPage = pageSchema(
     kind: z
       .string()
       .optional()
-      .meta({ description: 'For example MessageEvent, ActionEvent, ObservationEvent.' }),
-    timestamp: z
-      .string()
-      .optional()
-      .meta({ description: "The agent's local time, without a zone." }),
+      .describe('For example MessageEvent, ActionEvent, ObservationEvent.'),
+    timestamp: z.string().optional().describe("The agent's local time, without a zone."),
     source: z.string().optional(),
   }),
 );
+
+type EventCall = OwnCall & { readonly response: Response };
 
 interface Agent extends ReadAgent {
   readonly endpoint: AgentEndpoint;
@@ -58,13 +58,12 @@ export function eventRoutes(services: Services): readonly Route[] {
   const { events, agentReads } = services;
 
   const reading = async <T, R>(
-    owner: string,
-    id: string,
-    response: Response,
+    call: EventCall,
     begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
     pass: (answer: T) => R | Promise<R>,
   ): Promise<R> => {
-    const agent = await agentOf(services, owner, id);
+    const { response } = call;
+    const agent = await agentOf(services, call);
     const gone = new AbortController();
     const leave = () => gone.abort();
     response.once('close', leave);
@@ -78,48 +77,30 @@ export function eventRoutes(services: Services): readonly Route[] {
   };
 
   return [
-    keyRoute({
-      method: 'get',
-      path: `${base}/search`,
-      operationId: 'searchEvents',
-      tag,
+    get(`${base}/search`, 'searchEvents', {
       summary: 'What has happened in a conversation, page by page, from its agent while that runs',
       params: conversationParams,
       query: eventSearch,
       responses: { 200: eventPage },
       problems: eventProblems,
-      handle: async ({
-        owner,
-        params,
-        query: { limit, page_id, sort_order, ...filters },
-        response,
-      }) => {
-        const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
+      handle: async ({ query, ...call }) => {
         await reading(
-          owner,
-          params.id,
-          response,
-          ({ endpoint, id }, signal) => events.search(endpoint, id, query, signal),
-          (answer) => passOn(answer, response),
+          call,
+          ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
+          (answer) => passOn(answer, call.response),
         );
         return undefined;
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: `${base}/count`,
-      operationId: 'countEvents',
-      tag,
+    get(`${base}/count`, 'countEvents', {
       summary: 'How many events a search would find',
       params: conversationParams,
       query: eventFilters,
       responses: { 200: countSchema },
       problems: eventProblems,
-      handle: async ({ owner, params, query, response }) => ({
+      handle: async ({ query, ...call }) => ({
         json: await reading(
-          owner,
-          params.id,
-          response,
+          call,
           ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal),
           (count) => count,
         ),
@@ -128,46 +109,36 @@ export function eventRoutes(services: Services): readonly Route[] {
   ];
 }
 
-const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery =>
-  compact({ kind: kind__eq ?? kind, ...filters });
+const queryOf = ({ kind, kind__eq, ...others }: Partial<EventSearch>): EventQuery =>
+  compact({ kind: kind__eq ?? kind, ...others });
 
 /**
  * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
  * never a part of the request.
  */
-async function agentOf(
-  { lookup, keys }: Services,
-  owner: string,
-  requested: string,
-): Promise<Agent> {
-  const conversation = await lookup.conversation(owner, requested);
-  if (conversation === undefined) throw notFound('conversation');
+async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
+  const { lookup, keys } = services;
+  const conversation = await ownConversation(services, call);
   const sandbox = await lookup.sandboxOf(conversation);
   const { phase } = sandboxViewOf(conversation, sandbox);
-  if (phase !== 'RUNNING') {
-    throw new ProblemError(
-      'wrong-state',
-      `The sandbox is in ${phase}; events are read from its agent while that runs.`,
-    );
-  }
-  if (!isStartOver(startStatusOf(conversation))) {
-    throw new ProblemError(
-      'wrong-state',
-      'The conversation is still starting; it has no events yet.',
-    );
-  }
+  if (phase !== 'RUNNING')
+    throw wrongState(`The sandbox is in ${phase}; events are read from its agent while that runs.`);
+  if (!isStartOver(startStatusOf(conversation)))
+    throw wrongState('The conversation is still starting; it has no events yet.');
   const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, keys);
   if (sandbox === undefined || endpoint === undefined) throw unavailable();
   const { metadata, status } = sandbox;
   const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
-  return { endpoint, id: conversationIdOf(conversation), owner, sandbox: metadata.uid, container };
+  const id = conversationIdOf(conversation);
+  return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container };
 }
+
+const wrongState = (detail: string, cause?: AgentError): ProblemError =>
+  new ProblemError('wrong-state', detail, { cause });
 
 function problemOf(error: AgentError): ProblemError {
   if (error.code === 'not-found')
-    return new ProblemError('wrong-state', 'The agent does not know this conversation any more.', {
-      cause: error,
-    });
+    return wrongState('The agent does not know this conversation any more.', error);
   return error.status === 422 ? invalidRequest([]) : unavailable(undefined, error);
 }
 

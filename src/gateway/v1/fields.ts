@@ -68,7 +68,7 @@ const limit = z.preprocess(
 
 export const paging = {
   limit,
-  page_id: z.string().optional().meta({ description: 'next_page_id of the answer before.' }),
+  page_id: z.string().optional().describe('next_page_id of the answer before.'),
 };
 
 const dateTime =
@@ -95,13 +95,5 @@ export const timeText = () =>
     .meta({ format: 'date-time' })
     .refine((text) => Number.isFinite(parseTime(text)), 'must be an ISO 8601 time');
 
-export const time = () =>
-  z
-    .string()
-    .meta({ format: 'date-time' })
-    .transform((text, context) => {
-      const milliseconds = parseTime(text);
-      if (Number.isFinite(milliseconds)) return milliseconds;
-      context.addIssue({ code: 'custom', message: 'must be an ISO 8601 time' });
-      return z.NEVER;
-    });
+/** A time in milliseconds. */
+export const time = () => timeText().transform(parseTime);

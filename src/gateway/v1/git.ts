@@ -1,17 +1,14 @@
 import { z } from 'zod';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 import { paging } from './fields.ts';
+import { endpoints } from './endpoints.ts';
 
-const tag = 'git';
+const { get } = endpoints('git');
 
 const search = z.object({
-  provider: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({ description: 'By default the first one that is configured.' }),
+  provider: z.string().max(64).optional().describe('By default the first one that is configured.'),
   query: z.string().max(2048).default(''),
   limit: paging.limit,
 });
@@ -27,11 +24,7 @@ const branchSchema = z.object({ name: z.string(), commit_sha: z.string(), protec
 export const gitRoutes = ({ gitHosts, git }: Services): readonly Route[] => {
   const [first = ''] = Object.keys(gitHosts);
   return [
-    keyRoute({
-      method: 'get',
-      path: '/api/v1/git/repositories/search',
-      operationId: 'searchRepositories',
-      tag,
+    get('/api/v1/git/repositories/search', 'searchRepositories', {
       summary: 'Repositories on the configured git hosts by name or URL',
       query: search,
       responses: { 200: pageSchema(repositorySchema) },
@@ -47,11 +40,7 @@ export const gitRoutes = ({ gitHosts, git }: Services): readonly Route[] => {
         return { json: { items, next_page_id: null } };
       },
     }),
-    keyRoute({
-      method: 'get',
-      path: '/api/v1/git/branches/search',
-      operationId: 'searchBranches',
-      tag,
+    get('/api/v1/git/branches/search', 'searchBranches', {
       summary: 'Branches of a repository',
       query: search.extend({ repository: z.string().max(255) }),
       responses: { 200: pageSchema(branchSchema) },

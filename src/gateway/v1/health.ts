@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import { openRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { endpoints } from './endpoints.ts';
+
+const { getOpen } = endpoints('health');
 
 const statusSchema = z.object({ status: z.enum(['ok', 'unavailable']) });
 
@@ -13,9 +16,9 @@ const serverInfoSchema = z.object({
   title: z.string(),
   version: z
     .string()
-    .meta({ description: 'The version of the wire format that this service is compatible with.' }),
+    .describe('The version of the wire format that this service is compatible with.'),
   product_version: z.string(),
-  uptime: z.number().meta({ description: 'Seconds.' }),
+  uptime: z.number().describe('Seconds.'),
 });
 
 export interface HealthOptions {
@@ -24,53 +27,35 @@ export interface HealthOptions {
   readonly version: string;
 }
 
-export const healthRoutes = ({
-  isReady,
-  uptimeSeconds,
-  version,
-}: HealthOptions): readonly Route[] => [
-  openRoute({
-    method: 'get',
-    path: '/alive',
-    operationId: 'alive',
-    tag: 'health',
+export const healthRoutes = (health: HealthOptions): readonly Route[] => [
+  getOpen('/alive', 'alive', {
     summary: 'Whether the process runs',
     responses: { 200: statusSchema },
     handle: () => ({ json: { status: 'ok' } }),
   }),
-  openRoute({
-    method: 'get',
-    path: '/health',
-    operationId: 'health',
-    tag: 'health',
+  getOpen('/health', 'health', {
     summary: 'Whether the process runs, in the words that agent clients expect',
     responses: { 200: z.literal('OK') },
     handle: () => ({ json: 'OK' }),
   }),
-  openRoute({
-    method: 'get',
-    path: '/ready',
-    operationId: 'ready',
-    tag: 'health',
+  getOpen('/ready', 'ready', {
     summary:
       'Whether requests should be sent here: not before the caches are filled, nor while shutting down',
     responses: { 200: statusSchema, 503: statusSchema },
     handle: () =>
-      isReady() ? { json: { status: 'ok' } } : { status: 503, json: { status: 'unavailable' } },
+      health.isReady()
+        ? { json: { status: 'ok' } }
+        : { status: 503, json: { status: 'unavailable' } },
   }),
-  openRoute({
-    method: 'get',
-    path: '/server_info',
-    operationId: 'serverInfo',
-    tag: 'health',
+  getOpen('/server_info', 'serverInfo', {
     summary: 'What runs here',
     responses: { 200: serverInfoSchema },
     handle: () => ({
       json: {
         title: 'conversation-operator',
         version: compatibleVersion,
-        product_version: version,
-        uptime: uptimeSeconds(),
+        product_version: health.version,
+        uptime: health.uptimeSeconds(),
       },
     }),
   }),

@@ -29,15 +29,8 @@ export const idempotencyHeaders = z.object({
  * master keys, so every replica, also one that has just started, derives the same names, and no
  * client can foresee them. The last one is that of earlier versions.
  */
-const namesOf = (
-  keys: Services['keys'],
-  owner: string,
-  key: string,
-  turn: number,
-): readonly string[] => [
-  ...keys.derivedIds(`idempotency/${owner}/${turn}/${key}`),
-  uuidOf(`idempotency/${owner}/${turn}/${key}`),
-];
+const namesOf = (keys: Services['keys'], owner: string, key: string, turn: number) =>
+  idsOf(keys, `idempotency/${owner}/${turn}/${key}`);
 
 /**
  * The ids that an owner's key may mean among the messages of a conversation, that of a new message
@@ -48,9 +41,11 @@ export const messageIdsOf = (
   owner: string,
   conversation: string,
   key: string,
-): readonly string[] => [
-  ...keys.derivedIds(`message/${owner}/${conversation}/${key}`),
-  uuidOf(`message/${owner}/${conversation}/${key}`),
+) => idsOf(keys, `message/${owner}/${conversation}/${key}`);
+
+const idsOf = (keys: Services['keys'], text: string): readonly string[] => [
+  ...keys.derivedIds(text),
+  uuidOf(text),
 ];
 
 /**

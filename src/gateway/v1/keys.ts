@@ -1,23 +1,22 @@
 import { z } from 'zod';
-import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { creationOf, pageOf, sortedBy } from '../paging/keyset.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
-import { success, successSchema } from './response-schemas.ts';
+import { deleteOne } from './delete-one.ts';
+import { endpoints, success, successSchema } from './endpoints.ts';
 import { label, optional, paging, time } from './fields.ts';
 import { expiryOfNewKey, refuseTooDeep } from './new-key.ts';
 import { endLegacySessionKeys } from './rotate-key.ts';
 
 const base = '/api/keys';
-const tag = 'account';
-const order = 'keys';
+const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
 /** Instead of an owner's name: every owner. No owner has this name. */
@@ -25,16 +24,15 @@ const everyOwner = '*';
 
 export const keyRequestSchema = z.object({
   name: label(200).trim().min(1, 'must not be empty'),
-  expires_at: optional(time()).meta({
-    description:
-      'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
-  }),
-  owner: optional(ownerName()).meta({
-    description: 'Whom the key is for. Only keys with the role admin may name another owner.',
-  }),
-  role: optional(z.enum(apiKeyRoles)).meta({
-    description: 'user by default. Only keys with the role admin may make more of their kind.',
-  }),
+  expires_at: optional(time()).describe(
+    'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
+  ),
+  owner: optional(ownerName()).describe(
+    'Whom the key is for. Only keys with the role admin may name another owner.',
+  ),
+  role: optional(z.enum(apiKeyRoles)).describe(
+    'user by default. Only keys with the role admin may make more of their kind.',
+  ),
 });
 type KeyRequest = z.output<typeof keyRequestSchema>;
 
@@ -42,71 +40,41 @@ const listQuery = z.object({
   owner: z
     .union([z.literal(everyOwner), ownerName()], { error: 'must be the name of an owner, or *' })
     .optional()
-    .meta({
-      description:
-        'Whose keys, * for those of every owner; only keys with the role admin may name another owner. Then limit and page_id count, and the header Link leads to the next page.',
-    }),
+    .describe(
+      'Whose keys, * for those of every owner; only keys with the role admin may name another owner. Then limit and page_id count, and the header Link leads to the next page.',
+    ),
   ...paging,
-  page_id: z.string().optional().meta({ description: 'As in the Link of the answer before.' }),
+  page_id: z.string().optional().describe('As in the Link of the answer before.'),
 });
 
 const byorSchema = z.object({ key: z.null() });
 
 export const keyRoutes = (services: Services): readonly Route[] => [
-  keyRoute({
-    method: 'get',
-    path: base,
-    operationId: 'listKeys',
-    tag,
+  get(base, 'listKeys', {
     summary: 'Your API keys, without their values; for an admin also those of others',
     query: listQuery,
     responses: { 200: z.array(apiKeySchema) },
     problems: ['forbidden'],
     hasNextLink: true,
     handle: ({ principal, owner, query, response }) => {
-      if (query.owner === undefined) {
-        return {
-          json: sortedBy(listed(services, owner), creationOf).map(({ item }) =>
-            presentApiKey(item),
-          ),
-        };
-      }
-      const wanted = query.owner;
+      const { owner: wanted = owner, limit } = query;
       if (principal.role !== 'admin' && wanted !== owner)
-        throw new ProblemError(
-          'forbidden',
-          'Only a key with the role admin can list the keys of others.',
-        );
-      const pageOrder = `${order}/${wanted}`;
-      const sorted = sortedBy(
-        listed(services, wanted === everyOwner ? undefined : wanted),
-        creationOf,
-      );
-      const page = pageOf(sorted, {
-        descending: false,
-        limit: query.limit,
-        after: decodeCursor(pageOrder, query.page_id),
-      });
-      const next = encodeCursor(pageOrder, page.next);
-      if (next !== null) {
-        const parameters = new URLSearchParams({
-          owner: wanted,
-          limit: String(query.limit),
-          page_id: next,
-        });
-        response.setHeader(
-          'link',
-          `<${services.publicUrl()}${base}?${parameters.toString()}>; rel="next"`,
-        );
+        throw forbidden('list the keys of others');
+      const keys = listed(services, wanted === everyOwner ? undefined : wanted);
+      const sorted = sortedBy(keys, creationOf);
+      if (query.owner === undefined) return { json: sorted.map(({ item }) => presentApiKey(item)) };
+      const order = `keys/${wanted}`;
+      const page = searchPage(sorted, { ...query, order, descending: false });
+      if (page.next_page_id !== null) {
+        const { next_page_id: page_id } = page;
+        const parameters = new URLSearchParams({ owner: wanted, limit: String(limit), page_id });
+        const url = `${services.publicUrl()}${base}?${parameters.toString()}`;
+        response.setHeader('link', `<${url}>; rel="next"`);
       }
       return { json: page.items.map(presentApiKey) };
     },
   }),
-  keyRoute({
-    method: 'post',
-    path: base,
-    operationId: 'createKey',
-    tag,
+  post(base, 'createKey', {
     summary:
       'Make an API key, which ends with the key that makes it; the answer shows it for the only time',
     body: keyRequestSchema,
@@ -115,11 +83,10 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     handle: async ({ principal, body, about }) => {
       const owner = ownerFor(principal, body);
       refuseTooDeep(principal.chain);
-      const nowMs = services.clock.now();
       const expiresAtMs = expiryOfNewKey(body.expires_at, {
         chain: principal.chain,
         maxLifetimeMs: services.maxKeyLifetimeMs,
-        nowMs,
+        nowMs: services.clock.now(),
       });
       if (services.lookup.apiKeysOf(owner).length >= maxKeys) {
         throw new ProblemError(
@@ -142,51 +109,32 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       return { status: 201, json: { ...presentApiKey(resource), key } };
     },
   }),
-  keyRoute({
-    method: 'delete',
-    path: `${base}/{id}`,
-    operationId: 'revokeKey',
-    tag,
+  remove(`${base}/{id}`, 'revokeKey', {
     summary:
       'Revoke one of your API keys, and with it the keys that it made and what they opened; for an admin also those of others',
     params: z.object({ id: z.string() }),
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ principal, owner, params, about }) => {
-      const found = await services.lookup.apiKey(
-        principal.role === 'admin' ? undefined : owner,
-        params.id,
-      );
-      if (found === undefined) throw notFound('API key');
-      const { name, namespace, uid } = found.metadata;
-      about(targetOf(found));
-      await endLegacySessionKeys(services, found);
-      try {
-        await services.client.delete(apiKeys, namespace, name, {
-          uid,
-          propagationPolicy: 'Background',
-        });
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-      await services.feeds.apiKeys.settled(
-        name,
-        (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined,
-      );
+      const { client, feeds, lookup } = services;
+      const object = await lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
+      if (object === undefined) throw notFound('API key');
+      about(targetOf(object));
+      await endLegacySessionKeys(services, object);
+      await deleteOne({ client, resource: apiKeys, feed: feeds.apiKeys, object });
       return success;
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/llm/byor`,
-    operationId: 'getModelKey',
-    tag,
+  get(`${base}/llm/byor`, 'getModelKey', {
     summary:
       'A key for models of your own: there is none, models are configured with the sandboxes',
     responses: { 200: byorSchema },
     handle: () => ({ json: { key: null } }),
   }),
 ];
+
+const forbidden = (what: string): ProblemError =>
+  new ProblemError('forbidden', `Only a key with the role admin can ${what}.`);
 
 /** Names the owner as well, because an admin's request may be about the key of another owner. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
@@ -205,13 +153,8 @@ const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly
  * role.
  */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
-  if (role !== 'admin' && wish.role === 'admin')
-    throw new ProblemError('forbidden', 'Only a key with the role admin can make another one.');
-  if (role !== 'admin' && (wish.owner ?? owner) !== owner) {
-    throw new ProblemError(
-      'forbidden',
-      'Only a key with the role admin can make keys for another owner.',
-    );
-  }
+  if (role !== 'admin' && wish.role === 'admin') throw forbidden('make another one');
+  if (role !== 'admin' && (wish.owner ?? owner) !== owner)
+    throw forbidden('make keys for another owner');
   return wish.owner ?? owner;
 }

@@ -68,7 +68,7 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
     throw new ProblemError(
       'message-queue-full',
       `At most ${maxWaiting} messages with ${maxBytes / 1024} KiB may wait for the agent, and ${waiting.length} do. Try again when it has received some.`,
-      { headers: { 'retry-after': String(retryAfterSeconds) } },
+      { retryAfterSeconds },
     );
   }
   return [...recentlyDelivered(conversation, bytes), ...waiting, message];

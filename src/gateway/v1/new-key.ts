@@ -1,7 +1,7 @@
 import { maxChainLength } from '../auth/key-chain.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { invalidRequest } from '../errors/validation.ts';
+import { invalidField } from '../errors/validation.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const path = 'body.expires_at';
@@ -38,18 +38,17 @@ export function expiryOfNewKey(
   const latestMs = nowMs + (maxLifetimeMs ?? Infinity);
   const firstEndMs = Math.min(chain.expiresAtMs, latestMs);
   if (wanted === undefined) return firstEndMs === Infinity ? undefined : firstEndMs;
-  if (wanted <= nowMs) throw invalidRequest([{ path, message: 'must be in the future' }]);
+  if (wanted <= nowMs) throw invalidField(path, 'must be in the future');
   if (wanted > chain.expiresAtMs) {
-    const message = `must not be later than the expiry of the key that makes it, ${new Date(chain.expiresAtMs).toISOString()}`;
-    throw invalidRequest([{ path, message }]);
+    const expiry = new Date(chain.expiresAtMs).toISOString();
+    throw invalidField(
+      path,
+      `must not be later than the expiry of the key that makes it, ${expiry}`,
+    );
   }
   if (wanted > latestMs) {
-    throw invalidRequest([
-      {
-        path,
-        message: `must be at most ${Number(((maxLifetimeMs ?? 0) / dayMs).toFixed(2))} days from now`,
-      },
-    ]);
+    const days = Number(((maxLifetimeMs ?? 0) / dayMs).toFixed(2));
+    throw invalidField(path, `must be at most ${days} days from now`);
   }
   return wanted;
 }

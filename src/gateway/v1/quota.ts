@@ -1,30 +1,33 @@
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rules.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import { slotTaken } from '../../resources/sandbox.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Holdings } from '../lookup/resource-lookup.ts';
 import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
-import { presentQuota, quotaSchema, sharedLimit } from '../presenters/quota.ts';
+import {
+  presentQuota,
+  quotaSchema,
+  type QuotaSources,
+  type SharedLimit,
+} from '../presenters/quota.ts';
+import { endpoints } from './endpoints.ts';
+
+const { get } = endpoints('account');
 
 const retryAfterSeconds = 10;
 
 export const quotaRoutes = (services: Services): readonly Route[] => [
-  keyRoute({
-    method: 'get',
-    path: '/api/v1/quota',
-    operationId: 'getQuota',
-    tag: 'account',
+  get('/api/v1/quota', 'getQuota', {
     summary:
       'How much may be active at once and stored, how much is, and what one more start would pause',
     responses: { 200: quotaSchema },
     handle: ({ owner }) => {
       const { lookup, clock } = services;
-      const quotas = lookup.quotas();
-      const rules = quotaRules(quotas);
+      const rules = quotaRules(lookup.quotas());
       const holdings = lookup.holdingsOf(owner);
       const inside = conversationsIn(holdings);
-      const { namespace } = rules;
       return {
         json: presentQuota({
           owner,
@@ -33,16 +36,7 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
             templates: lookup.templates(),
           }),
           starts: startsWithoutSandbox(holdings, lookup),
-          shared:
-            namespace &&
-            sharedLimit(
-              namespace,
-              quotas.find(({ metadata }) => metadata.name === namespace.quotaName),
-              {
-                active: () => slotsInUse(lookup.everyHolding(), lookup),
-                sandboxNamed: (name) => lookup.sandboxNamed(name),
-              },
-            ),
+          shared: rules.namespace && sharedLimit(services, rules.namespace),
           refused: refusalOf(services, owner),
           stored: services.caps.stored(owner),
           caps: services.caps.of(owner),
@@ -54,10 +48,17 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
   }),
 ];
 
-interface Refusal {
-  readonly rule: QuotaRule;
-  readonly current: number;
+function sharedLimit({ lookup }: Services, rule: QuotaRule): SharedLimit {
+  const quota = lookup.quotas().find(({ metadata }) => metadata.name === rule.quotaName);
+  const next = lookup.sandboxNamed(quota?.status?.nextToPause);
+  return {
+    rule,
+    active: quota?.status?.active ?? slotsInUse(lookup.everyHolding(), lookup),
+    next: next !== undefined && slotTaken(next) ? next : undefined,
+  };
 }
+
+type Refusal = NonNullable<QuotaSources['refused']>;
 
 function refusalOf({ lookup }: Services, owner: string): Refusal | undefined {
   const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {
@@ -84,9 +85,6 @@ export function refuseOverQuota(services: Services, owner: string): void {
   throw new ProblemError(
     'quota-exceeded',
     `At most ${limit} may be active at once, and ${current} are. Pause one, or try again later.`,
-    {
-      headers: { 'retry-after': String(retryAfterSeconds) },
-      usage: { limit, current },
-    },
+    { retryAfterSeconds, usage: { limit, current } },
   );
 }

@@ -37,19 +37,24 @@ export class ResponseCache {
     this.#services = services;
   }
 
-  /** Records for clients that follow each conversation, as `freshRecordOf` returns them. */
+  /**
+   * The record for a client that follows one conversation. MISSING ends its polling, so it is never
+   * due to a cache that is behind.
+   */
+  async freshConversation(conversation: CachedConversation, reader: Reader): Promise<string> {
+    return (await this.#fresh(conversation, reader)).join('');
+  }
+
+  /** Records as `freshConversation` returns them. */
   async freshConversations(
     conversations: readonly CachedConversation[],
     reader: Reader,
   ): Promise<string> {
-    const { lookup } = this.#services;
-    const texts = conversations.map(async (conversation) =>
-      this.#conversation(conversation, reader, await lookup.sandboxOf(conversation)),
-    );
+    const texts = conversations.map((conversation) => this.#fresh(conversation, reader));
     return listText(plainFrame, await Promise.all(texts));
   }
 
-  /** Records with sandboxes from the cache only, as `recordOf` returns them. */
+  /** Records with sandboxes from the cache only. */
   conversationPage(
     {
       items,
@@ -61,6 +66,11 @@ export class ResponseCache {
       pageFrame(next_page_id),
       items.map((conversation) => this.#conversation(conversation, reader)),
     );
+  }
+
+  async #fresh(conversation: CachedConversation, reader: Reader): Promise<Pieces> {
+    const sandbox = await this.#services.lookup.sandboxOf(conversation);
+    return this.#conversation(conversation, reader, sandbox);
   }
 
   #conversation(conversation: CachedConversation, reader: Reader, sandbox?: Sandbox): Pieces {

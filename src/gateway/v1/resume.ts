@@ -1,6 +1,6 @@
 import { isoTime } from '@conversation-operator/kube/clock';
-import { isConflict } from '@conversation-operator/kube/errors';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
+import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
   hasRun,
   resumeRequestedAnnotation,
@@ -9,7 +9,9 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
+import { writeOnStored } from './write-on-stored.ts';
 
 /**
  * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the
@@ -29,14 +31,20 @@ export function comesBackFromError(
 }
 
 /**
+ * Throws 409 for a sandbox that is gone, or that has failed and does not come back. `use` adds to
+ * the message what the sandbox is of no use for.
+ */
+export function refuseUnusable(phase: SandboxStatus, comesBack: boolean, use = ''): void {
+  if (phase === 'MISSING' || (phase === 'ERROR' && !comesBack))
+    throw new ProblemError('wrong-state', `The sandbox is in ${phase}${use}.`);
+}
+
+/**
  * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness
  * has paused: its `spec.replicas` is 1 already, so that the patch would otherwise change nothing.
  */
-export async function requestResume(
-  { client, clock, feeds }: Services,
-  namespace: string,
-  name: string,
-): Promise<void> {
+export async function requestResume(services: Services, name: string): Promise<void> {
+  const { client, namespace, clock, feeds } = services;
   const updated = await client.mergePatch(sandboxes, namespace, name, {
     metadata: { annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
@@ -44,33 +52,25 @@ export async function requestResume(
   await feeds.sandboxes.shows(updated);
 }
 
-const maxAttempts = 5;
-
 /**
  * Requests a resume, and that a run which the pause has interrupted continues. The request names a
  * generation, so the write names the version that was read.
  */
-export async function requestRun(
-  { client, clock, feeds }: Services,
-  namespace: string,
-  name: string,
-): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    const { metadata, spec } = await client.get(sandboxes, namespace, name);
-    const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
-    const annotations = {
-      [resumeRequestedAnnotation]: isoTime(clock),
-      [runRequestedAnnotation]: String(generation),
-    };
-    const patch = {
-      metadata: { resourceVersion: metadata.resourceVersion, annotations },
-      spec: { replicas: 1 },
-    };
-    try {
-      await feeds.sandboxes.shows(await client.mergePatch(sandboxes, namespace, name, patch));
-      return;
-    } catch (error) {
-      if (!isConflict(error) || attempt === maxAttempts) throw error;
-    }
-  }
+export async function requestRun(services: Services, name: string): Promise<void> {
+  const { client, namespace, clock, feeds } = services;
+  const updated = await writeOnStored(
+    () => client.get(sandboxes, namespace, name),
+    ({ metadata, spec }) => {
+      const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
+      const annotations = {
+        [resumeRequestedAnnotation]: isoTime(clock),
+        [runRequestedAnnotation]: String(generation),
+      };
+      return client.mergePatch(sandboxes, namespace, name, {
+        metadata: { resourceVersion: metadata.resourceVersion, annotations },
+        spec: { replicas: 1 },
+      });
+    },
+  );
+  await feeds.sandboxes.shows(updated);
 }

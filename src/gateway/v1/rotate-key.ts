@@ -9,10 +9,10 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { ProblemError, notFound } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
+import { writeOnStored } from './write-on-stored.ts';
 
-const maxAttempts = 5;
 /** Maximum number of sandboxes that are written at once. */
 const maxParallel = 8;
 
@@ -41,34 +41,24 @@ export async function rotateSessionKey(
   isToRotate: (sandbox: Sandbox) => boolean = () => true,
 ): Promise<void> {
   let first: number | undefined;
-  for (let attempt = 1; ; attempt++) {
+  const read = async () => {
     const stored = await findStored(client, sandboxes, namespace, name);
     if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
       throw notFound('sandbox');
+    return stored;
+  };
+  const write = async (stored: Sandbox) => {
     const present = sessionKeyGenerationOf(stored) ?? -1;
     first ??= present;
-    if (present !== first || !isToRotate(stored)) {
-      await feeds.sandboxes.shows(stored);
-      return;
-    }
-    const annotations = {
-      [sessionKeyGenerationAnnotation]: String(generationAfter(stored, clock.now())),
-    };
+    if (present !== first || !isToRotate(stored)) return stored;
+    const generation = String(generationAfter(stored, clock.now()));
     const { resourceVersion } = stored.metadata;
-    try {
-      await feeds.sandboxes.shows(
-        await client.mergePatch(sandboxes, namespace, name, {
-          metadata: { resourceVersion, annotations },
-        }),
-      );
-      return;
-    } catch (error) {
-      if (error instanceof TransportError && attempt === maxAttempts)
-        throw unavailable(undefined, error);
-      if (!(error instanceof TransportError || isConflict(error)) || attempt === maxAttempts)
-        throw error;
-    }
-  }
+    return client.mergePatch(sandboxes, namespace, name, {
+      metadata: { resourceVersion, annotations: { [sessionKeyGenerationAnnotation]: generation } },
+    });
+  };
+  const isPassing = (error: unknown) => error instanceof TransportError || isConflict(error);
+  await feeds.sandboxes.shows(await writeOnStored(read, write, isPassing));
 }
 
 /**

@@ -1,45 +1,33 @@
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf, sortedBy } from '../paging/keyset.ts';
-import { presentSandboxSpec } from '../presenters/sandbox-spec.ts';
-import { sandboxSpecList, sandboxSpecPage } from './response-schemas.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { sortedBy } from '../paging/keyset.ts';
+import {
+  presentSandboxSpec,
+  sandboxSpecList,
+  sandboxSpecPage,
+} from '../presenters/sandbox-spec.ts';
 import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery } from './schemas.ts';
+import { endpoints } from './endpoints.ts';
 
 const base = '/api/v1/sandbox-specs';
-const tag = 'sandbox specs';
-const order = 'sandbox-specs';
+const { get } = endpoints('sandbox specs');
 
 export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
-  keyRoute({
-    method: 'get',
-    path: `${base}/search`,
-    operationId: 'searchSandboxSpecs',
-    tag,
+  get(`${base}/search`, 'searchSandboxSpecs', {
     summary: 'What sandboxes can be made from, by name',
     query: pageQuery,
     responses: { 200: sandboxSpecPage },
-    handle: ({ query: { limit, page_id } }) => {
-      const sorted = sortedBy(lookup.templates(), ({ metadata }) => ({
-        key: metadata.name,
-        id: metadata.name,
-      }));
-      const { items, next } = pageOf(sorted, {
-        descending: false,
-        limit,
-        after: decodeCursor(order, page_id),
-      });
-      return {
-        json: { items: items.map(presentSandboxSpec), next_page_id: encodeCursor(order, next) },
-      };
+    handle: ({ query }) => {
+      const { items, next_page_id } = searchPage(
+        sortedBy(lookup.templates(), ({ metadata: { name } }) => ({ key: name, id: name })),
+        { order: 'sandbox-specs', descending: false, ...query },
+      );
+      return { json: { items: items.map(presentSandboxSpec), next_page_id } };
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: base,
-    operationId: 'getSandboxSpecs',
-    tag,
+  get(base, 'getSandboxSpecs', {
     summary: 'Sandbox specs by id, in the order asked; null for unknown ones',
     query: idQuery,
     responses: { 200: sandboxSpecList },
@@ -47,11 +35,7 @@ export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
     handle: async ({ query }) => {
       refuseTooMany(query.id);
       const found = await Promise.all(query.id.map((id) => lookup.template(id)));
-      return {
-        json: found.map((template) =>
-          template === undefined ? null : presentSandboxSpec(template),
-        ),
-      };
+      return { json: found.map((template) => (template ? presentSandboxSpec(template) : null)) };
     },
   }),
 ];

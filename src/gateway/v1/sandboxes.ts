@@ -1,18 +1,17 @@
 import { TransportError } from '@conversation-operator/kube/errors';
-import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { creationOf, pageOf, sortedBy } from '../paging/keyset.ts';
-import { presentSandbox, sandboxSchema } from '../presenters/sandbox.ts';
-import { sandboxList, sandboxPage, success, successSchema } from './response-schemas.ts';
+import { notFound } from '../errors/problem-error.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { creationOf, sortedBy } from '../paging/keyset.ts';
+import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
 import { deleteOne } from './delete-one.ts';
+import { endpoints, success, successSchema } from './endpoints.ts';
 import { refuseTooMany } from './fields.ts';
 import {
   idQuery,
@@ -21,43 +20,29 @@ import {
   sandboxParams,
   sandboxStartQuery,
 } from './schemas.ts';
+import { ownSandbox } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
-import { comesBackFromError, requestResume, requestRun } from './resume.ts';
+import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
 import { rotateSessionKey } from './rotate-key.ts';
 
 const base = '/api/v1/sandboxes';
-const tag = 'sandboxes';
-const order = 'sandboxes';
+const { get, post, remove } = endpoints('sandboxes');
 
 export const sandboxRoutes = (services: Services): readonly Route[] => [
-  keyRoute({
-    method: 'get',
-    path: `${base}/search`,
-    operationId: 'searchSandboxes',
-    tag,
+  get(`${base}/search`, 'searchSandboxes', {
     summary: 'Sandboxes page by page, newest first',
     query: pageQuery,
     responses: { 200: sandboxPage },
-    handle: ({ owner, query: { limit, page_id }, reader }) => {
-      const sorted = sortedBy(services.lookup.sandboxesOf(owner), creationOf);
-      const { items, next } = pageOf(sorted, {
-        descending: true,
-        limit,
-        after: decodeCursor(order, page_id),
-      });
-      return {
-        json: {
-          items: items.map((sandbox) => presentSandbox(sandbox, services.exposure, reader)),
-          next_page_id: encodeCursor(order, next),
-        },
-      };
+    handle: ({ owner, query, reader }) => {
+      const { items, next_page_id } = searchPage(
+        sortedBy(services.lookup.sandboxesOf(owner), creationOf),
+        { order: 'sandboxes', descending: true, ...query },
+      );
+      const records = items.map((sandbox) => presentSandbox(sandbox, services.exposure, reader));
+      return { json: { items: records, next_page_id } };
     },
   }),
-  keyRoute({
-    method: 'get',
-    path: base,
-    operationId: 'getSandboxes',
-    tag,
+  get(base, 'getSandboxes', {
     summary: 'Sandboxes by id, in the order asked; null for unknown ones',
     query: idQuery,
     responses: { 200: sandboxList },
@@ -67,16 +52,12 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const found = await services.lookup.sandboxes(owner, query.id);
       return {
         json: found.map((sandbox) =>
-          sandbox === undefined ? null : presentSandbox(sandbox, services.exposure, reader),
+          sandbox ? presentSandbox(sandbox, services.exposure, reader) : null,
         ),
       };
     },
   }),
-  keyRoute({
-    method: 'post',
-    path: base,
-    operationId: 'startSandbox',
-    tag,
+  post(base, 'startSandbox', {
     summary: 'Start a sandbox without a conversation',
     query: sandboxStartQuery,
     responses: { 200: sandboxSchema },
@@ -87,18 +68,14 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       return { json: presentSandbox(sandbox, services.exposure, reader) };
     },
   }),
-  keyRoute({
-    method: 'post',
-    path: `${base}/{id}/pause`,
-    operationId: 'pauseSandbox',
-    tag,
+  post(`${base}/{id}/pause`, 'pauseSandbox', {
     summary: 'Pause a sandbox; its files stay',
     params: sandboxParams,
     responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict'],
-    handle: async ({ owner, params, about }) => {
-      const sandbox = await changeable(services, owner, params.id, about);
-      refuseIn(sandbox, ['ERROR', 'MISSING']);
+    handle: async (call) => {
+      const sandbox = await ownSandbox(services, call);
+      refuseUnusable(viewOfSandbox(sandbox).phase, false);
       const { name, namespace } = sandbox.metadata;
       // The pause is written also where the cache shows a paused sandbox: the cache may not show a
       // resume yet.
@@ -107,91 +84,56 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       return success;
     },
   }),
-  keyRoute({
-    method: 'post',
-    path: `${base}/{id}/resume`,
-    operationId: 'resumeSandbox',
-    tag,
+  post(`${base}/{id}/resume`, 'resumeSandbox', {
     summary:
       'Resume a paused sandbox; after a pause by its owner its agent stays paused unless it is to run',
     params: sandboxParams,
     body: resumeRequestSchema,
     responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
-    handle: async ({ owner, params, body, about }) => {
-      const sandbox = await changeable(services, owner, params.id, about);
+    handle: async ({ body, ...call }) => {
+      const sandbox = await ownSandbox(services, call);
       const isFailed = comesBackFromError(services, sandbox);
-      refuseIn(sandbox, isFailed ? ['MISSING'] : ['ERROR', 'MISSING']);
-      const { name, namespace } = sandbox.metadata;
+      refuseUnusable(viewOfSandbox(sandbox).phase, isFailed);
+      const { name } = sandbox.metadata;
       if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED')
-        refuseOverQuota(services, owner);
-      await (body.run === true ? requestRun : requestResume)(services, namespace, name);
+        refuseOverQuota(services, call.owner);
+      await (body.run === true ? requestRun : requestResume)(services, name);
       return success;
     },
   }),
-  keyRoute({
-    method: 'post',
-    path: `${base}/{id}/rotate-key`,
-    operationId: 'rotateSandboxKey',
-    tag,
+  post(`${base}/{id}/rotate-key`, 'rotateSandboxKey', {
     summary:
       'Replace the session keys of a sandbox: what the old ones have opened ends, and the next record has another one',
     params: sandboxParams,
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
-    handle: async ({ owner, params, about }) => {
-      const sandbox = await changeable(services, owner, params.id, about);
+    handle: async (call) => {
+      const sandbox = await ownSandbox(services, call);
       await rotateSessionKey(services, sandbox);
       return success;
     },
   }),
-  keyRoute({
-    method: 'delete',
-    path: `${base}/{id}`,
-    operationId: 'deleteSandbox',
-    tag,
+  remove(`${base}/{id}`, 'deleteSandbox', {
     summary: 'Delete a sandbox and its files',
     params: sandboxParams,
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
-    handle: async ({ owner, params, about }) => {
-      const sandbox = await changeable(services, owner, params.id, about);
-      await deleteOne({
-        client: services.client,
-        resource: sandboxes,
-        feed: services.feeds.sandboxes,
-        object: sandbox,
-      });
+    handle: async (call) => {
+      const { client, feeds } = services;
+      const object = await ownSandbox(services, call);
+      await deleteOne({ client, resource: sandboxes, feed: feeds.sandboxes, object });
       return success;
     },
   }),
 ];
-
-/** The sandbox that a request changes or deletes: 404 when it is not the owner's. */
-async function changeable(
-  { lookup }: Services,
-  owner: string,
-  id: string,
-  about: (target: string) => void,
-): Promise<Sandbox> {
-  const sandbox = await lookup.sandbox(owner, id);
-  if (sandbox === undefined) throw notFound('sandbox');
-  about(`sandbox/${sandbox.metadata.name}`);
-  return sandbox;
-}
-
-/** Throws 409 for a sandbox in one of these phases. */
-function refuseIn(sandbox: Sandbox, phases: readonly SandboxStatus[]): void {
-  const { phase } = viewOfSandbox(sandbox);
-  if (phases.includes(phase)) throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
-}
 
 async function startSandbox(
   services: Services,
   owner: string,
   specId: string | undefined,
 ): Promise<Sandbox> {
-  const { client, namespace, clock, random, lookup, feeds } = services;
+  const { client, namespace, clock, random, lookup, feeds, caps } = services;
   const template = await lookup.template(specId ?? services.templateName);
   if (template === undefined) throw notFound('sandbox spec');
   refuseOverQuota(services, owner);
@@ -202,21 +144,16 @@ async function startSandbox(
     metadata: { namespace, name },
     spec: { owner, templateName: template.metadata.name, replicas: 1 },
   };
-  const reservation = services.caps.reserve(owner, { sandboxes: 1 });
-  let sandbox: Sandbox;
-  try {
-    sandbox = await client.create(sandboxes, object).catch(async (error: unknown) => {
-      if (!(error instanceof TransportError)) throw error;
+  const create = () =>
+    client.create(sandboxes, object).catch(async (error: unknown) => {
       // The sandbox may be stored all the same, and no other request has its name.
-      const present = await lookup.sandbox(owner, name);
-      if (present === undefined) throw unavailable(undefined, error);
+      const present =
+        error instanceof TransportError ? await lookup.sandbox(owner, name) : undefined;
+      if (present === undefined) throw error;
       return present;
     });
-  } catch (error) {
-    reservation.release();
-    throw error;
-  }
+  const { written, reservation } = await caps.during(owner, { sandboxes: 1 }, create);
   reservation.releaseWhenShown('sandboxes', name);
   await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
-  return sandbox;
+  return written;
 }

@@ -45,13 +45,11 @@ const messageSchema = z.object({
 });
 
 /** Agents take no other messages than their user's once they are there. */
-export const sendMessageSchema = z.object({
+export const sendMessageSchema = messageSchema.extend({
   role: optional(z.literal('user')).transform((role) => role ?? 'user'),
-  content: contentSchema,
-  run: runSchema.meta({
-    description:
-      'Whether the agent starts working on it at once, or only keeps it; true by default.',
-  }),
+  run: runSchema.describe(
+    'Whether the agent starts working on it at once, or only keeps it; true by default.',
+  ),
 });
 
 export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>): Message => ({
@@ -86,17 +84,18 @@ export const branch = () =>
 
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),
-  initial_message: messageSchema.nullable().meta({
-    description:
+  initial_message: messageSchema
+    .nullable()
+    .describe(
       'The first message. An explicit null starts a conversation that is idle until it gets one.',
-  }),
+    ),
   selected_repository: optional(repository()),
   selected_branch: optional(branch()),
   git_provider: optional(z.enum(gitProviders)),
   title: optional(label(maxTitleLength)),
-  sandbox_id: optional(z.string().max(253)).meta({
-    description: 'A sandbox of yours to join instead of getting a new one.',
-  }),
+  sandbox_id: optional(z.string().max(253)).describe(
+    'A sandbox of yours to join instead of getting a new one.',
+  ),
   sandbox_spec_id: optional(z.string().max(253)),
   parent_conversation_id: optional(uuid()),
   llm_model: optional(label(256)),
@@ -105,10 +104,9 @@ export const startRequestSchema = z.object({
   pr_number: optional(z.array(z.int().min(1)).max(100)),
   public: optional(z.boolean()),
   agent_type: optional(label(64)),
-  tools: optional(toolNames()).meta({
-    description:
-      "What the agent may use, by name; an empty list leaves it with words alone. Absent: the sandbox spec's choice.",
-  }),
+  tools: optional(toolNames()).describe(
+    "What the agent may use, by name; an empty list leaves it with words alone. Absent: the sandbox spec's choice.",
+  ),
   confirmation_policy: optional(
     confirmationPolicy('must be NeverConfirm, AlwaysConfirm or ConfirmRisky'),
   ),
@@ -125,15 +123,14 @@ export const updateRequestSchema = z.object({
     z
       .record(label(64), label(256))
       .refine((tags) => Object.keys(tags).length <= maxTags, `must have at most ${maxTags} tags`),
-  ).meta({ description: `They replace those that are there; at most ${maxTags}.` }),
+  ).describe(`They replace those that are there; at most ${maxTags}.`),
 });
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 
 export const resumeRequestSchema = z.object({
-  run: optional(z.boolean()).meta({
-    description:
-      "Whether a run that its owner's pause has interrupted continues; false by default.",
-  }),
+  run: optional(z.boolean()).describe(
+    "Whether a run that its owner's pause has interrupted continues; false by default.",
+  ),
 });
 
 export const conversationParams = z.object({ id: uuid() });
@@ -159,31 +156,24 @@ export const conversationSearch = conversationFilters.extend({
   ...paging,
 });
 
+const eventKind = z
+  .string()
+  .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
+  .optional();
 export const eventFilters = z.object({
-  kind: z
-    .string()
-    .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
-    .optional(),
-  kind__eq: z
-    .string()
-    .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
-    .optional()
-    .meta({ description: 'The same as kind.' }),
+  kind: eventKind,
+  kind__eq: eventKind.describe('The same as kind.'),
   source: z.enum(['agent', 'user', 'environment']).optional(),
   timestamp__gte: timeText().optional(),
   timestamp__lt: timeText().optional(),
 });
-export type EventFilters = z.output<typeof eventFilters>;
 export const eventSearch = eventFilters.extend({
   sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
   ...paging,
-  page_id: z
-    .string()
-    .min(1)
-    .max(256)
-    .optional()
-    .meta({ description: 'next_page_id of the answer before.' }),
+  page_id: z.string().min(1).max(256).optional().describe('next_page_id of the answer before.'),
 });
+
+export type EventSearch = z.output<typeof eventSearch>;
 
 export const startTaskFilters = z.object({
   conversation_id__eq: uuid().optional(),

@@ -1,18 +1,12 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/derived.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf, sortedBy, type Placed } from '../paging/keyset.ts';
-import { updatedAt } from '../presenters/conversation.ts';
-import { titleOf } from '../presenters/title.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { sortedBy, type PageRequest, type Placed } from '../paging/keyset.ts';
+import { titleOf, updatedAt } from '../presenters/conversation.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
 const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
-const keys: Readonly<Record<string, (conversation: CachedConversation) => string>> = {
-  CREATED_AT: createdAt,
-  UPDATED_AT: updatedAt,
-  TITLE: titleOf,
-};
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
@@ -28,43 +22,33 @@ function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
 }
 
-interface Search {
+interface Search extends Pick<PageRequest<CachedConversation>, 'limit' | 'matches'> {
   /** The search that a page belongs to: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
-  /** The filter of the search; absent where all conversations match. */
-  readonly matches?: ((conversation: CachedConversation) => boolean) | undefined;
   readonly sort_order: string;
-  readonly limit: number;
   readonly page_id?: string | undefined;
 }
 
 /** Pages of conversations. */
 export class ConversationSearch {
-  readonly #orders = new Map<string, Order>();
+  readonly #byCreation = orderBy(createdAt);
+  readonly #orders: Readonly<Record<string, Order>> = {
+    UPDATED_AT: orderBy(updatedAt),
+    TITLE: orderBy(titleOf),
+  };
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
    * @param all The conversations of one owner, as the same array as long as nothing in it has
    * changed.
    */
-  page(all: readonly CachedConversation[], { of, matches, sort_order, limit, page_id }: Search) {
-    const order = `${of}/${sort_order}`;
-    const request = {
+  page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
+    const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;
+    return searchPage(sorted.of(all), {
+      ...request,
+      order: `${of}/${sort_order}`,
       descending: sort_order.endsWith('_DESC'),
-      limit,
-      after: decodeCursor(order, page_id),
-      matches,
-    };
-    const { items, next } = pageOf(this.#order(sort_order.replace(/_DESC$/, '')).of(all), request);
-    return { items, next_page_id: encodeCursor(order, next) };
-  }
-
-  #order(field: string): Order {
-    const known = this.#orders.get(field);
-    if (known !== undefined) return known;
-    const order = orderBy(keys[field] ?? createdAt);
-    this.#orders.set(field, order);
-    return order;
+    });
   }
 }
 
@@ -78,18 +62,12 @@ export function conversationFilter(
   filters: ConversationFilters,
 ): ((conversation: CachedConversation) => boolean) | undefined {
   if (Object.values(filters).every((value) => value === undefined)) return undefined;
-  const {
-    title__contains,
-    created_at__gte,
-    created_at__lt,
-    updated_at__gte,
-    updated_at__lt,
-    sandbox_id__eq,
-  } = filters;
-  const title = title__contains?.toLowerCase();
+  const { created_at__gte, created_at__lt, updated_at__gte, updated_at__lt } = filters;
+  const sandboxName = filters.sandbox_id__eq;
+  const title = filters.title__contains?.toLowerCase();
   const byUpdate = updated_at__gte !== undefined || updated_at__lt !== undefined;
   return (conversation) =>
-    (sandbox_id__eq === undefined || conversation.status?.sandboxName === sandbox_id__eq) &&
+    (sandboxName === undefined || conversation.status?.sandboxName === sandboxName) &&
     within(conversation.metadata.creationTimestamp, created_at__gte, created_at__lt) &&
     (!byUpdate || within(updatedAt(conversation), updated_at__gte, updated_at__lt)) &&
     (title === undefined || titleOf(conversation).toLowerCase().includes(title));

@@ -3,21 +3,25 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
-import { keyRoute, type Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound } from '../errors/problem-error.ts';
-import { invalidRequest } from '../errors/validation.ts';
+import { notFound } from '../errors/problem-error.ts';
+import { invalidField } from '../errors/validation.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
+import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
-import { comesBackFromError, requestResume } from './resume.ts';
+import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
+import { endpoints } from './endpoints.ts';
+
+const { post } = endpoints('conversations');
 
 /**
  * An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets
@@ -28,17 +32,13 @@ const deliveryMs = 3_000;
 export const sentSchema = z.object({
   success: z.literal(true),
   sandbox_status: z.enum(sandboxStatuses),
-  queued: z.boolean().meta({
-    description: 'True: the message is stored, and the agent gets it as soon as it can take it.',
-  }),
+  queued: z
+    .boolean()
+    .describe('True: the message is stored, and the agent gets it as soon as it can take it.'),
 });
 
 export const sendMessageRoute = (services: Services): Route =>
-  keyRoute({
-    method: 'post',
-    path: '/api/v1/app-conversations/{id}/send-message',
-    operationId: 'sendMessage',
-    tag: 'conversations',
+  post('/api/v1/app-conversations/{id}/send-message', 'sendMessage', {
     summary:
       'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
     params: conversationParams,
@@ -54,22 +54,19 @@ export const sendMessageRoute = (services: Services): Route =>
       'quota-exceeded',
       'stored-bytes-limit-exceeded',
     ],
-    handle: async ({ owner, params, headers, body, about }) => {
+    handle: async ({ headers, body, ...call }) => {
       const { client, clock, random, lookup, feeds } = services;
-      const known = await lookup.conversation(owner, params.id);
-      if (known === undefined) throw notFound('conversation');
+      const { owner } = call;
+      const known = await ownConversation(services, call);
       const { name, namespace } = known.metadata;
-      about(`conversation/${name}`);
       const message = messageOf(body);
       if (isTooLarge(message))
-        throw invalidRequest([
-          { path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` },
-        ]);
+        throw invalidField('body.content', `must have at most ${maxQueuedBytes} bytes`);
       // The API server is read, because the cache may not show a recent pause through another
       // replica.
       const conversation = await findStored(client, conversations, namespace, name);
       if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
-      const sandboxName = conversation.status?.sandboxName;
+      const { sandboxName } = conversation.status ?? {};
       const sandbox =
         sandboxName === undefined
           ? undefined
@@ -80,12 +77,14 @@ export const sendMessageRoute = (services: Services): Route =>
         startStatusOf(conversation) === 'READY' &&
         sandbox !== undefined &&
         comesBackFromError(services, sandbox);
-      if ((phase === 'ERROR' && !isFailed) || phase === 'MISSING')
-        throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
+      refuseUnusable(phase, isFailed);
       // The resume comes before the write, so that no stored message remains undelivered in a
       // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
-      if (isWoken) await resume(services, owner, conversation);
+      if (isWoken && sandboxName !== undefined) {
+        refuseOverQuota(services, owner);
+        await requestResume(services, sandboxName);
+      }
       const key = headers['idempotency-key'];
       const [id = newUuid(clock.now(), random), ...otherIds] =
         key === undefined ? [] : messageIdsOf(services.keys, owner, name, key);
@@ -101,22 +100,9 @@ export const sendMessageRoute = (services: Services): Route =>
       const isDelivered = (seen: CachedConversation | undefined) =>
         (seen?.status?.messages?.lastDelivered ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isDelivered, deliveryMs);
-      const delivered = isDelivered(lookup.cachedConversation(name));
-      return delivered
-        ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
-        : {
-            status: 202,
-            json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true },
-          };
+      if (isDelivered(lookup.cachedConversation(name)))
+        return { json: { success: true, sandbox_status: 'RUNNING', queued: false } };
+      const sandbox_status = isWoken ? 'STARTING' : phase;
+      return { status: 202, json: { success: true, sandbox_status, queued: true } };
     },
   });
-
-async function resume(
-  services: Services,
-  owner: string,
-  { metadata, status }: Pick<Conversation, 'metadata' | 'status'>,
-): Promise<void> {
-  if (status?.sandboxName === undefined) return;
-  refuseOverQuota(services, owner);
-  await requestResume(services, metadata.namespace, status.sandboxName);
-}

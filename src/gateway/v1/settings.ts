@@ -1,20 +1,23 @@
 import { z } from 'zod';
-import { keyRoute, openRoute, type Route } from '../http/route.ts';
+import { openRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import { pageSchema } from '../presenters/schemas.ts';
+import { endpoints } from './endpoints.ts';
+import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
+import { constantRoute } from './unsupported.ts';
 
-const tag = 'settings';
+const { get } = endpoints('settings');
 
 const settingsSchema = z.object({
-  llm_api_key_set: z.literal(true).meta({
-    description: 'Models and their keys are configured with the sandboxes, not by their users.',
-  }),
+  llm_api_key_set: z
+    .literal(true)
+    .describe('Models and their keys are configured with the sandboxes, not by their users.'),
   llm_model: z.string(),
   provider_tokens_set: z
     .record(z.string(), z.string().nullable())
-    .meta({ description: 'The configured git hosts: provider → null.' }),
+    .describe('The configured git hosts: provider → null.'),
 });
 const profilesSchema = z.object({
   profiles: z.array(z.object({ id: z.string() })),
@@ -43,65 +46,50 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
       ),
     };
   };
-  const settingsAt = (path: string, operationId: string, summary: string) =>
-    keyRoute({
-      method: 'get',
-      path,
-      operationId,
-      tag,
-      summary,
-      responses: { 200: settingsSchema },
-      handle: () => ({ json: settings() }),
-    });
+  const handle = () => ({ json: settings() });
   return [
-    settingsAt(
-      '/api/v1/settings',
-      'getSettings',
-      'Which model agents use by default, and the configured git hosts',
-    ),
-    settingsAt(
-      '/api/settings',
-      'getAgentSettings',
-      'The same, at the path that clients use which take the service for an agent',
-    ),
-    keyRoute({
-      method: 'get',
-      path: '/api/agent-profiles',
-      operationId: 'listAgentProfiles',
-      tag,
-      summary: 'Profiles of agents: there are none',
-      responses: { 200: profilesSchema },
-      handle: () => ({ json: { profiles: [], active_agent_profile_id: null } }),
+    get('/api/v1/settings', 'getSettings', {
+      summary: 'Which model agents use by default, and the configured git hosts',
+      responses: { 200: settingsSchema },
+      handle,
     }),
-    keyRoute({
-      method: 'get',
-      path: '/api/v1/skills/search',
-      operationId: 'searchSkills',
-      tag,
-      summary: 'Skills of all agents: there are none, skills come with repositories',
-      responses: { 200: pageSchema(skillSchema) },
-      handle: () => ({ json: { items: [], next_page_id: null } }),
+    get('/api/settings', 'getAgentSettings', {
+      summary: 'The same, at the path that clients use which take the service for an agent',
+      responses: { 200: settingsSchema },
+      handle,
     }),
-    keyRoute({
-      method: 'get',
-      path: '/api/v1/app-conversations/{id}/skills',
-      operationId: 'listConversationSkills',
-      tag: 'conversations',
-      summary: 'Skills that the service has given a conversation: none',
-      params: conversationParams,
-      responses: { 200: z.object({ skills: z.array(skillSchema) }) },
-      problems: ['not-found'],
-      handle: async ({ owner, params }) => {
-        if ((await services.lookup.conversation(owner, params.id)) === undefined)
-          throw notFound('conversation');
-        return { json: { skills: [] } };
+    constantRoute(
+      '/api/agent-profiles',
+      'listAgentProfiles',
+      'Profiles of agents: there are none',
+      profilesSchema,
+      { profiles: [], active_agent_profile_id: null },
+    ),
+    constantRoute(
+      '/api/v1/skills/search',
+      'searchSkills',
+      'Skills of all agents: there are none, skills come with repositories',
+      pageSchema(skillSchema),
+    ),
+    endpoints('conversations').get(
+      '/api/v1/app-conversations/{id}/skills',
+      'listConversationSkills',
+      {
+        summary: 'Skills that the service has given a conversation: none',
+        params: conversationParams,
+        responses: { 200: z.object({ skills: z.array(skillSchema) }) },
+        problems: ['not-found'],
+        handle: async (call) => {
+          await ownConversation(services, call);
+          return { json: { skills: [] } };
+        },
       },
-    }),
+    ),
     openRoute({
       method: 'post',
       path: '/oauth/device/authorize',
       operationId: 'authorizeDevice',
-      tag,
+      tag: 'settings',
       summary: 'Login by a code: there is none, and the answer says where keys come from',
       responses: {},
       problems: ['no-device-login'],

@@ -11,6 +11,7 @@ import type { HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
+import { accessTo } from './conversation-record.ts';
 
 /**
  * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
@@ -29,9 +30,7 @@ const overloaded = () =>
   new ProblemError(
     'overloaded',
     'The service sends too many long lists of start tasks at the moment. Try again.',
-    {
-      headers: { 'retry-after': '2' },
-    },
+    { retryAfterSeconds: 2 },
   );
 
 /**
@@ -86,10 +85,9 @@ export class StartTaskResponses {
   }
 
   async #text(conversation: CachedConversation): Promise<string | undefined> {
-    const { lookup, exposure, startTexts } = this.#services;
-    const texts = await startTexts.of(conversation);
+    const texts = await this.#services.startTexts.of(conversation);
     if (texts === undefined) return undefined;
-    const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
+    const access = accessTo(this.#services, conversation);
     return JSON.stringify(startTaskRecord(conversation, texts, access));
   }
 }

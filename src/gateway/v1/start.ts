@@ -25,7 +25,7 @@ import { chosenIdAnnotation } from '../presenters/start-request.ts';
 import { compact } from './compact.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
-import { comesBackFromError, requestResume } from './resume.ts';
+import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { messageOf, type StartRequest } from './schemas.ts';
 
 /**
@@ -65,38 +65,37 @@ interface References {
   readonly parent: string | undefined;
 }
 
+/** The object that a request names; throws 404 where there is no such object. */
+async function named<T>(
+  id: string | undefined,
+  what: Parameters<typeof notFound>[0],
+  find: (id: string) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const found = id === undefined ? undefined : await find(id);
+  if (id !== undefined && found === undefined) throw notFound(what);
+  return found;
+}
+
 async function resolve(
   services: Services,
   owner: string,
   request: StartRequest,
 ): Promise<References> {
   const { lookup, templateName } = services;
-  const {
-    sandbox_id: sandboxId,
-    sandbox_spec_id: specId,
-    parent_conversation_id: parentId,
-  } = request;
-  const [sandbox, template, parent] = await Promise.all([
-    sandboxId === undefined ? undefined : lookup.sandbox(owner, sandboxId),
-    specId === undefined ? undefined : lookup.template(specId),
-    parentId === undefined ? undefined : lookup.conversation(owner, parentId),
-  ]);
-  if (specId !== undefined && template === undefined) throw notFound('sandbox spec');
-  if (parentId !== undefined && parent === undefined) throw notFound('parent conversation');
+  const template = await named(request.sandbox_spec_id, 'sandbox spec', (id) =>
+    lookup.template(id),
+  );
+  const parent = await named(request.parent_conversation_id, 'parent conversation', (id) =>
+    lookup.conversation(owner, id),
+  );
+  const sandbox = await named(request.sandbox_id, 'sandbox', (id) => lookup.sandbox(owner, id));
+  const phase = sandbox && viewOfSandbox(sandbox).phase;
   const failed = sandbox !== undefined && comesBackFromError(services, sandbox);
-  if (sandboxId !== undefined) {
-    if (sandbox === undefined) throw notFound('sandbox');
-    const { phase } = viewOfSandbox(sandbox);
-    if ((phase === 'ERROR' && !failed) || phase === 'MISSING')
-      throw new ProblemError(
-        'wrong-state',
-        `The sandbox is in ${phase} and takes no conversation.`,
-      );
-  }
+  if (phase !== undefined) refuseUnusable(phase, failed, ' and takes no conversation');
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
     sandboxName: sandbox?.metadata.name,
-    paused: sandbox !== undefined && viewOfSandbox(sandbox).phase === 'PAUSED',
+    paused: phase === 'PAUSED',
     failed,
     parent: parent?.metadata.name,
   };
@@ -107,12 +106,8 @@ function specOf(
   request: StartRequest,
   { templateName, sandboxName, parent }: References,
 ): ConversationSpec {
-  const {
-    selected_repository: name,
-    selected_branch: branch,
-    git_provider: provider,
-    initial_message: message,
-  } = request;
+  const { selected_repository: name, initial_message: message } = request;
+  const checkout = compact({ branch: request.selected_branch, provider: request.git_provider });
   const agent = compact({
     type: request.agent_type,
     model: request.llm_model,
@@ -126,7 +121,7 @@ function specOf(
     ...compact({
       title: request.title === '' ? undefined : request.title,
       initialMessage: message === null ? undefined : messageOf(message),
-      repository: name === undefined ? undefined : { name, ...compact({ branch, provider }) },
+      repository: name === undefined ? undefined : { name, ...checkout },
       sandboxName,
       agent: Object.keys(agent).length > 0 ? agent : undefined,
       parent,
@@ -204,15 +199,11 @@ async function refuseUnknownRepository(
   owner: string,
   request: StartRequest,
 ): Promise<void> {
-  const {
-    selected_repository: repository,
-    selected_branch: branch,
-    git_provider: provider,
-  } = request;
+  const { selected_repository: repository, selected_branch: branch } = request;
   const check =
     repository === undefined
       ? 'unknown'
-      : await git.access({ owner, provider, repository, branch });
+      : await git.access({ owner, provider: request.git_provider, repository, branch });
   if (check === 'denied')
     throw new ProblemError(
       'repository-access-denied',
@@ -241,7 +232,7 @@ export async function startConversation(
   request: StartRequest,
   idempotencyKey?: string,
 ): Promise<CachedConversation> {
-  const { client, namespace, feeds, startTexts } = services;
+  const { client, namespace, feeds, caps, startTexts } = services;
   const text = textOf(request);
   const hash = createHash('sha256').update(text).digest('hex');
   const isOurs = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
@@ -272,7 +263,7 @@ export async function startConversation(
     },
     spec,
   };
-  const reservation = services.caps.reserve(owner, {
+  const growth = {
     conversations: 1,
     // Nearly: what is stored has other names for the same fields. To make the text of a large
     // object once more would take milliseconds.
@@ -280,14 +271,13 @@ export async function startConversation(
       text.length +
       storedBytesOf({ ...object, spec: { owner, templateName: references.templateName } }),
     sandboxes: references.sandboxName === undefined ? 1 : 0,
-  });
-  let created: Conversation;
-  try {
+  };
+  const create = async (): Promise<Conversation> => {
     await refuseUnknownRepository(services, owner, request);
     // The resume comes first, because a start that finds its sandbox in ERROR ends.
     if (references.failed && references.sandboxName !== undefined)
-      await requestResume(services, namespace, references.sandboxName);
-    created = await client
+      await requestResume(services, references.sandboxName);
+    return client
       .create(conversations, object, { metadataOnly: true })
       .catch(async (error: unknown) => {
         if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
@@ -296,14 +286,12 @@ export async function startConversation(
         if (!isOurs(present)) throw taken(request);
         return present;
       });
-  } catch (error) {
-    reservation.release();
-    throw error;
-  }
+  };
+  const { written: created, reservation } = await caps.during(owner, growth, create);
   startTexts.keep(created);
   reservation.releaseWhenShown('conversations', id);
   const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined)
-    await requestResume(services, namespace, references.sandboxName);
+    await requestResume(services, references.sandboxName);
   return shown ?? cachedConversation(created);
 }

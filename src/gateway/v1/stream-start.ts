@@ -5,6 +5,7 @@ import { isStartOver } from '../../resources/conversation.ts';
 import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
+import { accessTo } from './conversation-record.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';
 
 /**
@@ -30,7 +31,7 @@ export function streamStart(
   conversation: CachedConversation,
   { texts, principal }: { readonly texts: StartTexts; readonly principal: Principal },
 ): void {
-  const { feeds, clock, exposure, lookup, ring, startTexts, streams, slowReaders } = services;
+  const { feeds, clock, lookup, ring, startTexts, streams, slowReaders } = services;
   const { name, uid } = conversation.metadata;
   const { owner } = conversation.spec;
   let known = conversation;
@@ -66,8 +67,7 @@ export function streamStart(
       };
     }
     const transition = transitionsOf(known)[written];
-    const access = exposure.accessTo(lookup.sandboxNamed(known.status?.sandboxName));
-    return transition && startTaskAt(known, own, transition, access);
+    return transition && startTaskAt(known, own, transition, accessTo(services, known));
   };
   const writeAll = async () => {
     if (isWriting) return;
@@ -103,15 +103,8 @@ export function streamStart(
   const stopListening = feeds.conversations.on(name, follow);
   const forgets: (() => void)[] = [];
   response.once('close', () => end(''));
-  const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
-  write(
-    startTaskAt(
-      conversation,
-      texts,
-      { status: 'WORKING', time: conversation.metadata.creationTimestamp },
-      access,
-    ),
-  );
+  const began = { status: 'WORKING', time: conversation.metadata.creationTimestamp } as const;
+  write(startTaskAt(conversation, texts, began, accessTo(services, conversation)));
   // Nothing is awaited between this read and the listening above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
