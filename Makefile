@@ -77,8 +77,8 @@ images: $(built) ## Build images with docker, podman or buildah (IMAGES, REGISTR
 manifests: crds ## Generate what follows from the chart: its CRDs, manifests/, docs/values.md
 	@node helm/tools/generate.ts
 
-conformance: $(installed) ## The cases of test/conformance on a real API server (of KUBECONFIG, else built and started here)
-	@test/cluster/with-control-plane conformance test/conformance/run
+conformance: $(installed) ## The conformance cases on a real API server (of KUBECONFIG, else built and started here)
+	@test/cluster/with-control-plane conformance packages/local-cluster/test/conformance/run
 
 faults: $(installed) ## FAULTS=1000 faults between the client layer and a real API server (SEED, FAULT; KUBECONFIG, else built, else embedded)
 	@test/cluster/with-control-plane faults node test/faults/main.ts

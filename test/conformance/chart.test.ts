@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { helmVersions, type HelmVersion } from '../../helm/tools/binaries.ts';
 import { chartFolder, helm } from '../../helm/tools/render.ts';
-import { isReal, useServer } from './support/server.ts';
+import { isReal, useServer } from '../../packages/local-cluster/test/conformance/support/server.ts';
 
 // What Helm looks up, the embedded control plane answers as well; but Helm asks it for kinds that
 // it does not have.

@@ -9,7 +9,7 @@ import {
   tenants,
 } from '../support/policy-cases.ts';
 import type { Body } from '../support/plane.ts';
-import { isReal, useServer } from './support/server.ts';
+import { isReal, useServer } from '../../packages/local-cluster/test/conformance/support/server.ts';
 
 /* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-assignment -- resources of every kind; a wrong guess fails the test */
 

@@ -7,7 +7,7 @@ import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfi
 import { startApiServer, type ApiServer } from '../../packages/local-cluster/src/http/server.ts';
 import { systemClock } from '../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
-import { crdOf, definitions } from '../../src/resources/crd.ts';
+import { crds } from './crd-files.ts';
 
 export interface RunningApiServer {
   readonly plane: ControlPlane;
@@ -38,7 +38,7 @@ export async function runApiServer(
     ...(maxWatchBacklog === undefined ? {} : { maxWatchBacklog }),
   });
   await plane.start();
-  await plane.applyCrds(definitions.map(crdOf));
+  await plane.applyCrds(crds);
   const server = await startApiServer({
     plane,
     host: '127.0.0.1',

@@ -7,7 +7,7 @@ import type { PlaneResponse } from '../../packages/local-cluster/src/api/request
 import type { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { WatchStream as Stream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
-import { crdOf, definitions } from '../../src/resources/crd.ts';
+import { crds } from './crd-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** Loose on purpose: tests look into answers of every kind. */
@@ -64,7 +64,7 @@ export class Plane {
 
   async start(): Promise<this> {
     await this.plane.start();
-    await this.plane.applyCrds(definitions.map(crdOf));
+    await this.plane.applyCrds(crds);
     return this;
   }
 

@@ -2,7 +2,7 @@ import { connect, connectForLease, createRuntime } from '../../../src/commands/r
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { leases } from '../../../packages/kube/src/core.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
-import { json, startApiStub, type Answering } from '../kube/api-stub.ts';
+import { json, startApiStub, type Answering } from '../../../packages/kube/test/api-stub.ts';
 
 const lease = {
   apiVersion: 'coordination.k8s.io/v1',

@@ -1,0 +1,144 @@
+import type { CallOptions, KubeClient } from '../src/client.ts';
+import type { Clock, Timer } from '../src/clock.ts';
+import { ApiError, TransportError } from '../src/errors.ts';
+import type { Lease } from '../src/core.ts';
+import type { VirtualClock } from '../../../test/support/virtual-clock.ts';
+
+/**
+ * A process that may be stopped for a while, as SIGSTOP or a busy machine does: time goes on, but
+ * nothing runs.
+ */
+export class ProcessClock implements Clock {
+  readonly #clock: VirtualClock;
+  #pausedUntil = 0;
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  monotonic(): number {
+    return this.#clock.monotonic();
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    const arm = (ms: number): Timer =>
+      this.#clock.after(ms, () => {
+        const left = this.#pausedUntil - this.monotonic();
+        if (left > 0) timer = arm(left);
+        else callback();
+      });
+    let timer = arm(delayMs);
+    return { cancel: () => timer.cancel() };
+  }
+
+  pause(forMs: number): void {
+    this.#pausedUntil = this.monotonic() + forMs;
+  }
+}
+
+const apiError = (status: number, reason: string) =>
+  new ApiError(status, { code: status, reason, message: reason });
+
+export interface Weather {
+  /** How long a message is under way; drawn twice for each call. */
+  readonly delayMs: () => number;
+  /** Whether a message is lost; drawn twice for each call. */
+  readonly lost: () => boolean;
+}
+
+export const fairWeather: Weather = { delayMs: () => 1, lost: () => false };
+
+/** One Lease, and objects that leaders write, behind a network with weather. */
+export class LeaseServer {
+  lease: Lease | undefined;
+  /** Called as a write other than to the lease is executed. */
+  onWrite: (writer: string) => void = () => undefined;
+  #version = 0;
+
+  /**
+   * The client of one process. A call ends at its deadline; a request that has not been executed by
+   * then never is.
+   */
+  clientOf(writer: string, clock: Clock, network: { weather: Weather }): KubeClient {
+    const call = <R>(options: CallOptions, execute: () => R): Promise<R> =>
+      new Promise((resolve, reject) => {
+        const { deadlineMs = 10_000 } = options;
+        const deadline = clock.monotonic() + deadlineMs;
+        options.beforeSend?.();
+        const timer = clock.after(deadlineMs, () => {
+          reject(new TransportError('no answer'));
+        });
+        options.signal?.addEventListener('abort', () => {
+          reject(new TransportError('aborted'));
+        });
+        const deliver = (settle: () => void): void => {
+          if (network.weather.lost()) return;
+          clock.after(network.weather.delayMs(), () => {
+            timer.cancel();
+            settle();
+          });
+        };
+        if (network.weather.lost()) return;
+        // The request is on the wire: that the process sleeps doesn't hold it back, so this runs by
+        // the server's time.
+        this.#clock.after(network.weather.delayMs(), () => {
+          if (this.#clock.monotonic() >= deadline) return;
+          let settle: () => void;
+          try {
+            const result = execute();
+            settle = () => resolve(result);
+          } catch (error) {
+            settle = () => reject(error instanceof Error ? error : new Error(String(error)));
+          }
+          deliver(settle);
+        });
+      });
+    const partial = {
+      get: (_resource: unknown, _namespace: string, _name: string, options: CallOptions = {}) =>
+        call(options, () => this.#stored()),
+      create: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
+        call(options, () => {
+          if (this.lease !== undefined) throw apiError(409, 'AlreadyExists');
+          return this.#store(object);
+        }),
+      update: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
+        call(options, () => {
+          if (this.#stored().metadata.resourceVersion !== object.metadata.resourceVersion)
+            throw apiError(409, 'Conflict');
+          return this.#store(object);
+        }),
+      mergePatch: (
+        _resource: unknown,
+        _namespace: string,
+        _name: string,
+        _patch: unknown,
+        options: CallOptions = {},
+      ) => call(options, () => this.onWrite(writer)),
+    };
+    return partial as unknown as KubeClient;
+  }
+
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  #stored(): Lease {
+    if (this.lease === undefined) throw apiError(404, 'NotFound');
+    return this.lease;
+  }
+
+  #store(object: Lease): Lease {
+    this.#version++;
+    this.lease = {
+      ...object,
+      metadata: { ...object.metadata, uid: 'lease', resourceVersion: String(this.#version) },
+    };
+    return this.lease;
+  }
+}

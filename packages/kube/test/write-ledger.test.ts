@@ -1,0 +1,21 @@
+import { WriteLedger } from '../src/write-ledger.ts';
+import { VirtualClock } from '../../../test/support/virtual-clock.ts';
+
+describe('a ledger of writes', () => {
+  it('counts from when a write is sent, not from when it began to wait for a connection', async () => {
+    const clock = new VirtualClock();
+    const ledger = new WriteLedger(clock, 5000);
+    const write = ledger.begin();
+    await clock.advance(2000);
+    write.sent();
+    await clock.advance(1000);
+    write.ended(false);
+    expect(ledger.settledAt).toBe(7000);
+  });
+
+  it('forgets a write whose outcome is known', () => {
+    const ledger = new WriteLedger(new VirtualClock(), 5000);
+    ledger.begin().ended(true);
+    expect(ledger.settledAt).toBe(Number.NEGATIVE_INFINITY);
+  });
+});

@@ -1,0 +1,279 @@
+import { useServer } from './support/server.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
+
+const server = useServer();
+
+interface Resource {
+  readonly name: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly verbs: readonly string[];
+}
+interface Aggregated {
+  readonly items: readonly {
+    readonly metadata: { readonly name?: string };
+    readonly versions: readonly {
+      readonly version: string;
+      readonly resources: readonly { readonly resource: string }[];
+    }[];
+  }[];
+}
+const json = async <T>(path: string, accept?: string): Promise<T> =>
+  JSON.parse((await server().get(path, accept === undefined ? {} : { accept })).text) as T;
+
+const allVerbs = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
+
+describe('discovery', () => {
+  it('names the versions of the core', async () => {
+    expect(await json('/api')).toMatchObject({ kind: 'APIVersions', versions: ['v1'] });
+  });
+
+  it('names the groups', async () => {
+    const { groups } = await json<{
+      groups: readonly { name: string; preferredVersion: object }[];
+    }>('/apis');
+    const product = groups.find(({ name }) => name === 'conversation-operator.dev');
+    expect(product).toEqual({
+      name: 'conversation-operator.dev',
+      versions: [{ groupVersion: 'conversation-operator.dev/v1alpha1', version: 'v1alpha1' }],
+      preferredVersion: { groupVersion: 'conversation-operator.dev/v1alpha1', version: 'v1alpha1' },
+    });
+    expect(groups.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['apiextensions.k8s.io', 'coordination.k8s.io']),
+    );
+  });
+
+  it('names the kinds of a custom group', async () => {
+    const body = await json<{ resources: readonly Resource[] }>(`/apis/${server().widgetGroup}/v1`);
+    expect(body).toMatchObject({
+      kind: 'APIResourceList',
+      apiVersion: 'v1',
+      groupVersion: `${server().widgetGroup}/v1`,
+    });
+    const byName = new Map(body.resources.map((resource) => [resource.name, resource]));
+    expect([...byName.keys()].sort()).toEqual(['widgets', 'widgets/scale', 'widgets/status']);
+    expect(byName.get('widgets')).toMatchObject({
+      singularName: 'widget',
+      namespaced: true,
+      kind: 'Widget',
+      shortNames: ['wdg'],
+      categories: ['gadgets'],
+      storageVersionHash: expect.any(String) as unknown,
+    });
+    expect([...(byName.get('widgets')?.verbs ?? [])].sort()).toEqual(allVerbs);
+    expect(byName.get('widgets/status')).toMatchObject({
+      kind: 'Widget',
+      namespaced: true,
+      verbs: ['get', 'patch', 'update'],
+    });
+    expect(byName.get('widgets/scale')).toMatchObject({
+      group: 'autoscaling',
+      version: 'v1',
+      kind: 'Scale',
+      verbs: ['get', 'patch', 'update'],
+    });
+  });
+
+  it('names the kinds of the core', async () => {
+    const { resources } = await json<{ resources: readonly Resource[] }>('/api/v1');
+    const byName = new Map(resources.map((resource) => [resource.name, resource]));
+    for (const [name, kind, namespaced] of [
+      ['pods', 'Pod', true],
+      ['configmaps', 'ConfigMap', true],
+      ['secrets', 'Secret', true],
+      ['events', 'Event', true],
+      ['namespaces', 'Namespace', false],
+      ['nodes', 'Node', false],
+      ['persistentvolumeclaims', 'PersistentVolumeClaim', true],
+      ['services', 'Service', true],
+      ['serviceaccounts', 'ServiceAccount', true],
+      ['pods/status', 'Pod', true],
+      ['pods/log', 'Pod', true],
+      ['pods/binding', 'Binding', true],
+      ['pods/eviction', 'Eviction', true],
+    ] as const)
+      expect(byName.get(name)).toMatchObject({ kind, namespaced });
+    expect([...(byName.get('pods')?.verbs ?? [])].sort()).toEqual(allVerbs);
+    expect(byName.get('pods')).toMatchObject({
+      shortNames: ['po'],
+      categories: ['all'],
+      singularName: 'pod',
+    });
+  });
+
+  it('knows what is not there', async () => {
+    expect((await server().get('/apis/nobody.example.com')).status).toBe(404);
+    expect((await server().get('/apis/nobody.example.com/v1')).status).toBe(404);
+  });
+
+  it('names one group', async () => {
+    expect(await json(`/apis/${server().widgetGroup}`)).toMatchObject({
+      kind: 'APIGroup',
+      apiVersion: 'v1',
+      name: server().widgetGroup,
+      preferredVersion: { version: 'v1' },
+    });
+  });
+
+  it('says all at once when asked', async () => {
+    const accept =
+      'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json';
+    const { status, text, headers } = await server().get('/apis', { accept });
+    expect(status).toBe(200);
+    expect(headers['content-type']).toBe(
+      'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList',
+    );
+    const { items } = JSON.parse(text) as Aggregated;
+    const product = items.find(({ metadata }) => metadata.name === 'conversation-operator.dev');
+    expect(product?.versions).toMatchObject([{ version: 'v1alpha1', freshness: 'Current' }]);
+    const resources = new Map(
+      product?.versions[0]?.resources.map((resource) => [resource.resource, resource]),
+    );
+    expect([...resources.keys()].sort()).toEqual([
+      'apikeys',
+      'conversationquotas',
+      'conversations',
+      'sandboxes',
+      'sandboxtemplates',
+    ]);
+    expect(resources.get('sandboxes')).toMatchObject({
+      responseKind: { group: 'conversation-operator.dev', version: 'v1alpha1', kind: 'Sandbox' },
+      scope: 'Namespaced',
+      singularResource: 'sandbox',
+      shortNames: ['sbx'],
+      categories: ['agents'],
+      subresources: expect.arrayContaining([
+        expect.objectContaining({
+          subresource: 'status',
+          responseKind: {
+            group: 'conversation-operator.dev',
+            version: 'v1alpha1',
+            kind: 'Sandbox',
+          },
+        }),
+        expect.objectContaining({
+          subresource: 'scale',
+          responseKind: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
+        }),
+      ]) as unknown,
+    });
+    const core = await json<Aggregated>('/api', accept);
+    expect(core.items[0]?.versions[0]?.resources.map(({ resource }) => resource)).toEqual(
+      expect.arrayContaining(['pods', 'configmaps']),
+    );
+  });
+
+  it('says its version', async () => {
+    expect(await json('/version')).toMatchObject({
+      major: '1',
+      minor: expect.stringMatching(/^\d+/) as unknown,
+      gitVersion: expect.stringMatching(/^v1\./) as unknown,
+    });
+  });
+
+  it.each([['/healthz'], ['/livez'], ['/readyz']])('%s is ok', async (path) => {
+    const { status, text } = await server().get(path);
+    expect([status, text]).toEqual([200, 'ok']);
+  });
+});
+
+describe('OpenAPI v3', () => {
+  interface Document3 {
+    readonly openapi: string;
+    readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+    readonly components: {
+      readonly schemas: Readonly<
+        Record<string, { readonly properties?: Readonly<Record<string, unknown>> }>
+      >;
+    };
+  }
+  const path = () => `apis/${server().widgetGroup}/v1`;
+  const documentOf = async (name: string): Promise<Document3> => {
+    const index = await eventually('the kind is in the index', async () => {
+      const { paths } = await json<{
+        paths: Readonly<Record<string, { serverRelativeURL: string }>>;
+      }>('/openapi/v3');
+      return paths[name];
+    });
+    return json<Document3>(index.serverRelativeURL);
+  };
+
+  it('has an index with a document for each group and version', async () => {
+    const { paths } = await json<{
+      paths: Readonly<Record<string, { serverRelativeURL: string }>>;
+    }>('/openapi/v3');
+    expect(Object.keys(paths)).toEqual(
+      expect.arrayContaining([
+        'api/v1',
+        'apis/coordination.k8s.io/v1',
+        'apis/conversation-operator.dev/v1alpha1',
+      ]),
+    );
+    expect(paths['api/v1']?.serverRelativeURL).toMatch(/^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]+$/);
+  });
+
+  it('has the schema of a custom kind', async () => {
+    const { openapi, components } = await documentOf(path());
+    expect(openapi).toBe('3.0.0');
+    const schema = Object.values(components.schemas).find(
+      ({ properties }) => properties?.['spec'] !== undefined,
+    );
+    expect(schema).toMatchObject({
+      type: 'object',
+      required: ['spec'],
+      'x-kubernetes-group-version-kind': [
+        { group: server().widgetGroup, version: 'v1', kind: 'Widget' },
+      ],
+      properties: {
+        spec: {
+          required: ['color'],
+          properties: {
+            size: { type: 'integer', minimum: 1, maximum: 100, default: 5 },
+            color: { enum: ['red', 'green', 'blue'] },
+          },
+        },
+      },
+    });
+  });
+
+  it('has the paths of a custom kind', async () => {
+    const { paths } = await documentOf(path());
+    const collection = `/apis/${server().widgetGroup}/v1/namespaces/{namespace}/widgets`;
+    expect(Object.keys(paths)).toEqual(
+      expect.arrayContaining([
+        collection,
+        `${collection}/{name}`,
+        `${collection}/{name}/status`,
+        `${collection}/{name}/scale`,
+      ]),
+    );
+    expect(Object.keys(paths[`${collection}/{name}`] ?? {})).toEqual(
+      expect.arrayContaining(['get', 'put', 'patch', 'delete']),
+    );
+  });
+
+  it('has the schemas of built-in kinds', async () => {
+    const { components } = await documentOf('api/v1');
+    expect(components.schemas['io.k8s.api.core.v1.Pod']).toMatchObject({
+      type: 'object',
+      properties: {
+        spec: expect.anything() as unknown,
+        status: expect.anything() as unknown,
+        metadata: expect.anything() as unknown,
+      },
+      'x-kubernetes-group-version-kind': [{ group: '', version: 'v1', kind: 'Pod' }],
+    });
+    expect(components.schemas['io.k8s.api.core.v1.PodSpec']?.properties).toHaveProperty(
+      'containers',
+    );
+  });
+});
