@@ -121,7 +121,7 @@ export class ConversationReconciler {
     const isCached =
       sandbox === undefined ||
       this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name) !== undefined;
-    const nextMs = this.#nextPollMs(scope, conversation, againAfterMs) ?? Infinity;
+    const nextMs = this.#nextPollMs(scope, conversation, againAfterMs);
     const requeueAfterMs = isCached ? nextMs : Math.min(nextMs, uncachedMs);
     return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
   }
@@ -329,20 +329,17 @@ export class ConversationReconciler {
 
   /**
    * Records a poll whose outcome is stored. Returns the milliseconds until the next one, or until
-   * the next reconcile without a poll.
+   * the next reconcile without a poll; Infinity: none.
    */
   #nextPollMs(
     { poll, status }: Scope,
     conversation: CachedConversation,
     againAfterMs: number | undefined,
-  ): number | undefined {
-    if (poll === undefined) return againAfterMs;
+  ): number {
     const withheldMs = this.#coalescer.waitMs(conversationKey(conversation.metadata));
-    const change = {
-      before: conversation.status ?? {},
-      status,
-      againAfterMs: Math.min(againAfterMs ?? Infinity, withheldMs),
-    };
+    const nextMs = Math.min(againAfterMs ?? Infinity, withheldMs);
+    if (poll === undefined) return nextMs;
+    const change = { before: conversation.status ?? {}, status, againAfterMs: nextMs };
     return this.#poller.recordPoll(poll, conversation, change);
   }
 

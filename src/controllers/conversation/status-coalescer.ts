@@ -1,15 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@conversation-operator/kube/clock';
+import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
 
-/** Delay before a change of usage is written without another change. */
-const coalesceMs = 30_000;
-
-/** Whether usage differs, and nothing else. */
-function differsInUsage(next: ConversationStatus, stored: ConversationStatus | undefined): boolean {
-  if (stored === undefined || isDeepStrictEqual(next, stored)) return false;
-  return isDeepStrictEqual(withoutUsage(next), withoutUsage(stored));
-}
+/** Delay before a change of usage is written without another change, in milliseconds. */
+const usageMs = 30_000;
+/** Delay before another reason of a sandbox that starts is written, in milliseconds. */
+const reasonMs = 1_000;
 
 /** Usage changes all the time while an agent works, and no client waits for a change of usage. */
 const withoutUsage = ({
@@ -18,9 +15,28 @@ const withoutUsage = ({
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
+/** The reasons of an ordinary start follow each other within milliseconds. */
+const withoutReason = ({
+  sandboxStatusReason: _reason,
+  ...others
+}: ConversationStatus): ConversationStatus => others;
+
+/** Milliseconds for which a write may wait for another one; 0 where it may not. */
+function delayMs(next: ConversationStatus, stored: ConversationStatus | undefined): number {
+  if (stored === undefined || isDeepStrictEqual(next, stored)) return 0;
+  const [nextState, storedState] = [withoutUsage(next), withoutUsage(stored)];
+  if (isDeepStrictEqual(nextState, storedState)) return usageMs;
+  const isStarting =
+    !isStartOver(startStatusOf({ status: next })) && next.sandboxStatus === 'STARTING';
+  return isStarting && isDeepStrictEqual(withoutReason(nextState), withoutReason(storedState))
+    ? reasonMs
+    : 0;
+}
+
 /**
- * Withholds writes of usage until another field changes, for example at the end of a run, or until
- * the delay is over. The deadlines are in memory only; a new process withholds anew.
+ * Withholds writes of usage, and of the reason of a sandbox that starts, until another field
+ * changes, for example at the end of a run, or until the delay is over. The deadlines are in memory
+ * only; a new process withholds anew.
  */
 export class StatusCoalescer {
   readonly #clock: Clock;
@@ -34,8 +50,9 @@ export class StatusCoalescer {
   /** Whether to withhold the write for now. A caller that receives false has to write. */
   withheld(key: string, next: ConversationStatus, stored: ConversationStatus | undefined): boolean {
     const now = this.#clock.monotonic();
-    if (differsInUsage(next, stored)) {
-      const dueAt = this.#dueAt.get(key) ?? now + coalesceMs;
+    const delay = delayMs(next, stored);
+    if (delay > 0) {
+      const dueAt = Math.min(this.#dueAt.get(key) ?? Infinity, now + delay);
       this.#dueAt.set(key, dueAt);
       if (dueAt > now) return true;
     }

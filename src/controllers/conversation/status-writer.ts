@@ -36,7 +36,8 @@ export class StatusWriter {
   /**
    * Writes the status if it differs, on the version of the conversation that was read. Returns the
    * conversation and the status that were stored; undefined without a write. `isPolled`: the agent
-   * has just reported all usage, so a status without changes leaves no write to withhold.
+   * has just reported all usage, so a status without changes leaves no write to withhold. A start
+   * has no usage.
    */
   async write(
     before: CachedConversation,
@@ -55,7 +56,7 @@ export class StatusWriter {
       ...(title === undefined ? {} : { title }),
     };
     if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
-      if (isPolled) coalescer.forget(key);
+      if (isPolled || !isStartOver(startStatusOf({ status: current }))) coalescer.forget(key);
       return undefined;
     }
     if (coalescer.withheld(key, current, before.status)) return undefined;

@@ -1,8 +1,6 @@
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { AgentError } from '../../agent/errors.ts';
 import type { AgentClient } from '../../agent/agent.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -16,7 +14,6 @@ import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import {
   hasRun,
-  hasStopToFinish,
   sandboxes,
   shouldRun,
   viewOfSandbox,
@@ -26,15 +23,26 @@ import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
 import { AgentConnections } from './agent-connection.ts';
+import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
 import type { AgentSide } from './agent-webhook.ts';
 import { Creations } from './creations.ts';
-import { decideSandbox, hasEnded, type ObservedSandbox, type SandboxStep } from './decide.ts';
+import { decideSandbox, hasEnded } from './decide.ts';
+import type { ObservedSandbox, SandboxStep } from './step.ts';
 import { statusEvent } from './events.ts';
 import { PodBackoff } from './pod-backoff.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { lastOutputOf } from './pod-failure.ts';
-import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
+import {
+  failed,
+  observedOf,
+  outdated,
+  patientIntervalMs,
+  startKeyOf,
+  waiting,
+  type Outcome,
+  type Scope,
+} from './scope.ts';
 import { isPassing, progressSince } from './passing-status.ts';
 import { isReserved } from './reservation.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
@@ -60,15 +68,8 @@ export interface SandboxReconcilerOptions {
   readonly pauseBoundMs?: number;
 }
 
-/** Maximum time in which a start that has just begun polls its agent at short intervals. */
-const eagerMs = 10_000;
 /** Minimum time that a start has lasted before its steps are written, in milliseconds. */
 const passingMs = 1_000;
-const eagerIntervalMs = 100;
-const patientIntervalMs = 1_000;
-
-const startKeyOf = ({ metadata }: Sandbox): string => `start/${metadata.uid}`;
-
 /**
  * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
  * admission, one step after the other.
@@ -79,19 +80,16 @@ export class SandboxReconciler {
   readonly #stops: AgentStops;
   readonly #elapsed: ElapsedTimes;
   readonly #podBackoff: PodBackoff;
-  readonly #connections: AgentConnections;
+  readonly #connector: AgentConnector;
   readonly #newest: NewestStore<Sandbox>;
 
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
     this.#elapsed = new ElapsedTimes(options);
     this.#creations = new Creations(options);
-    this.#connections = new AgentConnections(options);
-    this.#stops = new AgentStops({
-      ...options,
-      elapsed: this.#elapsed,
-      connections: this.#connections,
-    });
+    const shared = { elapsed: this.#elapsed, connections: new AgentConnections(options) };
+    this.#stops = new AgentStops({ ...options, ...shared });
+    this.#connector = new AgentConnector({ ...options, ...shared, stops: this.#stops });
     this.#podBackoff = new PodBackoff(options);
     this.#newest = new NewestStore(options.stores.sandboxes);
   }
@@ -227,10 +225,10 @@ export class SandboxReconciler {
       case 'create-pod':
         return this.#creations.pod(scope, step.template, signal);
       case 'connect-agent':
-        return this.#connect(scope, step.podIP, step.containerID, signal);
+        return this.#connector.connect(scope, step, signal);
       case 'running':
         if (unresponsiveAgents?.isUnresponsive(sandbox.metadata.uid) === true)
-          return this.#connect(scope, step.podIP, step.containerID, signal);
+          return this.#connector.connect(scope, step, signal);
         return {
           progress: { ...observedOf(scope), ...runningProgress, containerID: step.containerID },
         };
@@ -322,58 +320,6 @@ export class SandboxReconciler {
       keys.secretKey(uid, keyId),
     ];
     return lastWords(withoutSecrets(output, secrets)).replaceAll(/\s*\n\s*/g, ' / ');
-  }
-
-  async #connect(
-    scope: Scope,
-    podIP: string,
-    containerID: string,
-    signal: AbortSignal,
-  ): Promise<Outcome> {
-    const { keys, logger } = this.#options;
-    const { sandbox } = scope;
-    const observed = observedOf(scope);
-    const endpoint = agentEndpointOf(
-      { ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } },
-      keys,
-    );
-    const { startingSinceTime } = sandbox.status ?? {};
-    const startingFor =
-      startingSinceTime === undefined
-        ? 0
-        : this.#elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
-    // The agent has answered before in this very container: the kubelet, and no deadline of a
-    // start, ends its silence.
-    const isSilent = sandbox.status?.lastContainerID === containerID;
-    const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
-    let laterMs: number | undefined;
-    try {
-      const connection =
-        endpoint === undefined
-          ? undefined
-          : await this.#connections.connect(endpoint, sandbox, containerID, signal);
-      laterMs = connection?.laterMs;
-      if (endpoint !== undefined && connection?.connected === true) {
-        this.#options.unresponsiveAgents?.forget(sandbox.metadata.uid);
-        const stopping = await this.#stops.carryThrough(scope, containerID, endpoint, signal);
-        return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
-      }
-    } catch (error) {
-      if (!(error instanceof AgentError)) throw error;
-      logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
-    }
-    // A silent agent can't be stopped. The status keeps the pending stop until the agent answers,
-    // or its container ends.
-    const wanted = !isSilent || !hasStopToFinish(sandbox);
-    return {
-      progress: {
-        ...observed,
-        ready: false,
-        ...(isSilent ? unready.silent : unready.unanswered),
-        wanted,
-      },
-      requeueAfterMs: laterMs ?? soonMs,
-    };
   }
 
   #explain(before: Sandbox, after: Sandbox, serverMessage: string | undefined): void {

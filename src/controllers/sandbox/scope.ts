@@ -21,6 +21,12 @@ export interface Scope {
   uncached?: boolean;
 }
 
+/** Interval at which a sandbox that waits is reconciled again, in milliseconds. */
+export const patientIntervalMs = 1_000;
+
+/** Key of the time since which a sandbox starts, in ElapsedTimes. */
+export const startKeyOf = ({ metadata }: Sandbox): string => `start/${metadata.uid}`;
+
 export interface Outcome {
   /** Absent when the cache is outdated, so that the status stays. */
   readonly progress?: SandboxProgress;

@@ -1,0 +1,87 @@
+import { AgentError } from '../../agent/errors.ts';
+import { agentEndpointOf } from '../../agent/endpoint.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { hasStopToFinish } from '../../resources/sandbox.ts';
+import type { ElapsedTimes } from '../elapsed-times.ts';
+import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
+import type { AgentConnections } from './agent-connection.ts';
+import type { AgentStops } from './agent-stops.ts';
+import { observedOf, patientIntervalMs, startKeyOf, type Outcome, type Scope } from './scope.ts';
+import { runningProgress, unready } from './status.ts';
+
+export interface AgentConnectorOptions {
+  readonly keys: SandboxKeys;
+  readonly elapsed: ElapsedTimes;
+  readonly connections: AgentConnections;
+  readonly stops: AgentStops;
+  /** Agents that do not answer the calls of other controllers. */
+  readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
+  readonly logger: Logger;
+}
+
+/** Maximum time in which a start that has just begun polls its agent at short intervals. */
+const eagerMs = 10_000;
+const eagerIntervalMs = 100;
+
+/**
+ * AgentConnector gives the agent of a container its keys, and carries through a stop that the agent
+ * of the container before has left.
+ */
+export class AgentConnector {
+  readonly #options: AgentConnectorOptions;
+
+  constructor(options: AgentConnectorOptions) {
+    this.#options = options;
+  }
+
+  /** Connects the agent in a container; the outcome has the status of the sandbox. */
+  async connect(
+    scope: Scope,
+    { podIP, containerID }: { readonly podIP: string; readonly containerID: string },
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { keys, logger, elapsed, connections, stops, unresponsiveAgents } = this.#options;
+    const { sandbox } = scope;
+    const observed = observedOf(scope);
+    const endpoint = agentEndpointOf(
+      { ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } },
+      keys,
+    );
+    const { startingSinceTime } = sandbox.status ?? {};
+    const startingFor =
+      startingSinceTime === undefined ? 0 : elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
+    // The agent has answered before in this very container: the kubelet, and no deadline of a
+    // start, ends its silence.
+    const isSilent = sandbox.status?.lastContainerID === containerID;
+    const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    let laterMs: number | undefined;
+    try {
+      const connection =
+        endpoint === undefined
+          ? undefined
+          : await connections.connect(endpoint, sandbox, containerID, signal);
+      laterMs = connection?.laterMs;
+      if (endpoint !== undefined && connection?.connected === true) {
+        unresponsiveAgents?.forget(sandbox.metadata.uid);
+        const stopping = await stops.carryThrough(scope, containerID, endpoint, signal);
+        return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
+      }
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
+    }
+    // A silent agent can't be stopped. The status keeps the pending stop until the agent answers,
+    // or its container ends.
+    const wanted = !isSilent || !hasStopToFinish(sandbox);
+    return {
+      progress: {
+        ...observed,
+        ready: false,
+        ...(isSilent ? unready.silent : unready.unanswered),
+        wanted,
+      },
+      requeueAfterMs: laterMs ?? soonMs,
+    };
+  }
+}
