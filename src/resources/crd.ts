@@ -1,10 +1,11 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { apiKeyDefinition } from './api-key.ts';
 import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
 import { group, version, type CustomResourceDefinition } from './group.ts';
 import { sandboxDefinition } from './sandbox.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
+import { jsonSchemaOf } from './schema.ts';
 
 /** Every kind of this group, in the order in which documents list them. */
 export const definitions: readonly CustomResourceDefinition[] = [
@@ -24,7 +25,6 @@ function structural(node: Json): Json {
   const entries = Object.entries(node as Readonly<Record<string, Json>>).flatMap(
     ([key, value]): [string, Json][] => {
       if (key === '$schema' || (key === 'additionalProperties' && value === false)) return [];
-      if (key === 'propertyNames') return [];
       // The pattern is sufficient, and Kubernetes warns of unknown formats.
       if (key === 'format' && value === 'starts_with') return [];
       // zod writes the safe range of JavaScript into every integer.
@@ -39,14 +39,7 @@ function structural(node: Json): Json {
   return Object.fromEntries(entries);
 }
 
-const openApiOf = (schema: z.ZodType): Json =>
-  structural(
-    z.toJSONSchema(schema, {
-      target: 'openapi-3.0',
-      io: 'input',
-      unrepresentable: 'any',
-    }) as unknown as Json,
-  );
+const openApiOf = (schema: z.ZodType): Json => structural(jsonSchemaOf(schema) as unknown as Json);
 
 /** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
 export function crdOf(definition: CustomResourceDefinition) {

@@ -56,7 +56,7 @@ export function resourceOf<T extends KubeObject>(
 ): ResourceDefinition<T> {
   const { kind, plural, spec, status } = definition;
   const isSpec = shapeOf(spec);
-  const isStatus = shapeOf(status.optional());
+  const isStatus = shapeOf(status);
   return {
     group,
     version,
@@ -66,7 +66,7 @@ export function resourceOf<T extends KubeObject>(
     accepts: (candidate): candidate is T => {
       if (typeof candidate !== 'object' || candidate === null) return false;
       const parts = candidate as { spec?: unknown; status?: unknown };
-      return isSpec(parts.spec) && isStatus(parts.status);
+      return isSpec(parts.spec) && (parts.status === undefined || isStatus(parts.status));
     },
   };
 }

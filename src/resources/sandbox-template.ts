@@ -68,7 +68,9 @@ export const sandboxTemplateSpecSchema = z.object({
     .optional()
     .meta({ description: 'Purpose of the template, for people.' }),
   podTemplate: z
-    .custom<Wire<V1PodTemplateSpec>>((value) => typeof value === 'object' && value !== null)
+    .custom<Wire<V1PodTemplateSpec>>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    )
     .meta({
       type: 'object',
       description:

@@ -5,6 +5,10 @@ import { z } from 'zod';
  * (`x-kubernetes-*` extensions and descriptions), see crd.ts.
  */
 
+/** The JSON schema of what writers send: defaults are absent. */
+export const jsonSchemaOf = (schema: z.ZodType) =>
+  z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' });
+
 /** A DNS-1123 subdomain: the name of a custom resource, a pod or a claim. */
 export const objectName = () =>
   z
