@@ -27,8 +27,8 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'date' | 'boolean';
   readonly jsonPath: string;
   readonly description: string;
-  /** 0 is always shown, 1 only with `-o wide`. */
-  readonly priority?: 0 | 1;
+  /** 1: shown with `-o wide` only. Absent: always. */
+  readonly priority?: 1;
 }
 
 /** Everything a CRD is generated from. */
@@ -71,10 +71,24 @@ export function resourceOf<T extends KubeObject>(
   };
 }
 
-/** Every kind in `kubectl get` order: kind, age last. */
-export const ageColumn: PrinterColumn = {
-  name: 'Age',
-  type: 'date',
-  jsonPath: '.metadata.creationTimestamp',
-  description: 'Time since creation.',
-};
+/** A column of `kubectl get`. */
+export const column = (
+  name: string,
+  jsonPath: string,
+  description: string,
+  type: PrinterColumn['type'] = 'string',
+): PrinterColumn => ({ name, type, jsonPath, description });
+
+/** A column that only `-o wide` shows. */
+export const wideColumn = (...parts: Parameters<typeof column>): PrinterColumn => ({
+  ...column(...parts),
+  priority: 1,
+});
+
+/** The last column of every kind. */
+export const ageColumn = column(
+  'Age',
+  '.metadata.creationTimestamp',
+  'Time since creation.',
+  'date',
+);
