@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import {
-  ageColumn,
   column,
   resourceOf,
   wideColumn,
@@ -71,7 +70,6 @@ export const apiKeyDefinition: CustomResourceDefinition = {
     column('Expires', '.spec.expirationTime', 'Time from which the key is invalid.', 'date'),
     wideColumn('Disabled', '.spec.disabled', 'Whether the key is disabled.', 'boolean'),
     wideColumn('Issued-By', '.spec.issuedBy.name', 'Key that created this one.'),
-    ageColumn,
   ],
   selectableFields: ['.spec.owner'],
 };

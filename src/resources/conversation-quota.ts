@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
 import {
-  ageColumn,
   column,
   resourceOf,
   wideColumn,
@@ -166,7 +165,6 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
       `.status.conditions[?(@.type=="${QuotaCondition.conflicting}")].status`,
       'Whether other quotas are for the same.',
     ),
-    ageColumn,
   ],
   selectableFields: ['.spec.owner', '.spec.scope'],
 };

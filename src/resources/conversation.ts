@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from './agent-settings.ts';
 import {
-  ageColumn,
   column,
   resourceOf,
   wideColumn,
@@ -216,7 +215,6 @@ export const conversationDefinition: CustomResourceDefinition = {
     column('Owner', '.spec.owner', 'Owner of the conversation.'),
     wideColumn('Sandbox-Name', '.status.sandboxName', 'Name of the sandbox of the conversation.'),
     wideColumn('Reason', '.status.sandboxStatusReason', 'Reason of the phase of the sandbox.'),
-    ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
 };

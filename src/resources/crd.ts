@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { apiKeyDefinition } from './api-key.ts';
 import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
-import { group, version, type CustomResourceDefinition } from './group.ts';
+import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
 import { sandboxDefinition } from './sandbox.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
 import { jsonSchemaOf } from './schema.ts';
@@ -59,7 +59,7 @@ export function crdOf(definition: CustomResourceDefinition) {
           name: version,
           served: true,
           storage: true,
-          additionalPrinterColumns: definition.printerColumns,
+          additionalPrinterColumns: [...definition.printerColumns, ageColumn],
           ...(selectableFields.length > 0
             ? { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) }
             : {}),

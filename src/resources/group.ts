@@ -40,6 +40,7 @@ export interface CustomResourceDefinition {
   readonly description: string;
   readonly spec: z.ZodType;
   readonly status: z.ZodType;
+  /** Without the last one, which is the age of the object. */
   readonly printerColumns: readonly PrinterColumn[];
   /** JSON paths that field selectors may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[];

@@ -10,7 +10,6 @@ import {
 } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import {
-  ageColumn,
   column,
   resourceOf,
   wideColumn,
@@ -205,7 +204,6 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
       'Whether the operator can create pods from the template.',
     ),
     wideColumn('Idle-Timeout', '.spec.idleTimeout', 'Idle time before a pause.'),
-    ageColumn,
   ],
   selectableFields: [],
 };

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { findCondition, isTrue, setConditions } from './conditions.ts';
 import type { SandboxStatus } from './conversation-status.ts';
 import {
-  ageColumn,
   column,
   resourceOf,
   wideColumn,
@@ -255,7 +254,6 @@ export const sandboxDefinition: CustomResourceDefinition = {
     column('Owner', '.spec.owner', 'Owner of the sandbox.'),
     wideColumn('Pod-IP', '.status.podIP', 'Address of the pod.'),
     wideColumn('Message', '.status.message', 'Explanation of the phase.'),
-    ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.phase'],
   scale: {
