@@ -311,6 +311,7 @@ export const ownerAnnotation = 'conversation-operator.dev/owner';
 
 /** Labels that every pod and claim of a sandbox carries. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
+export const managedBySelector = 'app.kubernetes.io/managed-by=conversation-operator';
 export const sandboxLabel = 'conversation-operator.dev/sandbox';
 export const sandboxLabels = (sandboxName: string): Record<string, string> => ({
   ...managedBy,
