@@ -193,140 +193,97 @@ export interface AgentCallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A call to the agent of an endpoint: what it needs, and what it returns. */
+type AgentCall<Needs extends readonly unknown[], Result> = (
+  endpoint: AgentEndpoint,
+  ...rest: [...Needs, options?: AgentCallOptions]
+) => Promise<Result>;
+
 /**
  * The calls of the operator to an agent of any kind. Every method throws `AgentError` and has a
  * deadline of its own. No method retries a request that the agent could execute twice.
  */
 export interface AgentClient {
   /** Never throws for an agent that does not answer. No key needed. */
-  probe(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentState>;
+  readonly probe: AgentCall<[], AgentState>;
   /**
    * Succeeds also when the agent has this session key already, or has keys from its environment.
    */
-  initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions): Promise<void>;
+  readonly initialise: AgentCall<[init: AgentInit], void>;
   /** A failing command is a result. Aborting does not stop the command. */
-  execute(
-    endpoint: AgentEndpoint,
-    command: AgentCommand,
-    options?: AgentCallOptions,
-  ): Promise<AgentCommandResult>;
+  readonly execute: AgentCall<[command: AgentCommand], AgentCommandResult>;
   /** Writes a small file whole, and the folders above it. `path` is absolute, in the sandbox. */
-  writeFile(
-    endpoint: AgentEndpoint,
-    path: string,
-    text: string,
-    options?: AgentCallOptions,
-  ): Promise<void>;
+  readonly writeFile: AgentCall<[path: string, text: string], void>;
   /** The hooks of a repository; undefined when it has none. */
-  hookConfig(
-    endpoint: AgentEndpoint,
-    projectDir: string,
-    options?: AgentCallOptions,
-  ): Promise<Readonly<Record<string, unknown>> | undefined>;
+  readonly hookConfig: AgentCall<
+    [projectDir: string],
+    Readonly<Record<string, unknown>> | undefined
+  >;
   /**
    * Creates the conversation with its first message, or returns the existing one with this id. A
    * caller that retries until success creates both exactly once. `busy` means that an earlier call
    * may still be under way: retry after some seconds.
    */
-  createConversation(
-    endpoint: AgentEndpoint,
-    conversation: NewAgentConversation,
-    options?: AgentCallOptions,
-  ): Promise<{ readonly created: boolean; readonly status: AgentConversation }>;
+  readonly createConversation: AgentCall<
+    [conversation: NewAgentConversation],
+    { readonly created: boolean; readonly status: AgentConversation }
+  >;
   /** Undefined when the agent does not know the conversation. */
-  conversation(
-    endpoint: AgentEndpoint,
-    id: string,
-    options?: AgentCallOptions,
-  ): Promise<AgentConversation | undefined>;
+  readonly conversation: AgentCall<[id: string], AgentConversation | undefined>;
   /** Up to 50 conversations by one request, in the order of the ids. */
-  conversations(
-    endpoint: AgentEndpoint,
-    ids: readonly string[],
-    options?: AgentCallOptions,
-  ): Promise<readonly (AgentConversation | undefined)[]>;
+  readonly conversations: AgentCall<
+    [ids: readonly string[]],
+    readonly (AgentConversation | undefined)[]
+  >;
   /**
    * Starts or continues a run; does nothing when one is running or finished. `busy` means too many
    * runs: retry later.
    */
-  run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
+  readonly run: AgentCall<[id: string], void>;
   /** Waits for the running tool call to end: up to 5 min. */
-  pause(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
+  readonly pause: AgentCall<[id: string], void>;
   /** Kills the running tool call and pauses; nothing happens when nothing runs. */
-  interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
+  readonly interrupt: AgentCall<[id: string], void>;
   /**
    * Waits for the running tool call to end: up to 5 min. Not idempotent: when the outcome is
    * unknown, read `userMessages` before a retry. `started: false` means that the agent stored the
    * message and has too many runs: call `run` later, do not send again.
    */
-  sendMessage(
-    endpoint: AgentEndpoint,
-    id: string,
-    message: AgentMessage,
-    options?: AgentCallOptions,
-  ): Promise<{ readonly started: boolean }>;
+  readonly sendMessage: AgentCall<
+    [id: string, message: AgentMessage],
+    { readonly started: boolean }
+  >;
   /** The user's messages, newest first; at most `limit` (up to 100). */
-  userMessages(
-    endpoint: AgentEndpoint,
-    id: string,
-    limit: number,
-    options?: AgentCallOptions,
-  ): Promise<readonly AgentUserMessage[]>;
+  readonly userMessages: AgentCall<[id: string, limit: number], readonly AgentUserMessage[]>;
   /** The user's messages that came after this one, or all of them, oldest first; at most 200. */
-  userMessagesAfter(
-    endpoint: AgentEndpoint,
-    id: string,
-    after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined,
-    options?: AgentCallOptions,
-  ): Promise<readonly AgentUserMessage[]>;
+  readonly userMessagesAfter: AgentCall<
+    [id: string, after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined],
+    readonly AgentUserMessage[]
+  >;
   /**
    * Reason of the last run's failure. Undefined for a conversation in status `error` means that the
    * agent was killed during the run, which `run` continues.
    */
-  lastError(
-    endpoint: AgentEndpoint,
-    id: string,
-    options?: AgentCallOptions,
-  ): Promise<AgentFailure | undefined>;
+  readonly lastError: AgentCall<[id: string], AgentFailure | undefined>;
   /**
    * The conversation uses this model and key from its next model call on. A run under way
    * continues.
    */
-  useLlm(
-    endpoint: AgentEndpoint,
-    id: string,
-    llm: AgentLlm,
-    options?: AgentCallOptions,
-  ): Promise<void>;
+  readonly useLlm: AgentCall<[id: string, llm: AgentLlm], void>;
   /**
    * Succeeds also when the conversation does not exist. Keeps the working directory. Waits for the
    * running tool call: up to 5 min.
    */
-  deleteConversation(
-    endpoint: AgentEndpoint,
-    id: string,
-    options?: AgentCallOptions,
-  ): Promise<void>;
-  serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentServerInfo>;
+  readonly deleteConversation: AgentCall<[id: string], void>;
+  readonly serverInfo: AgentCall<[], AgentServerInfo>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
-  runningConversations(
-    endpoint: AgentEndpoint,
-    options?: AgentCallOptions,
-  ): Promise<readonly string[]>;
+  readonly runningConversations: AgentCall<[], readonly string[]>;
   /** Ids (32 hex digits) of the conversations in status `waiting_for_confirmation`. */
-  waitingConversations(
-    endpoint: AgentEndpoint,
-    options?: AgentCallOptions,
-  ): Promise<readonly string[]>;
+  readonly waitingConversations: AgentCall<[], readonly string[]>;
   /**
    * Rejects the actions that wait for a confirmation: then the conversation is `idle`, and the
    * model learns the reason when it runs.
    */
-  rejectPending(
-    endpoint: AgentEndpoint,
-    id: string,
-    reason: string,
-    options?: AgentCallOptions,
-  ): Promise<void>;
+  readonly rejectPending: AgentCall<[id: string, reason: string], void>;
   close(): Promise<void>;
 }

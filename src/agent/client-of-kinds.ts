@@ -9,51 +9,40 @@ export class ClientOfKinds implements AgentClient {
     this.#clients = clients;
   }
 
-  readonly probe: AgentClient['probe'] = (endpoint, ...rest) =>
-    this.#of(endpoint).probe(endpoint, ...rest);
-  readonly initialise: AgentClient['initialise'] = (endpoint, ...rest) =>
-    this.#of(endpoint).initialise(endpoint, ...rest);
-  readonly execute: AgentClient['execute'] = (endpoint, ...rest) =>
-    this.#of(endpoint).execute(endpoint, ...rest);
-  readonly writeFile: AgentClient['writeFile'] = (endpoint, ...rest) =>
-    this.#of(endpoint).writeFile(endpoint, ...rest);
-  readonly hookConfig: AgentClient['hookConfig'] = (endpoint, ...rest) =>
-    this.#of(endpoint).hookConfig(endpoint, ...rest);
-  readonly createConversation: AgentClient['createConversation'] = (endpoint, ...rest) =>
-    this.#of(endpoint).createConversation(endpoint, ...rest);
-  readonly conversation: AgentClient['conversation'] = (endpoint, ...rest) =>
-    this.#of(endpoint).conversation(endpoint, ...rest);
-  readonly conversations: AgentClient['conversations'] = (endpoint, ...rest) =>
-    this.#of(endpoint).conversations(endpoint, ...rest);
-  readonly run: AgentClient['run'] = (endpoint, ...rest) =>
-    this.#of(endpoint).run(endpoint, ...rest);
-  readonly pause: AgentClient['pause'] = (endpoint, ...rest) =>
-    this.#of(endpoint).pause(endpoint, ...rest);
-  readonly interrupt: AgentClient['interrupt'] = (endpoint, ...rest) =>
-    this.#of(endpoint).interrupt(endpoint, ...rest);
-  readonly sendMessage: AgentClient['sendMessage'] = (endpoint, ...rest) =>
-    this.#of(endpoint).sendMessage(endpoint, ...rest);
-  readonly userMessages: AgentClient['userMessages'] = (endpoint, ...rest) =>
-    this.#of(endpoint).userMessages(endpoint, ...rest);
-  readonly userMessagesAfter: AgentClient['userMessagesAfter'] = (endpoint, ...rest) =>
-    this.#of(endpoint).userMessagesAfter(endpoint, ...rest);
-  readonly lastError: AgentClient['lastError'] = (endpoint, ...rest) =>
-    this.#of(endpoint).lastError(endpoint, ...rest);
-  readonly useLlm: AgentClient['useLlm'] = (endpoint, ...rest) =>
-    this.#of(endpoint).useLlm(endpoint, ...rest);
-  readonly deleteConversation: AgentClient['deleteConversation'] = (endpoint, ...rest) =>
-    this.#of(endpoint).deleteConversation(endpoint, ...rest);
-  readonly serverInfo: AgentClient['serverInfo'] = (endpoint, ...rest) =>
-    this.#of(endpoint).serverInfo(endpoint, ...rest);
-  readonly runningConversations: AgentClient['runningConversations'] = (endpoint, ...rest) =>
-    this.#of(endpoint).runningConversations(endpoint, ...rest);
-  readonly waitingConversations: AgentClient['waitingConversations'] = (endpoint, ...rest) =>
-    this.#of(endpoint).waitingConversations(endpoint, ...rest);
-  readonly rejectPending: AgentClient['rejectPending'] = (endpoint, ...rest) =>
-    this.#of(endpoint).rejectPending(endpoint, ...rest);
+  readonly probe = this.#forward('probe');
+  readonly initialise = this.#forward('initialise');
+  readonly execute = this.#forward('execute');
+  readonly writeFile = this.#forward('writeFile');
+  readonly hookConfig = this.#forward('hookConfig');
+  readonly createConversation = this.#forward('createConversation');
+  readonly conversation = this.#forward('conversation');
+  readonly conversations = this.#forward('conversations');
+  readonly run = this.#forward('run');
+  readonly pause = this.#forward('pause');
+  readonly interrupt = this.#forward('interrupt');
+  readonly sendMessage = this.#forward('sendMessage');
+  readonly userMessages = this.#forward('userMessages');
+  readonly userMessagesAfter = this.#forward('userMessagesAfter');
+  readonly lastError = this.#forward('lastError');
+  readonly useLlm = this.#forward('useLlm');
+  readonly deleteConversation = this.#forward('deleteConversation');
+  readonly serverInfo = this.#forward('serverInfo');
+  readonly runningConversations = this.#forward('runningConversations');
+  readonly waitingConversations = this.#forward('waitingConversations');
+  readonly rejectPending = this.#forward('rejectPending');
 
   async close(): Promise<void> {
     await Promise.all([...this.#clients.values()].map((client) => client.close()));
+  }
+
+  #forward<K extends Exclude<keyof AgentClient, 'close'>>(name: K): AgentClient[K] {
+    const forward = (endpoint: AgentEndpoint, ...rest: readonly unknown[]): unknown => {
+      const client = this.#of(endpoint);
+      const call = client[name] as (...given: readonly unknown[]) => unknown;
+      return call.call(client, endpoint, ...rest);
+    };
+    // The compiler does not relate the parameters of a method to those of the method of its name.
+    return forward as AgentClient[K];
   }
 
   #of({ kind = defaultAgentKind }: AgentEndpoint): AgentClient {

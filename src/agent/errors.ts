@@ -61,3 +61,7 @@ export class AgentError extends Error {
     return unknownOutcomes.has(this.code);
   }
 }
+
+/** Whether a call to an agent failed with one of these codes. */
+export const isAgentError = (error: unknown, ...codes: AgentErrorCode[]): error is AgentError =>
+  error instanceof AgentError && codes.includes(error.code);

@@ -1,8 +1,6 @@
 import type { Readable } from 'node:stream';
-import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { AgentEndpoint } from './agent.ts';
-import { AgentError } from './errors.ts';
-import { AgentHttp } from './http.ts';
+import { OpenHandsApi, pathOf } from './openhands-api.ts';
 import { countSchema } from './wire.ts';
 
 export interface AgentEventsOptions {
@@ -16,62 +14,36 @@ export type EventQuery = Readonly<Record<string, string | number>>;
 
 /** Reads the events of conversations for clients of the gateway. Throws `AgentError`. */
 export class AgentEvents {
-  readonly #http: AgentHttp;
-  readonly #timeoutMs: number;
+  readonly #api: OpenHandsApi;
 
   constructor({ timeoutMs = 30_000, connectTimeoutMs = 3000 }: AgentEventsOptions = {}) {
-    this.#http = new AgentHttp({ connectTimeoutMs });
-    this.#timeoutMs = timeoutMs;
+    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
   }
 
   /**
    * A page of events: the JSON of the agent, not validated. The caller reads or destroys the
    * stream.
    */
-  search(
-    { baseUrl, sessionKey }: AgentEndpoint,
+  async search(
+    endpoint: AgentEndpoint,
     id: string,
     query: EventQuery,
     signal: AbortSignal,
   ): Promise<Readable> {
-    const headers = { 'x-session-api-key': sessionKey };
-    return this.#http.open(baseUrl, {
-      path: pathOf(id, 'search'),
-      query,
-      headers,
-      timeoutMs: this.#timeoutMs,
-      signal,
-    });
+    return this.#api.stream(endpoint, { signal }, `${pathOf(id)}/events/search`, query);
   }
 
   async count(
-    { baseUrl, sessionKey }: AgentEndpoint,
+    endpoint: AgentEndpoint,
     id: string,
     query: EventQuery,
     signal: AbortSignal,
   ): Promise<number> {
-    const headers = { 'x-session-api-key': sessionKey };
-    const { body } = await this.#http.call(baseUrl, {
-      ...{
-        method: 'GET',
-        path: pathOf(id, 'count'),
-        query,
-        headers,
-        timeoutMs: this.#timeoutMs,
-        signal,
-      },
-      answer: countSchema,
-    });
-    return body;
+    const path = `${pathOf(id)}/events/count`;
+    return this.#api.get(endpoint, { signal }, path, countSchema, { query });
   }
 
   close(): Promise<void> {
-    return this.#http.close();
+    return this.#api.close();
   }
-}
-
-function pathOf(id: string, what: 'search' | 'count'): string {
-  const hex = parseUuid(id);
-  if (hex === undefined) throw new AgentError('refused', 'The conversation id is not a UUID.');
-  return `/api/conversations/${dashedUuid(hex)}/events/${what}`;
 }

@@ -154,12 +154,7 @@ export class SandboxKeys {
    * constant time.
    */
   acceptsSessionKey(sandboxUid: string, candidate: string): boolean {
-    const given = digest(candidate);
-    let accepted = false;
-    for (const keyId of this.#masterKeys.keys()) {
-      if (timingSafeEqual(given, digest(this.sessionKey(sandboxUid, keyId)))) accepted = true;
-    }
-    return accepted;
+    return this.#isAny(candidate, (keyId) => this.sessionKey(sandboxUid, keyId));
   }
 
   /**
@@ -175,11 +170,15 @@ export class SandboxKeys {
    * constant time.
    */
   acceptsNotificationKey(candidate: string): boolean {
+    return this.#isAny(candidate, (keyId) => notificationKeyOf(this.#masterKey(keyId)));
+  }
+
+  /** Whether the candidate is what any master key gives; compares all of them in constant time. */
+  #isAny(candidate: string, textOf: (keyId: string) => string): boolean {
     const given = digest(candidate);
     let accepted = false;
-    for (const masterKey of this.#masterKeys.values()) {
-      if (timingSafeEqual(given, digest(notificationKeyOf(masterKey)))) accepted = true;
-    }
+    for (const keyId of this.#masterKeys.keys())
+      if (timingSafeEqual(given, digest(textOf(keyId)))) accepted = true;
     return accepted;
   }
 
@@ -215,12 +214,10 @@ export class SandboxKeys {
     nowMs: number,
   ): boolean {
     const end = /^(\d{1,12})\./.exec(ticket)?.[1] ?? '0';
-    const given = digest(ticket);
-    let accepted = false;
-    for (const keyId of this.#masterKeys.keys()) {
-      const right = `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), grant, end)}`;
-      if (timingSafeEqual(given, digest(right))) accepted = true;
-    }
+    const accepted = this.#isAny(ticket, (keyId) => {
+      const key = this.#derive(sandboxUid, 'clone', keyId);
+      return `${end}.${ticketMac(key, grant, end)}`;
+    });
     return accepted && nowMs < Number(end) * 1000;
   }
 

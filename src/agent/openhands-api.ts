@@ -1,14 +1,18 @@
+import type { Readable } from 'node:stream';
 import type { z } from 'zod';
 import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { KeepAlive } from '@conversation-operator/http/client/bounded-client';
 import { Deadline } from '@conversation-operator/http/client/deadline';
 import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
-import { AgentError } from './errors.ts';
-import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
+import { AgentError, isAgentError } from './errors.ts';
+import { AgentHttp, type AgentAnswer, type AgentReading, type AgentRequest } from './http.ts';
+import { successSchema } from './wire.ts';
 
 export type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & {
   readonly timeoutMs?: number;
 };
+/** Fields of a call that has its path, its method and its answer already. */
+type CallDetails = Omit<Call<never>, 'method' | 'path' | 'answer'>;
 
 export interface Page<T> {
   readonly items: readonly T[];
@@ -28,9 +32,9 @@ const maxPages = 20;
  * Maximum bytes of a page of conversations or messages; a hostile agent's page blocks all others
  * for at most a second.
  */
-const maxPageBytes = 4 * 1024 * 1024;
+export const maxPageBytes = 4 * 1024 * 1024;
 
-/** Calls with the session key, and lists of pages. Throws `AgentError`. */
+/** Calls to the agent-server, and lists of pages. Throws `AgentError`. */
 export class OpenHandsApi {
   readonly #http: AgentHttp;
   readonly #timeoutMs: number;
@@ -40,26 +44,55 @@ export class OpenHandsApi {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** A call without a key. */
+  /** A call without the session key. */
   open<T>(
     { baseUrl }: AgentEndpoint,
-    { signal }: AgentCallOptions,
+    { signal }: AgentCallOptions = {},
     call: Call<T>,
   ): Promise<AgentAnswer<T>> {
     return this.#http.call(baseUrl, { timeoutMs: this.#timeoutMs, ...call, signal });
   }
 
   call<T>(
-    { baseUrl, sessionKey }: AgentEndpoint,
-    { signal }: AgentCallOptions,
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions | undefined,
     call: Call<T>,
   ): Promise<AgentAnswer<T>> {
-    return this.#http.call(baseUrl, {
-      timeoutMs: this.#timeoutMs,
-      ...call,
-      headers: { 'x-session-api-key': sessionKey },
-      signal,
-    });
+    return this.open(endpoint, options, { ...call, headers: keyOf(endpoint) });
+  }
+
+  async get<T>(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions | undefined,
+    path: string,
+    answer: z.ZodType<T>,
+    details?: CallDetails,
+  ): Promise<T> {
+    const call = { ...details, method: 'GET', path, answer } as const;
+    return (await this.call(endpoint, options, call)).body;
+  }
+
+  /** A request that the agent answers with success, and with nothing else. */
+  async post(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions | undefined,
+    path: string,
+    details?: CallDetails,
+  ): Promise<void> {
+    const answer = successSchema;
+    await this.call(endpoint, options, { ...details, method: 'POST', path, answer });
+  }
+
+  /** The JSON of the agent, not validated. The caller reads or destroys the stream. */
+  stream(
+    endpoint: AgentEndpoint,
+    { signal }: AgentCallOptions,
+    path: string,
+    query: NonNullable<AgentReading['query']>,
+  ): Promise<Readable> {
+    const headers = keyOf(endpoint);
+    const timeoutMs = this.#timeoutMs;
+    return this.#http.open(endpoint.baseUrl, { path, query, headers, timeoutMs, signal });
   }
 
   /**
@@ -69,16 +102,10 @@ export class OpenHandsApi {
    */
   async pages<T>(
     endpoint: AgentEndpoint,
-    { signal }: AgentCallOptions,
-    {
-      path,
-      query,
-      answer,
-    }: {
-      readonly path: string;
-      readonly query: NonNullable<Call<T>['query']>;
-      readonly answer: z.ZodType<Page<T>>;
-    },
+    { signal }: AgentCallOptions = {},
+    path: string,
+    answer: z.ZodType<Page<T>>,
+    query: NonNullable<AgentReading['query']>,
     isEnough: (items: readonly T[]) => boolean = () => false,
   ): Promise<readonly T[]> {
     const deadline = new Deadline(this.#timeoutMs, signal);
@@ -87,59 +114,32 @@ export class OpenHandsApi {
     let pageId: string | undefined;
     try {
       while (seen.size < maxPages) {
-        const page = await this.#page(endpoint, deadline, { path, query, answer, pageId });
+        const page = await this.get(endpoint, deadline, path, answer, {
+          query: { ...query, ...(pageId === undefined ? {} : { page_id: pageId }) },
+          maxBodyBytes: maxPageBytes,
+        });
         items.push(...page.items);
         pageId = page.next_page_id ?? undefined;
         if (pageId === undefined || seen.has(pageId) || isEnough(page.items)) break;
         seen.add(pageId);
       }
+      return items;
+    } catch (error) {
+      // The deadline of all pages has passed; the caller has not aborted.
+      if (!isAgentError(error, 'aborted') || !deadline.hasPassed) throw error;
+      const text = `The agent did not answer within ${this.#timeoutMs / 1000} s.`;
+      throw new AgentError('timeout', text, { cause: error });
     } finally {
       deadline.end();
     }
-    return items;
   }
 
   close(): Promise<void> {
     return this.#http.close();
   }
-
-  async #page<T>(
-    endpoint: AgentEndpoint,
-    deadline: Deadline,
-    {
-      path,
-      query,
-      answer,
-      pageId,
-    }: {
-      path: string;
-      query: NonNullable<Call<T>['query']>;
-      answer: z.ZodType<Page<T>>;
-      pageId: string | undefined;
-    },
-  ): Promise<Page<T>> {
-    try {
-      const { body } = await this.call(endpoint, deadline, {
-        method: 'GET',
-        path,
-        query: { ...query, ...(pageId === undefined ? {} : { page_id: pageId }) },
-        answer,
-        maxBodyBytes: maxPageBytes,
-      });
-      return body;
-    } catch (error) {
-      // The deadline of all pages has passed; the caller has not aborted.
-      const late = error instanceof AgentError && error.code === 'aborted' && deadline.hasPassed;
-      throw late
-        ? new AgentError(
-            'timeout',
-            `The agent did not answer within ${this.#timeoutMs / 1000} s.`,
-            { cause: error },
-          )
-        : error;
-    }
-  }
 }
+
+const keyOf = ({ sessionKey }: AgentEndpoint) => ({ 'x-session-api-key': sessionKey });
 
 /**
  * Throws for a text that is no UUID: users choose names of conversations, and a name must not

@@ -3,67 +3,56 @@ import type {
   AgentCallOptions,
   AgentClient,
   AgentCommand,
-  AgentCommandResult,
-  AgentConversation,
   AgentEndpoint,
-  AgentFailure,
   AgentInit,
   AgentLlm,
   AgentMessage,
-  AgentServerInfo,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
 import type { ExecutionStatus } from '../resources/conversation-status.ts';
-import { AgentError } from './errors.ts';
-import type { AgentAnswer } from './http.ts';
-import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
+import { AgentError, isAgentError } from './errors.ts';
+import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
+import { create } from './openhands-creation.ts';
 import { lastFailure } from './openhands-failures.ts';
 import {
   commandResultOf,
   contentOf,
   conversationOf,
   conversationsOf,
-  createBodyOf,
   llmOf,
   secretsOf,
   serverInfoOf,
-  uidTag,
   userMessageOf,
   webhookOf,
 } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
-export interface OpenHandsClientOptions {
-  /** Deadline of quick calls in milliseconds. Default: 10 000. */
-  readonly timeoutMs?: number;
-  /** Deadline of calls that wait for a running tool call, in milliseconds. Default: 300 000. */
-  readonly slowTimeoutMs?: number;
-  /**
-   * Deadline of a conversation's creation in milliseconds. Default: 30 000; on a busy machine a new
-   * agent takes seconds.
-   */
-  readonly createTimeoutMs?: number;
-  /** Grace beyond a command's own time-out, in milliseconds. Default: 5000. */
-  readonly commandSlackMs?: number;
-  /** Deadline of a connection attempt in milliseconds. Default: 3000. */
-  readonly connectTimeoutMs?: number;
+const defaults = {
+  /** Deadline of quick calls in milliseconds. */
+  timeoutMs: 10_000,
+  /** Deadline of calls that wait for a running tool call, in milliseconds. */
+  slowTimeoutMs: 300_000,
+  /** Deadline of a conversation's creation in milliseconds: on a busy machine it takes seconds. */
+  createTimeoutMs: 30_000,
+  /** Grace beyond a command's own time-out, in milliseconds. */
+  commandSlackMs: 5000,
+  /** Deadline of a connection attempt in milliseconds. */
+  connectTimeoutMs: 3000,
+  /** Monotonic clock in milliseconds. */
+  monotonic: () => performance.now(),
+};
+
+export type OpenHandsClientOptions = Partial<typeof defaults> & {
   /** Maximum idle times of connections. Default: `defaultKeepAlive`. */
   readonly keepAlive?: KeepAlive;
-  /** Monotonic clock in milliseconds. */
-  readonly monotonic?: () => number;
-}
+};
 
-/**
- * Maximum time within which the call that created a conversation may still add its first message.
- */
-const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
 /** Maximum bytes of a readiness answer; the operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
-const maxPageBytes = 4 * 1024 * 1024;
 /**
  * Maximum bytes of a conversation: 7000 model calls of 265 bytes each. Many agents answer at the
  * same time, so the limit is low.
@@ -72,54 +61,38 @@ const maxConversationBytes = 2 * 1024 * 1024;
 /** Maximum messages of a page, because each may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
+const fromUser = { kind: 'MessageEvent', source: 'user' };
 
-/** Client for the protocol of openhands-agent-server (1.58) and of the reference agent. */
+/**
+ * Client for the protocol of openhands-agent-server (1.58) and of the reference agent.
+ * `AgentClient` states the guarantees of each method.
+ */
 export class OpenHandsClient implements AgentClient {
   readonly #api: OpenHandsApi;
-  readonly #timeoutMs: number;
-  readonly #slowTimeoutMs: number;
-  readonly #createTimeoutMs: number;
-  readonly #commandSlackMs: number;
-  readonly #monotonic: () => number;
+  readonly #options: typeof defaults;
 
-  constructor({
-    timeoutMs = 10_000,
-    slowTimeoutMs = 300_000,
-    createTimeoutMs = 30_000,
-    commandSlackMs = 5000,
-    connectTimeoutMs = 3000,
-    keepAlive,
-    monotonic = () => performance.now(),
-  }: OpenHandsClientOptions = {}) {
-    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs, keepAlive });
-    this.#timeoutMs = timeoutMs;
-    this.#slowTimeoutMs = slowTimeoutMs;
-    this.#createTimeoutMs = createTimeoutMs;
-    this.#commandSlackMs = commandSlackMs;
-    this.#monotonic = monotonic;
+  constructor(options: OpenHandsClientOptions = {}) {
+    this.#options = { ...defaults, ...options };
+    this.#api = new OpenHandsApi({ ...this.#options, keepAlive: options.keepAlive });
   }
 
-  async probe(endpoint: AgentEndpoint, { signal }: AgentCallOptions = {}): Promise<AgentState> {
-    const timeoutMs = Math.min(probeTimeoutMs, this.#timeoutMs);
+  async probe(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentState> {
+    const timeoutMs = Math.min(probeTimeoutMs, this.#options.timeoutMs);
     try {
-      await this.#api.open(
-        endpoint,
-        { signal },
-        {
-          method: 'GET',
-          path: '/ready',
-          answer: wire.readySchema,
-          timeoutMs,
-          maxBodyBytes: maxProbeBytes,
-        },
-      );
-      const { body } = await this.#api.open(
-        endpoint,
-        { signal },
-        { method: 'GET', path: '/api/init', answer: wire.initStateSchema, timeoutMs },
-      );
-      if (body.state === 'dormant') return 'dormant';
-      return body.state === 'ready' ? 'ready' : 'unreachable';
+      await this.#api.open(endpoint, options, {
+        method: 'GET',
+        path: '/ready',
+        answer: wire.readySchema,
+        timeoutMs,
+        maxBodyBytes: maxProbeBytes,
+      });
+      const { body } = await this.#api.open(endpoint, options, {
+        method: 'GET',
+        path: '/api/init',
+        answer: wire.initStateSchema,
+        timeoutMs,
+      });
+      return body.state === 'dormant' || body.state === 'ready' ? body.state : 'unreachable';
     } catch (error) {
       if (!(error instanceof AgentError) || error.code === 'aborted') throw error;
       // An agent that answers /ready and does not know /api/init has its keys from its environment.
@@ -127,11 +100,8 @@ export class OpenHandsClient implements AgentClient {
     }
   }
 
-  async initialise(
-    endpoint: AgentEndpoint,
-    init: AgentInit,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
+  async initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions) {
+    const { baseUrl } = endpoint;
     try {
       await this.#api.open(endpoint, options, {
         method: 'POST',
@@ -151,53 +121,31 @@ export class OpenHandsClient implements AgentClient {
     } catch (error) {
       // 400: ready already. 401: ready, and the bootstrap key is replaced, or the key is wrong.
       // 404: no deferred mode.
-      const maybeDone =
-        error instanceof AgentError &&
-        ['refused', 'unauthorized', 'not-found'].includes(error.code);
-      if (!maybeDone) throw error;
-      await this.#verifySessionKey(
-        { baseUrl: endpoint.baseUrl, sessionKey: init.sessionKey },
-        options,
-        error,
-      );
+      if (!isAgentError(error, 'refused', 'unauthorized', 'not-found')) throw error;
+      await this.#verifySessionKey({ baseUrl, sessionKey: init.sessionKey }, options, error);
     }
   }
 
-  async execute(
-    endpoint: AgentEndpoint,
-    command: AgentCommand,
-    options: AgentCallOptions = {},
-  ): Promise<AgentCommandResult> {
-    const startedMs = this.#monotonic();
+  async execute(endpoint: AgentEndpoint, command: AgentCommand, options?: AgentCallOptions) {
+    const { timeoutSeconds } = command;
+    const startedMs = this.#options.monotonic();
     const { body } = await this.#api.call(endpoint, options, {
       method: 'POST',
       path: '/api/bash/execute_bash_command',
-      body: { command: command.command, cwd: command.cwd, timeout: command.timeoutSeconds },
+      body: { command: command.command, cwd: command.cwd, timeout: timeoutSeconds },
       answer: wire.commandOutputSchema,
-      timeoutMs: command.timeoutSeconds * 1000 + this.#commandSlackMs,
+      timeoutMs: timeoutSeconds * 1000 + this.#options.commandSlackMs,
       maxBodyBytes: maxCommandAnswerBytes,
     });
-    return commandResultOf(body, {
-      tookMs: this.#monotonic() - startedMs,
-      timeoutSeconds: command.timeoutSeconds,
-    });
+    return commandResultOf(body, { tookMs: this.#options.monotonic() - startedMs, timeoutSeconds });
   }
 
-  async writeFile(
-    endpoint: AgentEndpoint,
-    path: string,
-    file: string,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
+  async writeFile(endpoint: AgentEndpoint, path: string, file: string, options?: AgentCallOptions) {
     const call = { method: 'POST', path: '/api/file/upload', query: { path }, file } as const;
     await this.#api.call(endpoint, options, { ...call, answer: wire.uploadSchema });
   }
 
-  async hookConfig(
-    endpoint: AgentEndpoint,
-    projectDir: string,
-    options: AgentCallOptions = {},
-  ): Promise<Readonly<Record<string, unknown>> | undefined> {
+  async hookConfig(endpoint: AgentEndpoint, projectDir: string, options?: AgentCallOptions) {
     const { body } = await this.#api.call(endpoint, options, {
       method: 'POST',
       path: '/api/hooks',
@@ -210,128 +158,66 @@ export class OpenHandsClient implements AgentClient {
   async createConversation(
     endpoint: AgentEndpoint,
     conversation: NewAgentConversation,
-    options: AgentCallOptions = {},
-  ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
-    const { message, id } = conversation;
-    await this.#assertAble(endpoint, conversation, options);
-    // An initial message always starts a run; a message with `run: false` needs a call of its own.
-    const runs = message !== undefined && message.run !== false;
-    const answer = await this.#api.call(endpoint, options, {
-      method: 'POST',
-      path: '/api/conversations',
-      body: createBodyOf(conversation, { withMessage: runs }),
-      answer: wire.conversationInfoSchema,
-      maxBodyBytes: maxPageBytes,
-      timeoutMs: this.#createTimeoutMs,
-      secrets: secretsOf(conversation),
-    });
-    const created = answer.status === 201;
-    const known = answer.body.tags?.[uidTag];
-    if (
-      !created &&
-      typeof known === 'string' &&
-      conversation.uid !== undefined &&
-      known !== conversation.uid
-    ) {
-      throw new AgentError(
-        'refused',
-        'An earlier conversation of this id has been in this sandbox.',
-        { status: answer.status },
-      );
-    }
-    const status = conversationOf(answer.body, id);
-    if (message === undefined || (created && runs)) return { created, status };
-    // 200: the conversation existed before, perhaps by a call whose answer was lost or was a 500.
-    // The agent ignores the body and its message.
-    if (!created && (await this.#hasMessage(endpoint, status, options))) return { created, status };
-    if (!created && mayBeUnderWay(answer))
-      throw new AgentError('busy', 'The conversation is just being created.', { status: 200 });
-    await this.sendMessage(endpoint, id, message, options);
-    return { created, status: (await this.conversation(endpoint, id, options)) ?? status };
+    options?: AgentCallOptions,
+  ) {
+    const timeoutMs = this.#options.createTimeoutMs;
+    return create(this, this.#api, { endpoint, conversation, timeoutMs, options });
   }
 
-  async conversation(
-    endpoint: AgentEndpoint,
-    id: string,
-    options: AgentCallOptions = {},
-  ): Promise<AgentConversation | undefined> {
+  async conversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
+    const limit = { maxBodyBytes: maxConversationBytes };
     try {
-      const { body } = await this.#api.call(endpoint, options, {
-        method: 'GET',
-        path: pathOf(id),
-        answer: wire.conversationInfoSchema,
-        maxBodyBytes: maxConversationBytes,
-      });
-      return conversationOf(body, id);
+      const { conversationInfoSchema } = wire;
+      const info = await this.#api.get(
+        endpoint,
+        options,
+        pathOf(id),
+        conversationInfoSchema,
+        limit,
+      );
+      return conversationOf(info, id);
     } catch (error) {
-      if (error instanceof AgentError && error.code === 'not-found') return undefined;
+      if (isAgentError(error, 'not-found')) return undefined;
       throw error;
     }
   }
 
-  async conversations(
-    endpoint: AgentEndpoint,
-    ids: readonly string[],
-    options: AgentCallOptions = {},
-  ) {
-    const { body } = await this.#api.call(endpoint, options, {
-      method: 'GET',
-      path: `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`,
-      answer: wire.conversationListSchema,
-      maxBodyBytes: maxConversationBytes,
-    });
-    return conversationsOf(body, ids);
+  async conversations(endpoint: AgentEndpoint, ids: readonly string[], options?: AgentCallOptions) {
+    const path = `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`;
+    const limit = { maxBodyBytes: maxConversationBytes };
+    const { conversationListSchema } = wire;
+    const infos = await this.#api.get(endpoint, options, path, conversationListSchema, limit);
+    return conversationsOf(infos, ids);
   }
 
-  async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+  async run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     try {
-      await this.#api.call(endpoint, options, {
-        method: 'POST',
-        path: `${pathOf(id)}/run`,
-        answer: wire.successSchema,
-      });
+      await this.#api.post(endpoint, options, `${pathOf(id)}/run`);
     } catch (error) {
       // The conversation is running already.
       if (!(error instanceof AgentError && error.status === 409)) throw error;
     }
   }
 
-  async pause(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
-    const timeoutMs = this.#slowTimeoutMs;
-    await this.#api.call(endpoint, options, {
-      method: 'POST',
-      path: `${pathOf(id)}/pause`,
-      answer: wire.successSchema,
-      timeoutMs,
-    });
+  async pause(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
+    const timeoutMs = this.#options.slowTimeoutMs;
+    await this.#api.post(endpoint, options, `${pathOf(id)}/pause`, { timeoutMs });
   }
 
-  async interrupt(
-    endpoint: AgentEndpoint,
-    id: string,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
-    await this.#api.call(endpoint, options, {
-      method: 'POST',
-      path: `${pathOf(id)}/interrupt`,
-      answer: wire.successSchema,
-    });
+  async interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
+    await this.#api.post(endpoint, options, `${pathOf(id)}/interrupt`);
   }
 
   async sendMessage(
     endpoint: AgentEndpoint,
     id: string,
-    message: AgentMessage,
-    options: AgentCallOptions = {},
-  ): Promise<{ readonly started: boolean }> {
-    const run = message.run !== false;
+    { role = 'user', content, run = true }: AgentMessage,
+    options?: AgentCallOptions,
+  ) {
     try {
-      await this.#api.call(endpoint, options, {
-        method: 'POST',
-        path: `${pathOf(id)}/events`,
-        body: { role: message.role ?? 'user', content: contentOf(message.content), run },
-        answer: wire.successSchema,
-        timeoutMs: this.#slowTimeoutMs,
+      await this.#api.post(endpoint, options, `${pathOf(id)}/events`, {
+        body: { role, content: contentOf(content), run },
+        timeoutMs: this.#options.slowTimeoutMs,
       });
       return { started: run };
     } catch (error) {
@@ -345,39 +231,27 @@ export class OpenHandsClient implements AgentClient {
     endpoint: AgentEndpoint,
     id: string,
     limit: number,
-    options: AgentCallOptions = {},
-  ): Promise<readonly AgentUserMessage[]> {
-    const { body } = await this.#api.call(endpoint, options, {
-      method: 'GET',
-      path: `${pathOf(id)}/events/search`,
-      query: {
-        kind: 'MessageEvent',
-        source: 'user',
-        sort_order: 'TIMESTAMP_DESC',
-        limit: Math.min(limit, 100),
-      },
-      answer: wire.messageEventsSchema,
-      maxBodyBytes: maxPageBytes,
-    });
-    return body.items.map(userMessageOf);
+    options?: AgentCallOptions,
+  ) {
+    const query = { ...fromUser, sort_order: 'TIMESTAMP_DESC', limit: Math.min(limit, 100) };
+    const path = `${pathOf(id)}/events/search`;
+    const details = { query, maxBodyBytes: maxPageBytes };
+    const page = await this.#api.get(endpoint, options, path, wire.messageEventsSchema, details);
+    return page.items.map(userMessageOf);
   }
 
   async userMessagesAfter(
     endpoint: AgentEndpoint,
     id: string,
     after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined,
-    options: AgentCallOptions = {},
-  ): Promise<readonly AgentUserMessage[]> {
-    const items = await this.#api.pages(endpoint, options, {
-      path: `${pathOf(id)}/events/search`,
-      query: {
-        kind: 'MessageEvent',
-        source: 'user',
-        sort_order: 'TIMESTAMP',
-        limit: messagesPerPage,
-        ...(after === undefined ? {} : { timestamp__gte: after.timestamp }),
-      },
-      answer: wire.messageEventsSchema,
+    options?: AgentCallOptions,
+  ) {
+    const path = `${pathOf(id)}/events/search`;
+    const items = await this.#api.pages(endpoint, options, path, wire.messageEventsSchema, {
+      ...fromUser,
+      sort_order: 'TIMESTAMP',
+      limit: messagesPerPage,
+      ...(after === undefined ? {} : { timestamp__gte: after.timestamp }),
     });
     // Unique ids, because an agent that restarts a list repeats messages.
     const messages = [...new Map(items.map((item) => [item.id, userMessageOf(item)])).values()];
@@ -385,70 +259,39 @@ export class OpenHandsClient implements AgentClient {
     return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
-  lastError(
-    endpoint: AgentEndpoint,
-    id: string,
-    options: AgentCallOptions = {},
-  ): Promise<AgentFailure | undefined> {
+  async lastError(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     return lastFailure(this.#api, endpoint, id, options);
   }
 
-  async useLlm(
-    endpoint: AgentEndpoint,
-    id: string,
-    llm: AgentLlm,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
-    await this.#api.call(endpoint, options, {
-      method: 'POST',
-      path: `${pathOf(id)}/switch_llm`,
-      body: { llm: llmOf(llm) },
-      answer: wire.successSchema,
-      secrets: secretsOf({ llm }),
-    });
+  async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions) {
+    const details = { body: { llm: llmOf(llm) }, secrets: secretsOf({ llm }) };
+    await this.#api.post(endpoint, options, `${pathOf(id)}/switch_llm`, details);
   }
 
-  async deleteConversation(
-    endpoint: AgentEndpoint,
-    id: string,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
-    const timeoutMs = this.#slowTimeoutMs;
+  async deleteConversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     try {
       await this.#api.call(endpoint, options, {
         method: 'DELETE',
         path: pathOf(id),
         answer: wire.successSchema,
-        timeoutMs,
+        timeoutMs: this.#options.slowTimeoutMs,
       });
     } catch (error) {
-      if (!(error instanceof AgentError && error.code === 'not-found')) throw error;
+      if (!isAgentError(error, 'not-found')) throw error;
     }
   }
 
-  async serverInfo(
-    endpoint: AgentEndpoint,
-    options: AgentCallOptions = {},
-  ): Promise<AgentServerInfo> {
-    const { body } = await this.#api.open(endpoint, options, {
-      method: 'GET',
-      path: '/server_info',
-      answer: wire.serverInfoSchema,
-    });
-    return serverInfoOf(body);
+  async serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions) {
+    const answer = wire.serverInfoSchema;
+    const call = { method: 'GET', path: '/server_info', answer } as const;
+    return serverInfoOf((await this.#api.open(endpoint, options, call)).body);
   }
 
-  runningConversations(
-    endpoint: AgentEndpoint,
-    options: AgentCallOptions = {},
-  ): Promise<readonly string[]> {
+  async runningConversations(endpoint: AgentEndpoint, options?: AgentCallOptions) {
     return this.#conversationsIn('running', endpoint, options);
   }
 
-  waitingConversations(
-    endpoint: AgentEndpoint,
-    options: AgentCallOptions = {},
-  ): Promise<readonly string[]> {
+  async waitingConversations(endpoint: AgentEndpoint, options?: AgentCallOptions) {
     return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
   }
 
@@ -456,27 +299,25 @@ export class OpenHandsClient implements AgentClient {
     endpoint: AgentEndpoint,
     id: string,
     reason: string,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
+    options?: AgentCallOptions,
+  ) {
     const path = `${pathOf(id)}/events/respond_to_confirmation`;
-    await this.#api.call(endpoint, options, {
-      method: 'POST',
-      path,
-      body: { accept: false, reason },
-      answer: wire.successSchema,
-    });
+    await this.#api.post(endpoint, options, path, { body: { accept: false, reason } });
+  }
+
+  close(): Promise<void> {
+    return this.#api.close();
   }
 
   async #conversationsIn(
     status: ExecutionStatus,
     endpoint: AgentEndpoint,
-    options: AgentCallOptions,
+    options?: AgentCallOptions,
   ): Promise<readonly string[]> {
-    const items = await this.#api.pages(endpoint, options, {
-      path: '/api/conversations/search',
-      query: { status, limit: conversationsPerPage },
-      answer: wire.conversationPageSchema,
-    });
+    const path = '/api/conversations/search';
+    const query = { status, limit: conversationsPerPage };
+    const answer = wire.conversationPageSchema;
+    const items = await this.#api.pages(endpoint, options, path, answer, query);
     // An agent that ignores the filter must not make idle conversations count as running.
     const ids = items
       .filter(({ execution_status }) => execution_status === status)
@@ -484,69 +325,16 @@ export class OpenHandsClient implements AgentClient {
     return [...new Set(ids)];
   }
 
-  close(): Promise<void> {
-    return this.#api.close();
-  }
-
   async #verifySessionKey(
     endpoint: AgentEndpoint,
-    options: AgentCallOptions,
+    options: AgentCallOptions | undefined,
     cause: AgentError,
   ): Promise<void> {
     try {
-      await this.#api.call(endpoint, options, {
-        method: 'GET',
-        path: '/api/conversations/count',
-        answer: wire.countSchema,
-      });
+      await this.#api.get(endpoint, options, '/api/conversations/count', wire.countSchema);
     } catch (error) {
       // The agent is still dormant: the rejected init call is the cause.
-      throw error instanceof AgentError && error.code === 'dormant' ? cause : error;
+      throw isAgentError(error, 'dormant') ? cause : error;
     }
   }
-
-  /**
-   * Checks model and tools before the agent does: an agent server without a model takes a default
-   * one without a key and retries for two minutes, and answers an unknown tool by a 500 that leaves
-   * a conversation without a message.
-   */
-  async #assertAble(
-    endpoint: AgentEndpoint,
-    { llm, tools = [] }: NewAgentConversation,
-    options: AgentCallOptions,
-  ): Promise<void> {
-    if (llm === undefined && (await this.serverInfo(endpoint, options)).needsModel) {
-      throw new AgentError('unconfigured', 'The agent needs a model, and none is configured.');
-    }
-    if (tools.length === 0) return;
-    const { body: known } = await this.#api.call(endpoint, options, {
-      method: 'GET',
-      path: '/api/tools/',
-      answer: wire.toolNamesSchema,
-    });
-    const missing = tools.filter((name) => !known.includes(name));
-    if (missing.length > 0)
-      throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
-  }
-
-  /** Reads the events, because the stored snapshot may lag behind them. */
-  async #hasMessage(
-    endpoint: AgentEndpoint,
-    status: AgentConversation,
-    options: AgentCallOptions,
-  ): Promise<boolean> {
-    return (
-      status.lastUserMessageId !== undefined ||
-      (await this.userMessages(endpoint, status.id, 1, options)).length > 0
-    );
-  }
-}
-
-/**
- * Both times are of the agent's clock. An unknown time counts as old, so that no start waits
- * forever.
- */
-function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
-  const createdMs = Date.parse(body.created_at ?? '');
-  return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;
 }

@@ -10,28 +10,25 @@ export async function lastFailure(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
   id: string,
-  options: AgentCallOptions,
+  options?: AgentCallOptions,
 ): Promise<AgentFailure | undefined> {
   const path = `${pathOf(id)}/events/search`;
-  const { body } = await api.call(endpoint, options, {
-    ...{ method: 'GET', path, answer: wire.errorEventsSchema },
-    query: { kind: 'ConversationErrorEvent', sort_order: 'TIMESTAMP_DESC', limit: 1 },
+  const newest = { kind: 'ConversationErrorEvent', sort_order: 'TIMESTAMP_DESC', limit: 1 };
+  const { items } = await api.get(endpoint, options, path, wire.errorEventsSchema, {
+    query: newest,
   });
-  const [event] = body.items;
+  const [event] = items;
   if (event === undefined) return undefined;
   // An error older than the last start of a run belongs to an earlier run. An error older than the
   // failure belongs to the generation of the title, which does not end the run.
   const isLater = isStartOrFailureAfter(event.timestamp);
-  const query = {
+  const since = {
     kind: 'ConversationStateUpdateEvent',
     timestamp__gte: event.timestamp,
     limit: 100,
   };
-  const updates = await api.pages(
-    endpoint,
-    options,
-    { path, query, answer: wire.stateUpdatesSchema },
-    (items) => items.some(isLater),
+  const updates = await api.pages(endpoint, options, path, wire.stateUpdatesSchema, since, (page) =>
+    page.some(isLater),
   );
   return updates.some(isLater) ? undefined : failureOf(event);
 }

@@ -45,59 +45,48 @@ export const contentOf = (content: readonly AgentContent[]): readonly object[] =
 /** Tag of an agent's conversation with the UID of its Conversation resource. */
 export const uidTag = 'uid';
 
+/** Fields that are undefined are absent in the JSON of a request. */
 export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
   model,
-  ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
-  ...(apiKey === undefined ? {} : { api_key: apiKey }),
+  base_url: baseUrl,
+  api_key: apiKey,
 });
 
 /**
  * Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky
  * asks before every step.
  */
-const confirmationOf = (policy: ConfirmationPolicy): object => ({
-  confirmation_policy: { kind: policy },
-  ...(policy === 'ConfirmRisky' ? { security_analyzer: { kind: 'LLMSecurityAnalyzer' } } : {}),
-});
+const analyzerOf = (policy: ConfirmationPolicy | undefined): object | undefined =>
+  policy === 'ConfirmRisky' ? { kind: 'LLMSecurityAnalyzer' } : undefined;
 
 export function createBodyOf(
   conversation: NewAgentConversation,
   { withMessage }: { readonly withMessage: boolean },
 ): object {
-  const { llm, message, systemMessageSuffix, hookConfig } = conversation;
+  const { llm, message, tools, confirmationPolicy, uid } = conversation;
   const id = parseUuid(conversation.id);
   if (id === undefined) throw new AgentError('refused', 'The conversation id is not a UUID.');
+  const tags = Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key));
   return {
     conversation_id: dashedUuid(id),
     workspace: { working_dir: conversation.workingDir },
     agent_settings: {
-      ...(llm === undefined ? {} : { llm: llmOf(llm) }),
-      ...(conversation.tools === undefined
-        ? {}
-        : { tools: conversation.tools.map((name) => ({ name })) }),
+      llm: llm && llmOf(llm),
+      tools: tools?.map((name) => ({ name })),
       agent_context: {
         load_project_skills: conversation.loadProjectSkills ?? true,
-        ...(systemMessageSuffix === undefined
-          ? {}
-          : { system_message_suffix: systemMessageSuffix }),
+        system_message_suffix: conversation.systemMessageSuffix,
       },
     },
-    ...(withMessage && message !== undefined
-      ? { initial_message: { role: message.role ?? 'user', content: contentOf(message.content) } }
-      : {}),
-    ...(conversation.maxIterations === undefined
-      ? {}
-      : { max_iterations: conversation.maxIterations }),
-    ...(conversation.confirmationPolicy === undefined
-      ? {}
-      : confirmationOf(conversation.confirmationPolicy)),
-    ...(hookConfig === undefined ? {} : { hook_config: hookConfig }),
-    tags: {
-      ...Object.fromEntries(
-        Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key)),
-      ),
-      ...(conversation.uid === undefined ? {} : { [uidTag]: conversation.uid }),
-    },
+    initial_message:
+      withMessage && message !== undefined
+        ? { role: message.role ?? 'user', content: contentOf(message.content) }
+        : undefined,
+    max_iterations: conversation.maxIterations,
+    confirmation_policy: confirmationPolicy && { kind: confirmationPolicy },
+    security_analyzer: analyzerOf(confirmationPolicy),
+    hook_config: conversation.hookConfig,
+    tags: { ...Object.fromEntries(tags), [uidTag]: uid },
     secrets: Object.fromEntries(
       Object.entries(conversation.secrets ?? {}).map(([name, value]) => [
         name,

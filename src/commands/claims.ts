@@ -2,7 +2,7 @@ import { humanDuration } from '@conversation-operator/kube/human-duration';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
-import { managedBy, sandboxes } from '../resources/sandbox.ts';
+import { managedBySelector, sandboxes } from '../resources/sandbox.ts';
 import { isPrunable, listed, type ListedClaim } from './claim-state.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
@@ -18,30 +18,23 @@ export interface PruneOptions extends ClusterOptions {
 }
 
 const head = ['CLAIM', 'STATE', 'OWNER', 'CONVERSATION', 'SIZE', 'AGE'];
-const rowOf = ({
-  claim,
-  state,
-  owner,
-  conversation,
-  size,
-  ageMs,
-}: ListedClaim): readonly string[] => [
-  claim.metadata.name,
-  state,
-  owner,
-  conversation,
-  size,
-  humanDuration(ageMs),
+const rowOf = (each: ListedClaim): readonly string[] => [
+  each.claim.metadata.name,
+  each.state,
+  each.owner,
+  each.conversation,
+  each.size,
+  humanDuration(each.ageMs),
 ];
 
 /** Every claim of the operator in a namespace, by name. */
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  const labelSelector = Object.entries(managedBy)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(',');
   // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes
   // later.
-  const { items } = await client.list(persistentVolumeClaims, { namespace, labelSelector });
+  const { items } = await client.list(persistentVolumeClaims, {
+    namespace,
+    labelSelector: managedBySelector,
+  });
   const facts = {
     sandboxes: (await client.list(sandboxes, { namespace })).items,
     pods: (await client.list(pods, { namespace })).items,

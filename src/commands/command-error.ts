@@ -1,4 +1,20 @@
+import { systemCodeOf } from '@conversation-operator/kube/errors';
+
 /** Ends the command with this one line on standard error and exit code 1, without a stack. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
+
+/** The error of a setting whose file or folder the system does not let this process read. */
+export const unreadable = (setting: string, path: string, cause: unknown): CommandError =>
+  new CommandError(`${setting}: ${path} can't be read (${systemCodeOf(cause) ?? String(cause)})`, {
+    cause,
+  });
+
+/** Names the setting of a port in the error of a server that finds the port in use. */
+export const portInUse =
+  (setting: string, port: number) =>
+  (cause: unknown): never => {
+    if (systemCodeOf(cause) !== 'EADDRINUSE') throw cause;
+    throw new CommandError(`${setting}: port ${port} is in use`, { cause });
+  };

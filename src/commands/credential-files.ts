@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { CommandError } from './command-error.ts';
+import { unreadable } from './command-error.ts';
 import { systemCodeOf } from '@conversation-operator/kube/errors';
 
 const maxLength = 8192;
@@ -60,10 +60,7 @@ export class CredentialFiles {
     try {
       return readdirSync(folder).filter((name) => !name.startsWith('.'));
     } catch (error) {
-      throw new CommandError(
-        `${setting}: ${folder} can't be read (${systemCodeOf(error) ?? String(error)})`,
-        { cause: error },
-      );
+      throw unreadable(setting, folder, error);
     }
   }
 

@@ -8,7 +8,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CommandError } from './command-error.ts';
+import { CommandError, unreadable } from './command-error.ts';
 import { systemCodeOf } from '@conversation-operator/kube/errors';
 
 /** The folder that holds all state of an embedded installation. */
@@ -44,10 +44,7 @@ export class DataFolder {
       return readFileSync(this.file(name), 'utf8').trim();
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return undefined;
-      throw new CommandError(
-        `DATA_DIR: ${this.file(name)} can't be read (${systemCodeOf(error) ?? String(error)})`,
-        { cause: error },
-      );
+      throw unreadable('DATA_DIR', this.file(name), error);
     }
   }
 

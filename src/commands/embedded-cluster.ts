@@ -15,8 +15,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
-import { CommandError } from './command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { CommandError, portInUse } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { connect, type Runtime } from './runtime.ts';
 
@@ -76,11 +75,9 @@ async function openPlane(runtime: Runtime, folder: DataFolder): Promise<ControlP
     return plane;
   } catch (error) {
     if (!(error instanceof StorageError)) throw error;
-    if (error.code === 'Locked')
-      throw new CommandError(`DATA_DIR: ${folder.path} is in use by another process`, {
-        cause: error,
-      });
-    throw new CommandError(`DATA_DIR: ${error.message}`, { cause: error });
+    const problem =
+      error.code === 'Locked' ? `${folder.path} is in use by another process` : error.message;
+    throw new CommandError(`DATA_DIR: ${problem}`, { cause: error });
   }
 }
 
@@ -104,29 +101,23 @@ export async function startEmbeddedCluster(
   options: EmbeddedClusterOptions,
   stack: AsyncDisposableStack,
 ): Promise<EmbeddedCluster> {
-  const { folder, images, clock, random, logger, metrics } = options;
-  const runtime: Runtime = { clock, random, logger, metrics };
+  const { folder, images, port: wantedPort, ...runtime } = options;
+  const { clock, logger } = runtime;
+  const apiLogger = logger.child({ component: 'api-server' });
   // First, because it locks the folder: nothing of another process may be touched before.
-  const plane = await openPlane(
-    { ...runtime, logger: logger.child({ component: 'api-server' }) },
-    folder,
-  );
+  const plane = await openPlane({ ...runtime, logger: apiLogger }, folder);
   stack.defer(() => plane.close());
   await plane.applyCrds(definitions.map(crdOf));
   const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
-  const port = await choosePort(folder, options.port);
+  const port = await choosePort(folder, wantedPort);
   const server = await startApiServer({
     plane,
     host: loopback,
     port,
     token,
     certificate: certificateOf(folder, clock),
-    logger: logger.child({ component: 'api-server' }),
-  }).catch((error: unknown) => {
-    if (systemCodeOf(error) === 'EADDRINUSE')
-      throw new CommandError(`API_PORT: port ${port} on ${loopback} is in use`, { cause: error });
-    throw error;
-  });
+    logger: apiLogger,
+  }).catch(portInUse('API_PORT', port));
   stack.defer(() => server.close());
   folder.write('api-port', new URL(server.url).port);
   const kubeconfig = folder.file('kubeconfig');

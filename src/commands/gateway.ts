@@ -4,34 +4,20 @@ import { NotificationSender } from '../gateway/callback-server/notification-send
 import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches } from '../gateway/lookup/cache.ts';
-import { loadConnection } from '@conversation-operator/kube/kubeconfig';
-import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { gatewaySettings } from './gateway-settings.ts';
 import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
-import { loggerOf } from './logging.ts';
-import { mountedMasterKeys } from './master-keys.ts';
-import { connect, createRuntime } from './runtime.ts';
+import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
 
 /** The REST service against a cluster. Any number of these may run side by side. */
 export async function gateway(version: string): Promise<void> {
   const config = readGatewayConfig(process.env);
   const stopped = interrupted();
-  const logger = loggerOf(config);
-  const runtime = createRuntime(logger);
-  const { connection, namespace: ownNamespace } = await loadConnection({});
-  const namespace = config.NAMESPACE ?? ownNamespace;
   await using stack = new AsyncDisposableStack();
-  const { keys, close } = mountedMasterKeys({ files: config.MASTER_KEY_FILES, logger });
-  stack.defer(close);
-
-  const { client, transport } = connect(connection, runtime);
-  stack.defer(() => transport.close());
+  const { runtime, connection, namespace, keys, client } = await clusterProcess(config, stack);
+  const { clock, logger, metrics } = runtime;
   const caches = gatewayCaches({ client, namespace, ...runtime });
-  for (const reflector of Object.values(caches)) {
-    reflector.start();
-    stack.defer(() => reflector.stop());
-  }
+  startReflectors(Object.values(caches), stack);
   const credentials = gitCredentials(config, runtime);
   const server = createGateway({
     client,
@@ -43,9 +29,9 @@ export async function gateway(version: string): Promise<void> {
     ...gatewaySettings(config),
     ...gitDirectory(config, credentials, runtime, stack),
     drainMs: config.DRAIN_SECONDS * 1000,
-    clock: runtime.clock,
+    clock,
     logger,
-    metrics: runtime.metrics,
+    metrics,
     version,
     proxyLimits: {
       perSandbox: config.PROXY_CONNECTIONS_PER_SANDBOX,
@@ -73,32 +59,25 @@ export async function gateway(version: string): Promise<void> {
       webhooks({
         keys,
         notify: (notification, owner) => notifications.notify(notification, owner),
-        clock: runtime.clock,
-        metrics: runtime.metrics,
+        clock,
+        metrics,
       }),
     ];
     const agentSide = createCallbackServer({
-      ...{
-        handlers,
-        sandboxes: caches.sandboxes,
-        namespace,
-        host: config.HOST,
-        port: config.AGENT_SIDE_PORT,
-        ...runtime,
-      },
+      ...runtime,
+      handlers,
+      sandboxes: caches.sandboxes,
+      namespace,
+      host: config.HOST,
+      port: config.AGENT_SIDE_PORT,
       // More than a sandbox that works needs, and few enough that one alone can't take them all.
       maxConnectionsPerAddress: 128,
     });
     stack.defer(() => agentSide.close());
     ({ port: agentSidePort } = await agentSide.listen());
   }
-  const telemetry = await startTelemetryServer({
-    host: config.HOST,
-    port: config.METRICS_PORT,
-    metrics: runtime.metrics,
-    ready: () => Object.values(caches).every(({ hasSynced }) => hasSynced),
-  });
-  stack.defer(() => telemetry.close());
+  const ready = () => Object.values(caches).every(({ hasSynced }) => hasSynced);
+  await serveTelemetry({ host: config.HOST, port: config.METRICS_PORT, metrics, ready }, stack);
   logger.info('gateway started', { port, agentSidePort, namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });

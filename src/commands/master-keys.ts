@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SandboxKeys } from '../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { CommandError } from './command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { CommandError, unreadable } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 
 const keyBytes = 32;
@@ -73,10 +72,7 @@ const readAll = (files: readonly string[]): readonly Buffer[] =>
     try {
       return readFileSync(file);
     } catch (error) {
-      throw new CommandError(
-        `MASTER_KEY_FILES: ${file} can't be read (${systemCodeOf(error) ?? String(error)})`,
-        { cause: error },
-      );
+      throw unreadable('MASTER_KEY_FILES', file, error);
     }
   });
 

@@ -7,14 +7,11 @@ import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { startNotificationListener } from '../controllers/notification-listener.ts';
 import { Operator } from '../controllers/operator.ts';
 import { fenced } from '@conversation-operator/kube/fenced-client';
-import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { LeaderElection } from '@conversation-operator/kube/leader-election';
-import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { mountedAgentCredentials } from './agent-credentials.ts';
 import { interrupted } from './interruption.ts';
-import { loggerOf } from './logging.ts';
-import { mountedMasterKeys } from './master-keys.ts';
-import { connect, connectForLease, createRuntime } from './runtime.ts';
+import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
+import { connectForLease } from './runtime.ts';
 
 /** Without webhooks, a change is to be known within 5 s all the same. */
 const maxPollWithoutNotificationsMs = 4_000;
@@ -27,47 +24,27 @@ const leaseName = 'conversation-operator';
 export async function operator(): Promise<void> {
   const config = readOperatorConfig(process.env);
   const stopped = interrupted();
-  const logger = loggerOf(config);
-  const runtime = createRuntime(logger);
-  const { connection, namespace: ownNamespace } = await loadConnection({});
-  const namespace = config.NAMESPACE ?? ownNamespace;
-  const scope = config.ALL_NAMESPACES ? {} : { namespace };
   await using stack = new AsyncDisposableStack();
-  const { keys, close } = mountedMasterKeys({ files: config.MASTER_KEY_FILES, logger });
-  stack.defer(close);
-
-  const { client, transport } = connect(connection, runtime);
-  stack.defer(() => transport.close());
+  const { runtime, connection, namespace, keys, client } = await clusterProcess(config, stack);
+  const { logger, metrics } = runtime;
+  const scope = config.ALL_NAMESPACES ? {} : { namespace };
   const forLease = connectForLease(connection, runtime);
   stack.defer(() => forLease.transport.close());
   // Filled while another one leads, so that a handover takes no longer than the lease.
   const caches = createCaches({ client, ...scope, ...runtime });
-  for (const reflector of reflectorsOf(caches)) {
-    reflector.start();
-    stack.defer(() => reflector.stop());
-  }
-  const synced = () => reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
-  const telemetry = [
-    await startTelemetryServer({
-      host: '0.0.0.0',
-      port: config.METRICS_PORT,
-      metrics: runtime.metrics,
-      ready: synced,
-    }),
-    await startTelemetryServer({
-      host: '0.0.0.0',
-      port: config.HEALTH_PORT,
-      metrics: runtime.metrics,
-      ready: synced,
-    }),
-  ];
-  for (const server of telemetry) stack.defer(() => server.close());
+  startReflectors(reflectorsOf(caches), stack);
+  const ready = () => reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
+  for (const port of [config.METRICS_PORT, config.HEALTH_PORT])
+    await serveTelemetry({ host: '0.0.0.0', port, metrics, ready }, stack);
 
   let leading: Operator | undefined;
   let notificationPort: number | undefined;
   if (config.NOTIFICATION_PORT !== undefined) {
     const notifications = await startNotificationListener({
-      ...{ host: config.NOTIFICATION_HOST, port: config.NOTIFICATION_PORT, keys, logger },
+      host: config.NOTIFICATION_HOST,
+      port: config.NOTIFICATION_PORT,
+      keys,
+      logger,
       onNotification: (notification) => leading?.notify(notification),
     });
     stack.defer(() => notifications.close());

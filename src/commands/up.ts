@@ -12,12 +12,10 @@ import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { Reflector } from '@conversation-operator/kube/reflector';
-import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { mountedAgentCredentials } from './agent-credentials.ts';
-import { CommandError } from './command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { CommandError, portInUse } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
@@ -29,6 +27,7 @@ import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
+import { serveTelemetry, startReflectors } from './process.ts';
 import { createRuntime } from './runtime.ts';
 
 const namespace = 'default';
@@ -169,10 +168,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...runtime,
   });
   const reflectors = [...reflectorsOf(caches), keyCache];
-  for (const reflector of reflectors) {
-    reflector.start();
-    stack.defer(() => reflector.stop());
-  }
+  startReflectors(reflectors, stack);
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
   const credentials = gitCredentials(config, runtime);
@@ -185,33 +181,29 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     clock: runtime.clock,
     metrics,
   });
-  const handlers = [clones, hooks];
   const agentSide = createCallbackServer({
-    handlers,
+    ...runtime,
+    handlers: [clones, hooks],
     sandboxes: caches.sandboxes,
     namespace,
     host: loopback,
     port: 0,
-    ...runtime,
   });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
   const agent = createAgentClient();
   stack.defer(() => agent.close());
-  const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
     ...runtime,
-    ...{
-      client,
-      caches,
-      agent,
-      keys,
-      gitHosts: config.GIT_HOSTS,
-      agentCredentials,
-      namespace,
-      pauseBoundMs,
-    },
+    client,
+    caches,
+    agent,
+    keys,
+    gitHosts: config.GIT_HOSTS,
+    agentCredentials,
+    namespace,
+    pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: agentSideUrl, namespace },
     preparation: preparationLimits(config),
   });
@@ -238,26 +230,17 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   stack.defer(() => gateway.close());
   const { port } = await gateway.listen();
 
-  const telemetry = await startTelemetryServer({
-    host: loopback,
-    port: config.METRICS_PORT,
-    metrics,
-    ready: () => true,
-  }).catch((error: unknown) => {
-    if (systemCodeOf(error) === 'EADDRINUSE')
-      throw new CommandError(`METRICS_PORT: port ${config.METRICS_PORT} is in use`, {
-        cause: error,
-      });
-    throw error;
-  });
-  stack.defer(() => telemetry.close());
+  const telemetry = { host: loopback, port: config.METRICS_PORT, metrics, ready: () => true };
+  const metricsPort = await serveTelemetry(telemetry, stack).catch(
+    portInUse('METRICS_PORT', config.METRICS_PORT),
+  );
 
   process.stdout.write(
     banner({
       url: config.PUBLIC_URL ?? `http://${loopback}:${port}`,
       key,
       kubeconfig,
-      metricsUrl: `http://${loopback}:${telemetry.port}/metrics`,
+      metricsUrl: `http://${loopback}:${metricsPort}/metrics`,
       dataDir: folder.path,
       notes: await agents.notes(client, namespace),
       example: agents.example,

@@ -44,6 +44,9 @@ const schema = z.object({
   OWNER: z.string().default('local'),
 });
 
+/** Names of the settings, each of which README.md describes. */
+export const upSettings: readonly string[] = Object.keys(schema.shape);
+
 /** The settings of `conversation-operator up`. */
 export type UpConfig = z.output<typeof schema>;
 

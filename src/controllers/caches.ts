@@ -23,7 +23,7 @@ import {
 } from '@conversation-operator/kube/core';
 import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
-import { managedBy, sandboxes, type Sandbox } from '../resources/sandbox.ts';
+import { managedBySelector, sandboxes, type Sandbox } from '../resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
 export interface CachesOptions {
@@ -81,9 +81,7 @@ const sandboxIndexers: Indexers<Sandbox> = {
 /** Creates the caches of the operator and does not start them. */
 export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
   const interner = new Interner();
-  const labelSelector = Object.entries(managedBy)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(',');
+  const labelSelector = managedBySelector;
   return {
     conversations: new Reflector({
       ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },

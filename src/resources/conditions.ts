@@ -1,22 +1,20 @@
 import { z } from 'zod';
-import { listMap, timestamp } from './schema.ts';
+import { count, described, listMap, optional, text, timestamp } from './schema.ts';
 
 /** One condition, as in the Kubernetes API conventions. */
 export const conditionSchema = z.object({
-  type: z.string().min(1).max(316).meta({ description: 'Type of the condition, in CamelCase.' }),
-  status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'True, False or Unknown.' }),
-  observedGeneration: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({ description: 'Generation of the spec that the condition describes.' }),
-  lastTransitionTime: timestamp().meta({
-    description: 'Time at which the status of the condition last changed.',
-  }),
-  reason: z.string().max(1024).meta({
-    description: 'Stable code of the cause, in CamelCase; docs/reasons.md lists all codes.',
-  }),
-  message: z.string().max(32_768).meta({ description: 'Explanation for people.' }),
+  type: described(z.string().min(1).max(316), 'Type of the condition, in CamelCase.'),
+  status: described(z.enum(['True', 'False', 'Unknown']), 'True, False or Unknown.'),
+  observedGeneration: optional(count(), 'Generation of the spec that the condition describes.'),
+  lastTransitionTime: described(
+    timestamp(),
+    'Time at which the status of the condition last changed.',
+  ),
+  reason: described(
+    text(1024),
+    'Stable code of the cause, in CamelCase; docs/reasons.md lists all codes.',
+  ),
+  message: described(text(32_768), 'Explanation for people.'),
 });
 export type Condition = Readonly<z.infer<typeof conditionSchema>>;
 

@@ -1,12 +1,22 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
 import {
-  ageColumn,
+  column,
   resourceOf,
+  wideColumn,
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
-import { listMap, objectName, observedGeneration, ownerName, validations } from './schema.ts';
+import {
+  count,
+  described,
+  listMap,
+  objectName,
+  observedGeneration,
+  optional,
+  ownerName,
+  validations,
+} from './schema.ts';
 
 export const quotaScopes = ['Owner', 'Namespace'] as const;
 export const quotaPolicies = ['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const;
@@ -17,57 +27,41 @@ const maxBytes = 2 ** 50;
 
 export const conversationQuotaSpecSchema = z
   .object({
-    scope: z.enum(quotaScopes).meta({
-      description:
-        'Owner: the limit holds for each owner on its own. Namespace: for all of them together.',
-    }),
-    owner: ownerName().optional().meta({
-      description:
-        'Owner to whom the quota applies, with scope Owner only. Absent: the default for every owner.',
-    }),
-    limit: z
-      .int()
-      .min(0)
-      .max(1_000_000)
-      .meta({ description: 'Maximum number of active sandboxes.' }),
-    onExceeded: z.enum(quotaPolicies).default('PauseOldest').meta({
-      description:
-        'Policy for a sandbox that exceeds the limit. PauseOldest, PauseLongestIdle: another sandbox is paused for it. Queue: it waits. Reject: the request is refused.',
-    }),
-    minActiveSeconds: z
-      .int()
-      .min(0)
-      .max(86_400)
-      .default(0)
-      .meta({ description: 'Seconds for which a running sandbox is not paused for another one.' }),
-    autoResume: z.enum(autoResumePolicies).default('All').meta({
-      description:
-        'Sandboxes paused by the quota that the operator resumes when there is room. All: each of them. Unfinished: those whose work is unfinished. Never: none.',
-    }),
-    maxConversations: z
-      .int()
-      .min(0)
-      .max(10_000_000)
-      .optional()
-      .meta({
-        description:
-          'Maximum number of stored Conversations, whatever their state: of each owner with scope Owner, of all together with scope Namespace. ' +
-          'Absent: no limit. Lowering a limit below the stored number removes nothing and refuses new ones until enough are deleted.',
-      }),
-    maxStoredBytes: z
-      .int()
-      .min(0)
-      .max(maxBytes)
-      .optional()
-      .meta({
-        description:
-          'Maximum total size of the stored Conversations in bytes: metadata and spec of each as JSON in UTF-8, with all messages. Counts like maxConversations. ' +
-          'Absent: no limit. A message or an update that would exceed the limit is refused as well.',
-      }),
-    maxSandboxes: z.int().min(0).max(10_000_000).optional().meta({
-      description:
-        'Maximum number of stored Sandboxes, paused and failed ones included: each may have a volume. Counts like maxConversations. Absent: no limit.',
-    }),
+    scope: described(
+      z.enum(quotaScopes),
+      'Owner: the limit holds for each owner on its own. Namespace: for all of them together.',
+    ),
+    owner: optional(
+      ownerName(),
+      'Owner to whom the quota applies, with scope Owner only. Absent: the default for every owner.',
+    ),
+    limit: described(count().max(1_000_000), 'Maximum number of active sandboxes.'),
+    onExceeded: described(
+      z.enum(quotaPolicies).default('PauseOldest'),
+      'Policy for a sandbox that exceeds the limit. PauseOldest, PauseLongestIdle: another sandbox is paused for it. Queue: it waits. Reject: the request is refused.',
+    ),
+    minActiveSeconds: described(
+      count().max(86_400).default(0),
+      'Seconds for which a running sandbox is not paused for another one.',
+    ),
+    autoResume: described(
+      z.enum(autoResumePolicies).default('All'),
+      'Sandboxes paused by the quota that the operator resumes when there is room. All: each of them. Unfinished: those whose work is unfinished. Never: none.',
+    ),
+    maxConversations: optional(
+      count().max(10_000_000),
+      'Maximum number of stored Conversations, whatever their state: of each owner with scope Owner, of all together with scope Namespace. ' +
+        'Absent: no limit. Lowering a limit below the stored number removes nothing and refuses new ones until enough are deleted.',
+    ),
+    maxStoredBytes: optional(
+      count().max(maxBytes),
+      'Maximum total size of the stored Conversations in bytes: metadata and spec of each as JSON in UTF-8, with all messages. Counts like maxConversations. ' +
+        'Absent: no limit. A message or an update that would exceed the limit is refused as well.',
+    ),
+    maxSandboxes: optional(
+      count().max(10_000_000),
+      'Maximum number of stored Sandboxes, paused and failed ones included: each may have a volume. Counts like maxConversations. Absent: no limit.',
+    ),
   })
   .meta(
     validations({
@@ -86,39 +80,35 @@ export const QuotaCondition = {
 export const maxFullOwners = 20;
 
 const counts = {
-  active: z.int().min(0).optional().meta({
-    description: 'Number of sandboxes that take a slot, including those that start or stop.',
-  }),
-  waiting: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({ description: 'Number of sandboxes that wait for a slot.' }),
-  paused: z.int().min(0).optional().meta({
-    description:
-      'Number of sandboxes that a quota has paused and that the operator is going to resume.',
-  }),
-  nextToPause: objectName()
-    .optional()
-    .meta({ description: 'Name of the sandbox that the next start would pause.' }),
-  conversations: z.int().min(0).optional().meta({
-    description:
-      'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
-  }),
-  storedBytes: z.int().min(0).optional().meta({
-    description:
-      'Total size in bytes of the stored Conversations, which maxStoredBytes limits. Written by the operator.',
-  }),
-  sandboxes: z.int().min(0).optional().meta({
-    description: 'Number of stored Sandboxes that maxSandboxes counts. Written by the operator.',
-  }),
+  active: optional(
+    count(),
+    'Number of sandboxes that take a slot, including those that start or stop.',
+  ),
+  waiting: optional(count(), 'Number of sandboxes that wait for a slot.'),
+  paused: optional(
+    count(),
+    'Number of sandboxes that a quota has paused and that the operator is going to resume.',
+  ),
+  nextToPause: optional(objectName(), 'Name of the sandbox that the next start would pause.'),
+  conversations: optional(
+    count(),
+    'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
+  ),
+  storedBytes: optional(
+    count(),
+    'Total size in bytes of the stored Conversations, which maxStoredBytes limits. Written by the operator.',
+  ),
+  sandboxes: optional(
+    count(),
+    'Number of stored Sandboxes that maxSandboxes counts. Written by the operator.',
+  ),
 };
 
 export const conversationQuotaStatusSchema = z.object({
   observedGeneration: observedGeneration(),
   ...counts,
   fullOwners: z
-    .array(z.object({ owner: z.string().meta({ description: 'Name of the owner.' }), ...counts }))
+    .array(z.object({ owner: described(z.string(), 'Name of the owner.'), ...counts }))
     .max(maxFullOwners)
     .optional()
     .meta({
@@ -144,79 +134,37 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
   spec: conversationQuotaSpecSchema,
   status: conversationQuotaStatusSchema,
   printerColumns: [
-    { name: 'Scope', type: 'string', jsonPath: '.spec.scope', description: 'Owner or Namespace.' },
-    {
-      name: 'Owner',
-      type: 'string',
-      jsonPath: '.spec.owner',
-      description: 'Owner to whom the quota applies.',
-    },
-    {
-      name: 'Limit',
-      type: 'integer',
-      jsonPath: '.spec.limit',
-      description: 'Maximum number of active sandboxes.',
-    },
-    {
-      name: 'Active',
-      type: 'integer',
-      jsonPath: '.status.active',
-      description: 'Number of sandboxes that take a slot.',
-    },
-    {
-      name: 'Waiting',
-      type: 'integer',
-      jsonPath: '.status.waiting',
-      description: 'Number of sandboxes that wait for a slot.',
-    },
-    {
-      name: 'Paused',
-      type: 'integer',
-      jsonPath: '.status.paused',
-      description: 'Number of sandboxes that the quota has paused.',
-    },
-    {
-      name: 'Next-To-Pause',
-      type: 'string',
-      jsonPath: '.status.nextToPause',
-      description: 'Sandbox that the next start would pause.',
-    },
-    {
-      name: 'Policy',
-      type: 'string',
-      jsonPath: '.spec.onExceeded',
-      description: 'Policy for what exceeds the limit.',
-      priority: 1,
-    },
-    {
-      name: 'Conversations',
-      type: 'integer',
-      jsonPath: '.status.conversations',
-      description: 'How many conversations are stored, where that is limited.',
-      priority: 1,
-    },
-    {
-      name: 'Stored-Bytes',
-      type: 'integer',
-      jsonPath: '.status.storedBytes',
-      description: 'Their size in bytes, where that is limited.',
-      priority: 1,
-    },
-    {
-      name: 'Sandboxes',
-      type: 'integer',
-      jsonPath: '.status.sandboxes',
-      description: 'How many sandboxes are stored, where that is limited.',
-      priority: 1,
-    },
-    {
-      name: 'Conflicting',
-      type: 'string',
-      jsonPath: `.status.conditions[?(@.type=="${QuotaCondition.conflicting}")].status`,
-      description: 'Whether other quotas are for the same.',
-      priority: 1,
-    },
-    ageColumn,
+    column('Scope', '.spec.scope', 'Owner or Namespace.'),
+    column('Owner', '.spec.owner', 'Owner to whom the quota applies.'),
+    column('Limit', '.spec.limit', 'Maximum number of active sandboxes.', 'integer'),
+    column('Active', '.status.active', 'Number of sandboxes that take a slot.', 'integer'),
+    column('Waiting', '.status.waiting', 'Number of sandboxes that wait for a slot.', 'integer'),
+    column('Paused', '.status.paused', 'Number of sandboxes that the quota has paused.', 'integer'),
+    column('Next-To-Pause', '.status.nextToPause', 'Sandbox that the next start would pause.'),
+    wideColumn('Policy', '.spec.onExceeded', 'Policy for what exceeds the limit.'),
+    wideColumn(
+      'Conversations',
+      '.status.conversations',
+      'How many conversations are stored, where that is limited.',
+      'integer',
+    ),
+    wideColumn(
+      'Stored-Bytes',
+      '.status.storedBytes',
+      'Their size in bytes, where that is limited.',
+      'integer',
+    ),
+    wideColumn(
+      'Sandboxes',
+      '.status.sandboxes',
+      'How many sandboxes are stored, where that is limited.',
+      'integer',
+    ),
+    wideColumn(
+      'Conflicting',
+      `.status.conditions[?(@.type=="${QuotaCondition.conflicting}")].status`,
+      'Whether other quotas are for the same.',
+    ),
   ],
   selectableFields: ['.spec.owner', '.spec.scope'],
 };

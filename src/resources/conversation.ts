@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from './agent-settings.ts';
 import {
-  ageColumn,
+  column,
   resourceOf,
+  wideColumn,
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
@@ -13,7 +14,17 @@ import {
   type ConversationStatus,
   type StartStatus,
 } from './conversation-status.ts';
-import { immutable, listMap, objectName, ownerName, validations } from './schema.ts';
+import {
+  count,
+  described,
+  immutable,
+  listMap,
+  objectName,
+  optional,
+  ownerName,
+  text,
+  validations,
+} from './schema.ts';
 
 export const gitProviders = [
   'github',
@@ -34,17 +45,12 @@ export const maxMessages = 40;
 
 const contentSchema = z
   .object({
-    type: z.enum(['text', 'image']).meta({ description: 'Kind of the part: text or image.' }),
-    text: z
-      .string()
-      .max(maxMessageBytes)
-      .optional()
-      .meta({ description: 'Text of the part; required for the type text.' }),
-    imageUrls: z
-      .array(z.string().max(maxMessageBytes))
-      .max(20)
-      .optional()
-      .meta({ description: 'URLs of the images, also data URLs; required for the type image.' }),
+    type: described(z.enum(['text', 'image']), 'Kind of the part: text or image.'),
+    text: optional(text(maxMessageBytes), 'Text of the part; required for the type text.'),
+    imageUrls: optional(
+      z.array(text(maxMessageBytes)).max(20),
+      'URLs of the images, also data URLs; required for the type image.',
+    ),
   })
   .meta(
     validations(
@@ -62,45 +68,45 @@ const contentSchema = z
   );
 
 const messageSchema = z.object({
-  role: z
-    .enum(['user', 'system', 'assistant'])
-    .default('user')
-    .meta({ description: 'Role in which the agent reads the message.' }),
-  content: z
-    .array(contentSchema)
-    .min(1)
-    .max(64)
-    .meta({ description: 'Parts of the message, in order.' }),
-  run: z.boolean().default(true).meta({
-    description:
-      'True: the agent starts a run with the message. False: the agent only stores the message.',
-  }),
+  role: described(
+    z.enum(['user', 'system', 'assistant']).default('user'),
+    'Role in which the agent reads the message.',
+  ),
+  content: described(z.array(contentSchema).min(1).max(64), 'Parts of the message, in order.'),
+  run: described(
+    z.boolean().default(true),
+    'True: the agent starts a run with the message. False: the agent only stores the message.',
+  ),
 });
 
-const laterMessageSchema = messageSchema
-  .extend({
-    number: z.int().min(1).meta({
-      description: 'Position of the message in the order of delivery. A number is used once.',
-    }),
-    id: z.string().min(1).max(64).meta({
-      description: 'Identifier that the client chose; a message with the same id is a repetition.',
-    }),
-  })
-  .meta({ description: 'A message that follows the first one.' });
+const laterMessageSchema = described(
+  messageSchema.extend({
+    number: described(
+      z.int().min(1),
+      'Position of the message in the order of delivery. A number is used once.',
+    ),
+    id: described(
+      z.string().min(1).max(64),
+      'Identifier that the client chose; a message with the same id is a repetition.',
+    ),
+  }),
+  'A message that follows the first one.',
+);
 
 export const conversationSpecSchema = z
   .object({
-    owner: ownerName().meta({
-      description: 'Owner of the conversation. Other owners do not see the conversation over REST.',
-    }),
-    title: z
-      .string()
-      .max(maxTitleLength)
-      .optional()
-      .meta({ description: 'Title of the conversation. Absent: the title that the agent gives.' }),
-    initialMessage: messageSchema.optional().meta({
-      description: 'First message. Absent: the conversation is idle until it receives one.',
-    }),
+    owner: described(
+      ownerName(),
+      'Owner of the conversation. Other owners do not see the conversation over REST.',
+    ),
+    title: optional(
+      text(maxTitleLength),
+      'Title of the conversation. Absent: the title that the agent gives.',
+    ),
+    initialMessage: optional(
+      messageSchema,
+      'First message. Absent: the conversation is idle until it receives one.',
+    ),
     messages: z
       .array(laterMessageSchema)
       .max(maxMessages)
@@ -110,80 +116,65 @@ export const conversationSpecSchema = z
         description:
           'Further messages. The operator delivers each of them once, in the order of their numbers, while the sandbox is RUNNING.',
       }),
-    repository: z
-      .object({
-        name: z
-          .string()
-          .max(255)
-          .regex(/^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/)
-          .meta({ description: 'Path of the repository on its git host, owner/name.' }),
-        branch: z.string().min(1).max(255).optional().meta({
-          description: 'Branch or tag to check out. Absent: the default branch of the repository.',
-        }),
-        provider: z.enum(gitProviders).optional().meta({
-          description: 'Git host of the repository. Absent: the first host that the gateway has.',
-        }),
-      })
-      .optional()
-      .meta({
-        description:
-          'Repository that the operator clones into the sandbox before the agent starts.',
+    repository: optional(
+      z.object({
+        name: described(
+          text(255).regex(/^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/),
+          'Path of the repository on its git host, owner/name.',
+        ),
+        branch: optional(
+          z.string().min(1).max(255),
+          'Branch or tag to check out. Absent: the default branch of the repository.',
+        ),
+        provider: optional(
+          z.enum(gitProviders),
+          'Git host of the repository. Absent: the first host that the gateway has.',
+        ),
       }),
-    sandboxName: objectName().optional().meta({
-      description:
-        'Name of a sandbox of the same owner to join. Absent: the operator creates a sandbox for the conversation.',
-    }),
-    templateName: objectName().default('default').meta({
-      description:
-        'Name of the SandboxTemplate from which the operator creates the sandbox of the conversation.',
-    }),
-    agent: z
-      .object({
-        type: z.string().max(64).optional().meta({
-          description: 'Type of the agent, as clients name it; the operator stores it only.',
-        }),
-        model: z
-          .string()
-          .max(256)
-          .optional()
-          .meta({ description: 'Name of the model. Absent: the model of the template.' }),
-        systemMessageSuffix: z
-          .string()
-          .max(16_384)
-          .optional()
-          .meta({ description: 'Text that the agent appends to its system message.' }),
-        tools: toolNames().optional().meta({
-          description: 'Names of the tools that the agent may use. Absent: those of the template.',
-        }),
+      'Repository that the operator clones into the sandbox before the agent starts.',
+    ),
+    sandboxName: optional(
+      objectName(),
+      'Name of a sandbox of the same owner to join. Absent: the operator creates a sandbox for the conversation.',
+    ),
+    templateName: described(
+      objectName().default('default'),
+      'Name of the SandboxTemplate from which the operator creates the sandbox of the conversation.',
+    ),
+    agent: optional(
+      z.object({
+        type: optional(
+          text(64),
+          'Type of the agent, as clients name it; the operator stores it only.',
+        ),
+        model: optional(text(256), 'Name of the model. Absent: the model of the template.'),
+        systemMessageSuffix: optional(
+          text(16_384),
+          'Text that the agent appends to its system message.',
+        ),
+        tools: optional(
+          toolNames(),
+          'Names of the tools that the agent may use. Absent: those of the template.',
+        ),
         confirmationPolicy: confirmationPolicy().optional(),
-      })
-      .optional()
-      .meta({ description: 'Settings of the agent that differ from the template.' }),
-    parent: objectName()
-      .optional()
-      .meta({ description: 'Name of the conversation from which this one was started.' }),
-    trigger: z
-      .string()
-      .max(64)
-      .optional()
-      .meta({ description: 'Origin of the conversation, for example gui or resolver.' }),
-    prNumbers: z
-      .array(z.int().min(1))
-      .max(100)
-      .optional()
-      .meta({ description: 'Numbers of the pull requests that the conversation is about.' }),
-    public: z.boolean().optional().meta({
-      description:
-        'True: a client has marked the conversation as shared. The field grants no access.',
-    }),
-    tags: z
-      .record(z.string().max(64), z.string().max(256))
-      .optional()
-      .meta({ description: 'Labels that clients set, by name.' }),
-    ttlSecondsAfterFinished: z.int().min(0).max(2_147_483_647).optional().meta({
-      description:
-        "Seconds for which the conversation is kept once it is over; then it is deleted with its own sandbox, whose volume goes by the template's storage.retain. A conversation is over while its condition Finished is True: its run has ended and no message waits for the agent, or its start has failed, or its sandbox is gone. The seconds count from the transition of that condition, or from the last activity, resume or pause where one of these is later. The operator announces the deletion by an Event and the condition Expiring. Absent: retention of the SandboxTemplate decides.",
-    }),
+      }),
+      'Settings of the agent that differ from the template.',
+    ),
+    parent: optional(objectName(), 'Name of the conversation from which this one was started.'),
+    trigger: optional(text(64), 'Origin of the conversation, for example gui or resolver.'),
+    prNumbers: optional(
+      z.array(z.int().min(1)).max(100),
+      'Numbers of the pull requests that the conversation is about.',
+    ),
+    public: optional(
+      z.boolean(),
+      'True: a client has marked the conversation as shared. The field grants no access.',
+    ),
+    tags: optional(z.record(text(64), text(256)), 'Labels that clients set, by name.'),
+    ttlSecondsAfterFinished: optional(
+      count().max(2_147_483_647),
+      "Seconds for which the conversation is kept once it is over; then it is deleted with its own sandbox, whose volume goes by the template's storage.retain. A conversation is over while its condition Finished is True: its run has ended and no message waits for the agent, or its start has failed, or its sandbox is gone. The seconds count from the transition of that condition, or from the last activity, resume or pause where one of these is later. The operator announces the deletion by an Event and the condition Expiring. Absent: retention of the SandboxTemplate decides.",
+    ),
   })
   .meta(
     validations(
@@ -216,57 +207,14 @@ export const conversationDefinition: CustomResourceDefinition = {
   spec: conversationSpecSchema,
   status: conversationStatusSchema,
   printerColumns: [
-    {
-      name: 'Title',
-      type: 'string',
-      jsonPath: '.status.shortTitle',
-      description: 'Beginning of the title.',
-    },
-    {
-      name: 'Sandbox',
-      type: 'string',
-      jsonPath: '.status.sandboxStatus',
-      description: 'STARTING, RUNNING, PAUSED, ERROR or MISSING.',
-    },
-    {
-      name: 'Execution',
-      type: 'string',
-      jsonPath: '.status.executionStatus',
-      description: "Status of the agent's run.",
-    },
-    {
-      name: 'Start',
-      type: 'string',
-      jsonPath: '.status.start.status',
-      description: 'Current status of the start.',
-    },
-    {
-      name: 'Repository',
-      type: 'string',
-      jsonPath: '.spec.repository.name',
-      description: 'Repository of the conversation.',
-    },
-    {
-      name: 'Owner',
-      type: 'string',
-      jsonPath: '.spec.owner',
-      description: 'Owner of the conversation.',
-    },
-    {
-      name: 'Sandbox-Name',
-      type: 'string',
-      jsonPath: '.status.sandboxName',
-      description: 'Name of the sandbox of the conversation.',
-      priority: 1,
-    },
-    {
-      name: 'Reason',
-      type: 'string',
-      jsonPath: '.status.sandboxStatusReason',
-      description: 'Reason of the phase of the sandbox.',
-      priority: 1,
-    },
-    ageColumn,
+    column('Title', '.status.shortTitle', 'Beginning of the title.'),
+    column('Sandbox', '.status.sandboxStatus', 'STARTING, RUNNING, PAUSED, ERROR or MISSING.'),
+    column('Execution', '.status.executionStatus', "Status of the agent's run."),
+    column('Start', '.status.start.status', 'Current status of the start.'),
+    column('Repository', '.spec.repository.name', 'Repository of the conversation.'),
+    column('Owner', '.spec.owner', 'Owner of the conversation.'),
+    wideColumn('Sandbox-Name', '.status.sandboxName', 'Name of the sandbox of the conversation.'),
+    wideColumn('Reason', '.status.sandboxStatusReason', 'Reason of the phase of the sandbox.'),
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
 };

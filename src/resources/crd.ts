@@ -1,10 +1,11 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { apiKeyDefinition } from './api-key.ts';
 import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
-import { group, version, type CustomResourceDefinition } from './group.ts';
+import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
 import { sandboxDefinition } from './sandbox.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
+import { jsonSchemaOf } from './schema.ts';
 
 /** Every kind of this group, in the order in which documents list them. */
 export const definitions: readonly CustomResourceDefinition[] = [
@@ -17,49 +18,27 @@ export const definitions: readonly CustomResourceDefinition[] = [
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Keywords of zod's JSON schema that a structural schema must not have, or that have no effect. */
+/** Keywords of zod's JSON schema that have no effect, or that Kubernetes warns of. */
+const isSuperfluous = (key: string, value: Json): boolean =>
+  // The pattern is sufficient.
+  (key === 'format' && value === 'starts_with') ||
+  // zod writes the safe range of JavaScript into every integer.
+  ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER);
+
 function structural(node: Json): Json {
   if (Array.isArray(node)) return (node as readonly Json[]).map(structural);
   if (typeof node !== 'object' || node === null) return node;
-  const entries = Object.entries(node as Readonly<Record<string, Json>>).flatMap(
-    ([key, value]): [string, Json][] => {
-      if (key === '$schema' || (key === 'additionalProperties' && value === false)) return [];
-      if (key === 'propertyNames') return [];
-      // The pattern is sufficient, and Kubernetes warns of unknown formats.
-      if (key === 'format' && value === 'starts_with') return [];
-      // zod writes the safe range of JavaScript into every integer.
-      if (
-        (key === 'minimum' || key === 'maximum') &&
-        Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER
-      )
-        return [];
-      return [[key, structural(value)]];
-    },
-  );
-  return Object.fromEntries(entries);
+  const entries = Object.entries(node as Readonly<Record<string, Json>>)
+    .filter(([key, value]) => !isSuperfluous(key, value))
+    .map(([key, value]) => [key, structural(value)]);
+  return Object.fromEntries(entries) as Json;
 }
 
-const openApiOf = (schema: z.ZodType): Json =>
-  structural(
-    z.toJSONSchema(schema, {
-      target: 'openapi-3.0',
-      io: 'input',
-      unrepresentable: 'any',
-    }) as unknown as Json,
-  );
+const openApiOf = (schema: z.ZodType): Json => structural(jsonSchemaOf(schema) as unknown as Json);
 
 /** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
 export function crdOf(definition: CustomResourceDefinition) {
-  const {
-    kind,
-    plural,
-    singular,
-    shortNames,
-    description,
-    printerColumns,
-    selectableFields,
-    scale,
-  } = definition;
+  const { kind, plural, singular, shortNames, selectableFields, scale } = definition;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -80,15 +59,7 @@ export function crdOf(definition: CustomResourceDefinition) {
           name: version,
           served: true,
           storage: true,
-          additionalPrinterColumns: printerColumns.map(
-            ({ name, type, jsonPath, description: text, priority }) => ({
-              name,
-              type,
-              jsonPath,
-              description: text,
-              ...(priority === 1 ? { priority } : {}),
-            }),
-          ),
+          additionalPrinterColumns: [...definition.printerColumns, ageColumn],
           ...(selectableFields.length > 0
             ? { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) }
             : {}),
@@ -96,7 +67,7 @@ export function crdOf(definition: CustomResourceDefinition) {
           schema: {
             openAPIV3Schema: {
               type: 'object',
-              description,
+              description: definition.description,
               required: ['spec'],
               properties: {
                 apiVersion: { type: 'string' },

@@ -27,8 +27,8 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'date' | 'boolean';
   readonly jsonPath: string;
   readonly description: string;
-  /** 0 is always shown, 1 only with `-o wide`. */
-  readonly priority?: 0 | 1;
+  /** 1: shown with `-o wide` only. Absent: always. */
+  readonly priority?: 1;
 }
 
 /** Everything a CRD is generated from. */
@@ -40,6 +40,7 @@ export interface CustomResourceDefinition {
   readonly description: string;
   readonly spec: z.ZodType;
   readonly status: z.ZodType;
+  /** Without the last one, which is the age of the object. */
   readonly printerColumns: readonly PrinterColumn[];
   /** JSON paths that field selectors may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[];
@@ -56,7 +57,7 @@ export function resourceOf<T extends KubeObject>(
 ): ResourceDefinition<T> {
   const { kind, plural, spec, status } = definition;
   const isSpec = shapeOf(spec);
-  const isStatus = shapeOf(status.optional());
+  const isStatus = shapeOf(status);
   return {
     group,
     version,
@@ -66,15 +67,29 @@ export function resourceOf<T extends KubeObject>(
     accepts: (candidate): candidate is T => {
       if (typeof candidate !== 'object' || candidate === null) return false;
       const parts = candidate as { spec?: unknown; status?: unknown };
-      return isSpec(parts.spec) && isStatus(parts.status);
+      return isSpec(parts.spec) && (parts.status === undefined || isStatus(parts.status));
     },
   };
 }
 
-/** Every kind in `kubectl get` order: kind, age last. */
-export const ageColumn: PrinterColumn = {
-  name: 'Age',
-  type: 'date',
-  jsonPath: '.metadata.creationTimestamp',
-  description: 'Time since creation.',
-};
+/** A column of `kubectl get`. */
+export const column = (
+  name: string,
+  jsonPath: string,
+  description: string,
+  type: PrinterColumn['type'] = 'string',
+): PrinterColumn => ({ name, type, jsonPath, description });
+
+/** A column that only `-o wide` shows. */
+export const wideColumn = (...parts: Parameters<typeof column>): PrinterColumn => ({
+  ...column(...parts),
+  priority: 1,
+});
+
+/** The last column of every kind. */
+export const ageColumn = column(
+  'Age',
+  '.metadata.creationTimestamp',
+  'Time since creation.',
+  'date',
+);

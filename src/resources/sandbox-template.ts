@@ -10,13 +10,14 @@ import {
 } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import {
-  ageColumn,
+  column,
   resourceOf,
+  wideColumn,
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
 import type { Wire } from '@conversation-operator/kube/object';
-import { observedGeneration, validations } from './schema.ts';
+import { described, observedGeneration, optional, text, validations } from './schema.ts';
 
 /** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */
 const duration = () =>
@@ -57,18 +58,12 @@ const modelRules = [
 ];
 
 export const sandboxTemplateSpecSchema = z.object({
-  displayName: z
-    .string()
-    .max(100)
-    .optional()
-    .meta({ description: 'Name of the template for people.' }),
-  description: z
-    .string()
-    .max(1000)
-    .optional()
-    .meta({ description: 'Purpose of the template, for people.' }),
+  displayName: optional(text(100), 'Name of the template for people.'),
+  description: optional(text(1000), 'Purpose of the template, for people.'),
   podTemplate: z
-    .custom<Wire<V1PodTemplateSpec>>((value) => typeof value === 'object' && value !== null)
+    .custom<Wire<V1PodTemplateSpec>>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    )
     .meta({
       type: 'object',
       description:
@@ -77,106 +72,101 @@ export const sandboxTemplateSpecSchema = z.object({
     }),
   agent: z
     .object({
-      kind: z.enum(agentKinds).optional().meta({
-        description:
-          'Protocol of the agent. Absent: openhands. A sandbox keeps the kind of its first pod.',
-      }),
-      port: z.int().min(1).max(65_535).optional().meta({
-        description:
-          'Port on which the agent listens; by default the port of its kind, 8000. A pod keeps the port that it was made with.',
-      }),
-      workingDir: z
-        .string()
-        .startsWith('/')
-        .max(255)
-        .default('/workspace')
-        .meta({ description: "Folder of the sandbox's volume, in which the agent works." }),
-      model: z
-        .string()
-        .max(256)
-        .optional()
-        .meta({ description: 'Model of the conversations that name none.' }),
-      stuckAfter: duration().optional().meta({
-        description:
-          'Time after which the operator stops a run that reports nothing, and marks its conversation as stuck. Longer than any tool runs and than any answer of the model takes. Absent: never.',
-      }),
-      baseUrl: modelBaseUrl().optional().meta({
-        description:
-          "URL of the model's API. Absent: the address that the name of the model implies.",
-      }),
-      credential: credentialName().optional().meta({
-        description:
-          "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
-      }),
-      allowedModels: modelPatterns().optional().meta({
-        description:
-          'Patterns of the models that conversations may name beside the model of the template; * matches any characters. Absent: with a credential the models of the same provider, else all.',
-      }),
-      tools: toolNames().optional().meta({
-        description:
-          "Names of the tools for conversations that name none. Absent: the agent's own choice.",
-      }),
+      kind: optional(
+        z.enum(agentKinds),
+        'Protocol of the agent. Absent: openhands. A sandbox keeps the kind of its first pod.',
+      ),
+      port: optional(
+        z.int().min(1).max(65_535),
+        'Port on which the agent listens; by default the port of its kind, 8000. A pod keeps the port that it was made with.',
+      ),
+      workingDir: described(
+        z.string().startsWith('/').max(255).default('/workspace'),
+        "Folder of the sandbox's volume, in which the agent works.",
+      ),
+      model: optional(text(256), 'Model of the conversations that name none.'),
+      stuckAfter: optional(
+        duration(),
+        'Time after which the operator stops a run that reports nothing, and marks its conversation as stuck. Longer than any tool runs and than any answer of the model takes. Absent: never.',
+      ),
+      baseUrl: optional(
+        modelBaseUrl(),
+        "URL of the model's API. Absent: the address that the name of the model implies.",
+      ),
+      credential: optional(
+        credentialName(),
+        "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
+      ),
+      allowedModels: optional(
+        modelPatterns(),
+        'Patterns of the models that conversations may name beside the model of the template; * matches any characters. Absent: with a credential the models of the same provider, else all.',
+      ),
+      tools: optional(
+        toolNames(),
+        "Names of the tools for conversations that name none. Absent: the agent's own choice.",
+      ),
       confirmationPolicy: confirmationPolicy().optional(),
-      maxIterations: z
-        .int()
-        .min(1)
-        .max(10_000)
-        .optional()
-        .meta({ description: "Maximum steps of a run. Absent: the agent's own maximum." }),
+      maxIterations: optional(
+        z.int().min(1).max(10_000),
+        "Maximum steps of a run. Absent: the agent's own maximum.",
+      ),
     })
     .meta({ ...validations(...modelRules), description: 'Settings of the agent in the sandbox.' })
     .prefault({}),
-  storage: z
-    .object({
-      size: z
-        .string()
-        .regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/)
-        .max(20)
-        .default('10Gi')
-        .meta({ description: 'Size of the volume, as a Kubernetes quantity.' }),
-      storageClassName: z.string().max(253).optional().meta({
-        description: 'Storage class of the volume. Absent: the default class of the cluster.',
-      }),
-      retain: z
-        .boolean()
-        .default(false)
-        .meta({ description: 'True: the volume is kept when its sandbox is deleted.' }),
-    })
-    .meta({ description: 'Volume of the sandbox.' })
-    .prefault({}),
-  idleTimeout: duration().optional().meta({
-    description: 'Time without a run after which the operator pauses the sandbox. Absent: never.',
-  }),
-  startDeadline: duration().default('5m').meta({
-    description: 'Time within which the sandbox becomes RUNNING for the first time, or fails.',
-  }),
-  maxActiveTime: duration().optional().meta({
-    description: 'Time after which the operator pauses a running sandbox. Absent: never.',
-  }),
-  retention: z
-    .object({
-      finished: duration().optional().meta({
-        description:
-          'Time for which a conversation is kept once its run is over, unless its ttlSecondsAfterFinished says otherwise. Absent: for ever.',
-      }),
-      failed: duration().optional().meta({
-        description:
-          'Time for which a conversation is kept whose start has failed, unless its ttlSecondsAfterFinished says otherwise, and a sandbox in ERROR with its volume. Absent: for ever.',
-      }),
-      paused: duration().optional().meta({
-        description:
-          'Time for which a paused sandbox and its volume are kept. The records of its conversations stay, as MISSING. A sandbox that a quota has paused in the middle of its work is kept. Absent: for ever.',
-      }),
-      records: duration().optional().meta({
-        description:
-          'Time for which a conversation is kept whose sandbox is gone, from when the conversation was over. Absent: for ever.',
-      }),
-    })
-    .optional()
-    .meta({
-      description:
-        'Times after which the operator deletes unused conversations and sandboxes. An Event announces each deletion in advance: by a tenth of the time, at least a minute and at most an hour. A change of these times applies to existing objects at once.',
+  storage: described(
+    z.object({
+      size: described(
+        z
+          .string()
+          .regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/)
+          .max(20)
+          .default('10Gi'),
+        'Size of the volume, as a Kubernetes quantity.',
+      ),
+      storageClassName: optional(
+        text(253),
+        'Storage class of the volume. Absent: the default class of the cluster.',
+      ),
+      retain: described(
+        z.boolean().default(false),
+        'True: the volume is kept when its sandbox is deleted.',
+      ),
     }),
+    'Volume of the sandbox.',
+  ).prefault({}),
+  idleTimeout: optional(
+    duration(),
+    'Time without a run after which the operator pauses the sandbox. Absent: never.',
+  ),
+  startDeadline: described(
+    duration().default('5m'),
+    'Time within which the sandbox becomes RUNNING for the first time, or fails.',
+  ),
+  maxActiveTime: optional(
+    duration(),
+    'Time after which the operator pauses a running sandbox. Absent: never.',
+  ),
+  retention: optional(
+    z.object({
+      finished: optional(
+        duration(),
+        'Time for which a conversation is kept once its run is over, unless its ttlSecondsAfterFinished says otherwise. Absent: for ever.',
+      ),
+      failed: optional(
+        duration(),
+        'Time for which a conversation is kept whose start has failed, unless its ttlSecondsAfterFinished says otherwise, and a sandbox in ERROR with its volume. Absent: for ever.',
+      ),
+      paused: optional(
+        duration(),
+        'Time for which a paused sandbox and its volume are kept. The records of its conversations stay, as MISSING. A sandbox that a quota has paused in the middle of its work is kept. Absent: for ever.',
+      ),
+      records: optional(
+        duration(),
+        'Time for which a conversation is kept whose sandbox is gone, from when the conversation was over. Absent: for ever.',
+      ),
+    }),
+    'Times after which the operator deletes unused conversations and sandboxes. An Event announces each deletion in advance: by a tenth of the time, at least a minute and at most an hour. A change of these times applies to existing objects at once.',
+  ),
 });
 
 export const sandboxTemplateStatusSchema = z.object({
@@ -202,32 +192,18 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
   spec: sandboxTemplateSpecSchema,
   status: sandboxTemplateStatusSchema,
   printerColumns: [
-    {
-      name: 'Display-Name',
-      type: 'string',
-      jsonPath: '.spec.displayName',
-      description: 'Name of the template for people.',
-    },
-    {
-      name: 'Image',
-      type: 'string',
-      jsonPath: '.spec.podTemplate.spec.containers[0].image',
-      description: 'The image of the first container.',
-    },
-    {
-      name: 'Valid',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Valid")].status',
-      description: 'Whether the operator can create pods from the template.',
-    },
-    {
-      name: 'Idle-Timeout',
-      type: 'string',
-      jsonPath: '.spec.idleTimeout',
-      description: 'Idle time before a pause.',
-      priority: 1,
-    },
-    ageColumn,
+    column('Display-Name', '.spec.displayName', 'Name of the template for people.'),
+    column(
+      'Image',
+      '.spec.podTemplate.spec.containers[0].image',
+      'The image of the first container.',
+    ),
+    column(
+      'Valid',
+      '.status.conditions[?(@.type=="Valid")].status',
+      'Whether the operator can create pods from the template.',
+    ),
+    wideColumn('Idle-Timeout', '.spec.idleTimeout', 'Idle time before a pause.'),
   ],
   selectableFields: [],
 };

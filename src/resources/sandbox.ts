@@ -1,162 +1,33 @@
 import { z } from 'zod';
-import { agentKinds } from './agent-settings.ts';
-import { conditionsSchema, findCondition, isTrue, setConditions } from './conditions.ts';
-import { sandboxStatuses, type SandboxStatus } from './conversation-status.ts';
+import { findCondition, isTrue, setConditions } from './conditions.ts';
+import type { SandboxStatus } from './conversation-status.ts';
 import {
-  ageColumn,
+  column,
   resourceOf,
+  wideColumn,
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
 import { pausedCondition, pausedType } from './paused-condition.ts';
-import {
-  immutable,
-  objectName,
-  observedGeneration,
-  ownerName,
-  timestamp,
-  validations,
-} from './schema.ts';
+import { count, described, immutable, objectName, ownerName, validations } from './schema.ts';
+import { sandboxStatusSchema } from './sandbox-status.ts';
 
 export const sandboxSpecSchema = z
   .object({
-    owner: ownerName().meta({
-      description: 'Owner of the sandbox. Other owners do not see the sandbox over REST.',
-    }),
-    templateName: objectName().default('default').meta({
-      description: 'Name of the SandboxTemplate from which the operator creates the pod.',
-    }),
-    replicas: z.int().min(0).max(1).default(1).meta({
-      description:
-        'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.',
-    }),
+    owner: described(
+      ownerName(),
+      'Owner of the sandbox. Other owners do not see the sandbox over REST.',
+    ),
+    templateName: described(
+      objectName().default('default'),
+      'Name of the SandboxTemplate from which the operator creates the pod.',
+    ),
+    replicas: described(
+      count().max(1).default(1),
+      'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.',
+    ),
   })
   .meta(validations(...immutable({ required: ['owner', 'templateName'] })));
-
-export const sandboxStatusSchema = z.object({
-  observedGeneration: observedGeneration(),
-  phase: z
-    .enum(sandboxStatuses)
-    .optional()
-    .meta({ description: 'Phase of the sandbox, a projection of spec and conditions.' }),
-  reason: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({ description: 'Reason of the phase; docs/reasons.md lists all reasons.' }),
-  message: z
-    .string()
-    .max(2048)
-    .optional()
-    .meta({ description: 'Explanation of the phase for people.' }),
-  replicas: z
-    .int()
-    .min(0)
-    .max(1)
-    .optional()
-    .meta({ description: 'Number of pods: 1 while a pod exists or may be created.' }),
-  selector: z
-    .string()
-    .max(256)
-    .optional()
-    .meta({ description: 'Label selector of the pod, for the scale subresource.' }),
-  podName: objectName()
-    .optional()
-    .meta({ description: 'Name of the pod. Absent while the sandbox has none.' }),
-  podUID: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({ description: 'UID of the pod. Absent while the sandbox has none.' }),
-  podIP: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({ description: 'Address of the pod. Absent until the pod has one.' }),
-  containerID: z.string().max(256).optional().meta({
-    description:
-      'ID of the container whose agent has received its keys. Absent while there is none.',
-  }),
-  agentPort: z.int().min(1).max(65_535).optional().meta({
-    description: 'Port on which the agent of the pod listens. Absent while the sandbox has no pod.',
-  }),
-  agentKind: z.enum(agentKinds).optional().meta({
-    description:
-      "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands.",
-  }),
-  masterKeyId: z.string().max(64).optional().meta({
-    description:
-      'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
-  }),
-  sessionKeysPerApiKey: z.boolean().optional().meta({
-    description:
-      "True: each API key reads a session key of its own. Absent on sandboxes of earlier versions, whose session key is the agent's own key until the first rotation.",
-  }),
-  interruptedConversationIDs: z.array(z.string().max(64)).max(64).optional().meta({
-    description:
-      'IDs of the conversations whose runs the last pause interrupted. Absent when it interrupted none.',
-  }),
-  lastContainerID: z.string().max(256).optional().meta({
-    description:
-      'ID of the last container whose agent received its keys, also after the container has ended.',
-  }),
-  agentEpoch: z.int().min(0).optional().meta({
-    description:
-      'Number of times that an agent has begun to run: in a new container, or after a pause that ended before its container did.',
-  }),
-  lastInterruption: z
-    .object({
-      reason: z.string().max(64).meta({ description: 'Reason of the phase at that time.' }),
-      agentEpoch: z.int().min(0).meta({ description: 'Value of agentEpoch at that time.' }),
-    })
-    .optional()
-    .meta({ description: 'Last pause or stop of the agent. Absent until the first one.' }),
-  lastUserPauseEpoch: z.int().min(0).optional().meta({
-    description:
-      'Value of agentEpoch when the owner last paused the sandbox. Absent until the first pause by the owner.',
-  }),
-  lastDisruptionEpoch: z.int().min(0).optional().meta({
-    description:
-      'Value of agentEpoch when a drain, a lost node or a deletion last removed the pod. Absent until that happened.',
-  }),
-  startingSinceTime: timestamp().optional().meta({
-    description:
-      'Time from which the sandbox has been starting; startDeadline of the template counts from this time.',
-  }),
-  activeSinceTime: timestamp().optional().meta({
-    description:
-      'Time from which the sandbox has been RUNNING without a pause. Absent while the sandbox is paused.',
-  }),
-  pauseTime: timestamp().optional().meta({
-    description: 'Time at which the current pause began. Absent when no pause is under way.',
-  }),
-  waitingSinceTime: timestamp().optional().meta({
-    description:
-      'Time from which the sandbox has been waiting for a slot of a quota. Absent while it does not wait.',
-  }),
-  observedResumeRequest: z.string().max(64).optional().meta({
-    description:
-      'Value of the annotation conversation-operator.dev/resume-requested-at when the sandbox was paused or failed. Another value resumes the sandbox.',
-  }),
-  automaticResumes: z
-    .object({
-      count: z
-        .int()
-        .min(1)
-        .max(1_000)
-        .meta({ description: 'Number of automatic resumes in a row.' }),
-      lastTime: timestamp().meta({
-        description:
-          'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
-      }),
-    })
-    .optional()
-    .meta({
-      description:
-        'Automatic resumes since a person last asked for the sandbox by a resume, a message or a run. Written by the operator with each admission; absent when a person asked last.',
-    }),
-  conditions: conditionsSchema,
-});
 
 export type SandboxSpec = z.output<typeof sandboxSpecSchema>;
 export type SandboxState = z.output<typeof sandboxStatusSchema>;
@@ -377,45 +248,12 @@ export const sandboxDefinition: CustomResourceDefinition = {
   spec: sandboxSpecSchema,
   status: sandboxStatusSchema,
   printerColumns: [
-    {
-      name: 'Phase',
-      type: 'string',
-      jsonPath: '.status.phase',
-      description: 'STARTING, RUNNING, PAUSED or ERROR.',
-    },
-    {
-      name: 'Reason',
-      type: 'string',
-      jsonPath: '.status.reason',
-      description: 'Reason of the phase.',
-    },
-    {
-      name: 'Template',
-      type: 'string',
-      jsonPath: '.spec.templateName',
-      description: 'SandboxTemplate of the sandbox.',
-    },
-    {
-      name: 'Owner',
-      type: 'string',
-      jsonPath: '.spec.owner',
-      description: 'Owner of the sandbox.',
-    },
-    {
-      name: 'Pod-IP',
-      type: 'string',
-      jsonPath: '.status.podIP',
-      description: 'Address of the pod.',
-      priority: 1,
-    },
-    {
-      name: 'Message',
-      type: 'string',
-      jsonPath: '.status.message',
-      description: 'Explanation of the phase.',
-      priority: 1,
-    },
-    ageColumn,
+    column('Phase', '.status.phase', 'STARTING, RUNNING, PAUSED or ERROR.'),
+    column('Reason', '.status.reason', 'Reason of the phase.'),
+    column('Template', '.spec.templateName', 'SandboxTemplate of the sandbox.'),
+    column('Owner', '.spec.owner', 'Owner of the sandbox.'),
+    wideColumn('Pod-IP', '.status.podIP', 'Address of the pod.'),
+    wideColumn('Message', '.status.message', 'Explanation of the phase.'),
   ],
   selectableFields: ['.spec.owner', '.status.phase'],
   scale: {
@@ -473,6 +311,7 @@ export const ownerAnnotation = 'conversation-operator.dev/owner';
 
 /** Labels that every pod and claim of a sandbox carries. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
+export const managedBySelector = 'app.kubernetes.io/managed-by=conversation-operator';
 export const sandboxLabel = 'conversation-operator.dev/sandbox';
 export const sandboxLabels = (sandboxName: string): Record<string, string> => ({
   ...managedBy,

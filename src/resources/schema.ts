@@ -5,6 +5,24 @@ import { z } from 'zod';
  * (`x-kubernetes-*` extensions and descriptions), see crd.ts.
  */
 
+/** The JSON schema of what writers send: defaults are absent. */
+export const jsonSchemaOf = (schema: z.ZodType) =>
+  z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' });
+
+/** A field with the description that `kubectl explain` shows. */
+export const described = <T extends z.ZodType>(schema: T, description: string): T =>
+  schema.meta({ description });
+
+/** The same for a field that may be absent. */
+export const optional = <T extends z.ZodType>(schema: T, description: string): z.ZodOptional<T> =>
+  schema.optional().meta({ description });
+
+/** A text with a maximum of characters. */
+export const text = (maxLength: number) => z.string().max(maxLength);
+
+/** A whole number from 0. */
+export const count = () => z.int().min(0);
+
 /** A DNS-1123 subdomain: the name of a custom resource, a pod or a claim. */
 export const objectName = () =>
   z
@@ -25,13 +43,11 @@ export const ownerName = () =>
  * RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset
  * is `Z`.
  */
-export const timestamp = () => z.string().max(40).meta({ format: 'date-time' });
+export const timestamp = () => text(40).meta({ format: 'date-time' });
 
 /** Generation of the spec that a controller has acted on. */
 export const observedGeneration = () =>
-  z.int().min(0).optional().meta({
-    description: 'Generation of the spec that the status describes. Written by the operator.',
-  });
+  optional(count(), 'Generation of the spec that the status describes. Written by the operator.');
 
 /** A list that Kubernetes treats as a map with this key (server-side apply, duplicates refused). */
 export const listMap = (key: string) => ({

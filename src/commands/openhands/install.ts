@@ -75,12 +75,11 @@ type Wanted = Omit<InstallRecord, 'environment'>;
 function installed(home: string, wanted: Wanted): string | undefined {
   try {
     const record = recordSchema.parse(JSON.parse(readFileSync(join(home, recordFile), 'utf8')));
-    if (
-      record.digest !== wanted.digest ||
-      !wanted.extras.every((extra) => record.extras.includes(extra))
-    )
-      return undefined;
-    if (wanted.python !== undefined && wanted.python !== record.python) return undefined;
+    const isWanted =
+      record.digest === wanted.digest &&
+      wanted.extras.every((extra) => record.extras.includes(extra)) &&
+      (wanted.python === undefined || wanted.python === record.python);
+    if (!isWanted) return undefined;
     const python = pythonIn(join(home, record.environment));
     accessSync(python, constants.X_OK);
     return python;
@@ -171,44 +170,30 @@ async function install(
     throw error;
   });
   const pinned = ['-c', constraints, ...packages, ...extras];
-  const commands = (place: string): readonly (readonly string[])[] =>
-    uv === undefined
-      ? [
-          [base, '-m', 'venv', place],
-          [
-            pythonIn(place),
-            '-m',
-            'pip',
-            'install',
-            '--no-input',
-            '--disable-pip-version-check',
-            '--progress-bar',
-            'off',
-            ...pinned,
-          ],
-          [pythonIn(place), '-c', check],
-        ]
-      : [
-          [uv, 'venv', '--python', base, place],
-          [uv, 'pip', 'install', '--python', pythonIn(place), ...pinned],
-          [pythonIn(place), '-c', check],
-        ];
+  const commands = (place: string): readonly (readonly string[])[] => {
+    const python = pythonIn(place);
+    return [
+      uv === undefined ? [base, '-m', 'venv', place] : [uv, 'venv', '--python', base, place],
+      uv === undefined
+        ? [python, '-m', 'pip', 'install', ...pinned]
+        : [uv, 'pip', 'install', '--python', python, ...pinned],
+      [python, '-c', check],
+    ];
+  };
   step(`with ${uv === undefined ? 'pip' : 'uv'} and Python ${base}, one to three minutes`);
   for (const command of commands(folder)) {
     const { code, output } = await runChild(command, child);
     if (code === 0) continue;
     const tail = output.trimEnd().split('\n').slice(-shownLines);
     // A folder of the person who tries the commands, since that of a failed attempt is removed.
-    const byHand = commands('openhands-try').map((each) => `  ${each.map(quoted).join(' ')}`);
-    const what = `the OpenHands agent can't be installed: exit code ${String(code)} of ${quoted(command[0] ?? '')}, after:`;
-    throw new CommandError(
-      [
-        what,
-        ...tail.map((line) => `  ${line.slice(0, shownCharacters)}`),
-        'Try by hand:',
-        ...byHand,
-      ].join('\n'),
-    );
+    const byHand = commands('openhands-try').map((each) => each.map(quoted).join(' '));
+    const lines = [
+      `the OpenHands agent can't be installed: exit code ${String(code)} of ${quoted(command[0] ?? '')}, after:`,
+      ...tail.map((line) => `  ${line.slice(0, shownCharacters)}`),
+      'Try by hand:',
+      ...byHand.map((line) => `  ${line}`),
+    ];
+    throw new CommandError(lines.join('\n'));
   }
 }
 
@@ -218,11 +203,14 @@ async function install(
  */
 function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(environment).filter(([name]) => !/^(LLM_|PYTHON)/.test(name));
-  // With its own price list, litellm does without a thread that asks for another; on a busy machine
-  // that one and the import stop each other.
   return {
     ...Object.fromEntries(kept),
     PYTHONUNBUFFERED: '1',
+    PIP_NO_INPUT: '1',
+    PIP_DISABLE_PIP_VERSION_CHECK: '1',
+    PIP_PROGRESS_BAR: 'off',
+    // With its own price list, litellm does without a thread that asks for another; on a busy
+    // machine that one and the import stop each other.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   };
 }

@@ -107,21 +107,15 @@ function pythonPlaces({ environment, wanted }: PythonSearch): readonly string[] 
 export class NoPythonError extends CommandError {
   constructor(seen: readonly Unsuitable[], wanted: string | undefined) {
     const needed = `Python 3.${minMinor} or later`;
-    const found = seen.map(({ path, problem }) => `  ${path}: ${problem}`);
-    const lines =
+    const [what, none, some] =
       wanted === undefined
-        ? [
-            `the OpenHands agent needs ${needed}${found.length === 0 ? '; there is no Python here' : '. There is:'}`,
-            ...found,
-          ]
-        : [
-            `PYTHON: ${wanted} will not do, ${needed} is needed${found.length === 0 ? '; there is no such file' : ':'}`,
-            ...found,
-          ];
+        ? [`the OpenHands agent needs ${needed}`, '; there is no Python here', '. There is:']
+        : [`PYTHON: ${wanted} will not do, ${needed} is needed`, '; there is no such file', ':'];
     const advice = seen.some(({ problem }) => problem.includes('without'))
       ? 'On Debian and Ubuntu: apt install python3-venv. Else set PYTHON to another one, or install uv, which gets one.'
       : 'Install uv, which gets one, or pyenv install 3.13, or your system’s package, or set PYTHON to one.';
-    super([...lines, advice].join('\n'));
+    const found = seen.map(({ path, problem }) => `  ${path}: ${problem}`);
+    super([`${what}${seen.length === 0 ? none : some}`, ...found, advice].join('\n'));
   }
 }
 
