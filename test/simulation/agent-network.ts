@@ -21,12 +21,12 @@ import type { SimulatedNode } from './node.ts';
 import type { SandboxSteps } from './sandbox-steps.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import type { Weather } from './weather.ts';
+import type { FaultSchedule } from './fault-schedule.ts';
 
 export interface AgentNetworkOptions {
   readonly machine: Machine;
   readonly node: SimulatedNode;
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
   /** A run begins or goes on because this process says so. */
@@ -166,7 +166,8 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
       if (conversation.broken && ['paused', 'error'].includes(conversation.status))
         throw new AgentError('failed', 'can not be decrypted');
-      if (this.#options.weather.happens('agentFull')) throw new AgentError('busy', 'too many runs');
+      if (this.#options.faultSchedule.happens('agentFull'))
+        throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
     });
@@ -362,7 +363,7 @@ export class SimulatedAgentClient implements AgentClient {
     enter: (agent: AgentProcess, go: () => void) => void = (_, go) =>
       this.#options.scheduler.after(0, go),
   ): Promise<T> {
-    const { machine, node, weather, scheduler, trace } = this.#options;
+    const { machine, node, faultSchedule, scheduler, trace } = this.#options;
     const label = `${machine.name} -> agent ${endpoint.baseUrl} ${what}`;
     return new Promise((resolve, reject) => {
       const timer = machine.clock.after(timeoutMs, () => {
@@ -387,11 +388,11 @@ export class SimulatedAgentClient implements AgentClient {
           }),
         );
       };
-      if (weather.happens('agentLost')) {
+      if (faultSchedule.happens('agentLost')) {
         const target = node.at(endpoint.baseUrl);
         if (target !== undefined)
           target.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
-        if (weather.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
+        if (faultSchedule.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
         return;
       }
       scheduler.after(this.#transitMs(), () => {
@@ -407,7 +408,7 @@ export class SimulatedAgentClient implements AgentClient {
           );
           return;
         }
-        if (weather.happens('agentFailure')) {
+        if (faultSchedule.happens('agentFailure')) {
           agent.troubledUntil = scheduler.monotonic() + callMs + troubleMs;
           answer('500', () => fail('failed'));
           return;
@@ -425,7 +426,7 @@ export class SimulatedAgentClient implements AgentClient {
             answer(code, () => fail(code));
             return;
           }
-          if (weather.happens('agentAnswerLost')) {
+          if (faultSchedule.happens('agentAnswerLost')) {
             agent.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
             trace.note(`${label}: done, answer lost`);
           } else answer('done', () => resolve(result));
@@ -435,8 +436,10 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   #transitMs(): number {
-    const { weather } = this.#options;
-    return weather.happens('agentSlow') ? weather.between(100, 8_000) : weather.transitMs();
+    const { faultSchedule } = this.#options;
+    return faultSchedule.happens('agentSlow')
+      ? faultSchedule.between(100, 8_000)
+      : faultSchedule.transitMs();
   }
 }
 

@@ -10,7 +10,7 @@ import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sa
 import type { AgentProcess } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duties } from './duties.ts';
-import type { Letters } from './letters.ts';
+import type { MessageSender } from './message-sender.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Random } from './random.ts';
@@ -25,7 +25,7 @@ export interface ExerciseOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly owners: readonly string[];
-  readonly letters: Letters;
+  readonly messageSender: MessageSender;
   readonly duties: Duties;
   readonly traffic: Traffic;
   readonly retryDelay: RetryDelayCheck;
@@ -134,11 +134,11 @@ export class Exercise {
   }
 
   #message(): Promise<unknown> | undefined {
-    const { cluster, random, letters } = this.#options;
+    const { cluster, random, messageSender } = this.#options;
     const conversation = random.pick(
       cluster.conversations.filter((one) => startStatusOf(one) === 'READY'),
     );
-    return conversation === undefined ? undefined : letters.send(conversation);
+    return conversation === undefined ? undefined : messageSender.send(conversation);
   }
 
   #start(): Promise<unknown> {

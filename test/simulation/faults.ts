@@ -5,14 +5,14 @@ import type { Outages } from './outages.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import { confusingWeather, fairWeather, someWeather, type Weather } from './weather.ts';
+import { delayedKnowledge, noFaults, someFaults, type FaultSchedule } from './fault-schedule.ts';
 import type { Traits, World } from './world.ts';
 
 export interface FaultsOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
   readonly operators: readonly OperatorProcess[];
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -36,7 +36,7 @@ export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const
 
 export type FaultKind = (typeof faultKinds)[number];
 
-/** Everything that goes wrong in a run, apart from what single messages meet (see Weather). */
+/** Everything that goes wrong in a run, apart from what single messages meet (see FaultSchedule). */
 export class Faults {
   readonly #options: FaultsOptions;
   readonly #blows: readonly Blow[];
@@ -74,11 +74,10 @@ export class Faults {
   }
 
   start(): void {
-    const { weather, random, kind, traits, outages } = this.#options;
-    const chances =
-      kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
+    const { faultSchedule, random, kind, traits, outages } = this.#options;
+    const chances = kind === 'of handovers' ? delayedKnowledge : someFaults(random.fork('weather'));
     const expiredToken = traits.pageSize === undefined ? 0 : 0.3;
-    weather.chances =
+    faultSchedule.chances =
       kind === 'of leaders'
         ? chances
         : { ...chances, lateExecution: traits.lateExecution, expiredToken };
@@ -88,11 +87,11 @@ export class Faults {
 
   /** From here on nothing goes wrong any more; what is broken is mended. */
   heal(): void {
-    const { weather, cluster, operators, scheduler, random, trace } = this.#options;
+    const { faultSchedule, cluster, operators, scheduler, random, trace } = this.#options;
     trace.note('--- everything is mended ---');
     this.#options.outages.end();
     this.#over = true;
-    weather.chances = fairWeather;
+    faultSchedule.chances = noFaults;
     cluster.comeBack();
     for (const operator of operators) {
       operator.isolated = false;

@@ -1,4 +1,4 @@
-import { mustBeClean } from './explain.ts';
+import { mustBeClean } from './expectations.ts';
 import { simulate } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
 
@@ -68,7 +68,7 @@ describe('the whole product while people send messages', () => {
     'keeps its promises under faults: %s, with seeds %i to %i',
     async (faults, first, last) => {
       for (let seed = first; seed <= last; seed++)
-        await mustBeClean({ seed, faults, letters: true });
+        await mustBeClean({ seed, faults, messages: true });
     },
     timeoutMs,
   );
@@ -82,19 +82,19 @@ describe('the whole product while people send messages', () => {
     ],
   ])(
     '%s (seed %i)',
-    (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, world: 'plain' }),
+    (_case, seed, faults) => mustBeClean({ seed, faults, messages: true, world: 'plain' }),
     timeoutMs,
   );
 
   it(
     'takes no lost container for a stop from before the sandbox had run (seed 5000083)',
-    () => mustBeClean({ seed: 5000083, letters: true, world: 'single-owner' }),
+    () => mustBeClean({ seed: 5000083, messages: true, world: 'single-owner' }),
     timeoutMs,
   );
 
   it(
     'lets a message end the count of automatic resumes also when it was sent before the last of them (seed 7002245)',
-    () => mustBeClean({ seed: 7002245, letters: true }),
+    () => mustBeClean({ seed: 7002245, messages: true }),
     timeoutMs,
   );
 });

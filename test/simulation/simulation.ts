@@ -30,11 +30,11 @@ const maxSteps = 400_000;
 const lookMs = 1_000;
 
 /**
- * One run, made of nothing but its seed. With a breakage that patches a class, no other may run at
+ * One run, made of nothing but its seed. With a mutant that patches a class, no other may run at
  * the same time.
  */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
-  const restores = (options.breakage?.patches ?? []).map((patch) => patch());
+  const restores = (options.mutant?.patches ?? []).map((patch) => patch());
   try {
     return await new Play(stage(options)).play(options.seed);
   } finally {
@@ -101,9 +101,9 @@ class Play {
       quotas,
       operators,
       shape,
-      people,
-      letters,
-      withLetters,
+      users,
+      messageSender,
+      withMessages,
       notifications,
       hangs,
       retention,
@@ -120,8 +120,8 @@ class Play {
     await quotas.start();
     for (const operator of operators)
       scheduler.after(shape.between(0, 2_000), () => operator.start());
-    people.start();
-    if (withLetters) letters.start();
+    users.start();
+    if (withMessages) messageSender.start();
     retention.start();
     if (traits.notifications) notifications.start();
     hangs?.start();
@@ -132,11 +132,11 @@ class Play {
     const {
       faults,
       retention,
-      verdicts,
+      admissionCheck,
       agentWatch,
       blows,
       knowledge,
-      weather,
+      faultSchedule,
       trouble,
       busyMs,
       scheduler,
@@ -144,7 +144,7 @@ class Play {
       hangs,
     } = this.#stage;
     if (faults === 'none') {
-      verdicts.expectCalm();
+      admissionCheck.expectCalm();
       retention.expectCalm();
       agentWatch.begin();
     } else {
@@ -152,10 +152,10 @@ class Play {
       // A watch that has fallen silent is only found out when the watchdog has lost its patience;
       // one that was cut comes back after a pause, and another one where it has to begin with a
       // list.
-      knowledge.unknownMs = weather.chances.watchSilent > 0 ? 200_000 : 130_000;
+      knowledge.unknownMs = faultSchedule.chances.watchSilent > 0 ? 200_000 : 130_000;
     }
     await this.#run(busyMs);
-    const deaf = weather.chances.watchSilent > 0;
+    const deaf = faultSchedule.chances.watchSilent > 0;
     blows.heal();
     trouble.now = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
     // What lags is still under way, and a watch that was refused is tried again within a minute.
@@ -165,7 +165,7 @@ class Play {
     agentWatch.begin();
     hangs?.strike();
     if (faults === 'none') return;
-    verdicts.expectCalm();
+    admissionCheck.expectCalm();
     retention.expectCalm();
   }
 
@@ -180,8 +180,8 @@ class Play {
   }
 
   get #isBusy(): boolean {
-    const { people, letters, exercise, retention } = this.#stage;
-    return !people.done || !letters.done || exercise.busy || retention.busy;
+    const { users, messageSender, exercise, retention } = this.#stage;
+    return !users.done || !messageSender.done || exercise.busy || retention.busy;
   }
 
   async #run(untilMs: number): Promise<void> {
@@ -247,14 +247,14 @@ class Play {
 export const replayCommand = ({
   seed,
   faults = 'all',
-  letters = false,
+  messages = false,
   world = 'shared',
   retention = false,
 }: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
     ...(faults === 'all' ? [] : [`--faults '${faults}'`]),
-    ...(letters ? ['--letters'] : []),
+    ...(messages ? ['--messages'] : []),
     ...(world === 'shared' ? [] : [`--world ${world}`]),
     ...(retention ? ['--retention'] : []),
   ].join(' ');

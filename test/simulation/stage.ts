@@ -15,15 +15,16 @@ import { Findings } from './findings.ts';
 import { Hangs } from './hangs.ts';
 import { Notifications } from './notifications.ts';
 import { InterruptedRunsCheck } from './interrupted-runs-check.ts';
-import { Letters } from './letters.ts';
+import { MessageSender } from './message-sender.ts';
 import { SimulatedNode } from './node.ts';
 import { NodeConditions } from './node-conditions.ts';
-import { OperatorProcess, type Breakage } from './operator-process.ts';
+import type { ComponentMutant } from './component-mutants/component-mutant.ts';
+import { OperatorProcess } from './operator-process.ts';
 import { OrphanedSandboxCheck } from './orphaned-sandbox-check.ts';
 import { Outages } from './outages.ts';
 import { OverwrittenVersionCheck } from './overwritten-version-check.ts';
 import { PassingFailureCheck } from './passing-failure-check.ts';
-import { People } from './people.ts';
+import { Users } from './users.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
 import { RequestRateCheck } from './request-rate-check.ts';
@@ -40,19 +41,19 @@ import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { outcomeOf, someLimits } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
-import { Verdicts } from './verdicts.ts';
-import { Weather } from './weather.ts';
+import { AdmissionCheck } from './admission-check.ts';
+import { FaultSchedule } from './fault-schedule.ts';
 import { traitsOf, type World } from './world.ts';
 
 export interface SimulationOptions {
   readonly seed: number;
-  readonly breakage?: Breakage;
+  readonly mutant?: ComponentMutant;
   /** How many lines of the trace are kept for a reader; none by default. */
   readonly keepLines?: number;
   /** All kinds by default. */
   readonly faults?: FaultKind;
   /** Whether people send messages to conversations that are there; false by default. */
-  readonly letters?: boolean;
+  readonly messages?: boolean;
   /**
    * Whether runs may end in something else than success: a failure, a question, or with their
    * container; true by default.
@@ -76,10 +77,10 @@ interface Knowledge {
 /** Everything and everybody that a run is made of, put together and not started. */
 export function stage({
   seed,
-  breakage = {},
+  mutant = {},
   keepLines = 0,
   faults = 'all',
-  letters = false,
+  messages = false,
   ends = true,
   world = 'shared',
   retention: withRetention = false,
@@ -96,7 +97,7 @@ export function stage({
     trace,
     ownLeases: world === 'shared',
   });
-  const weather = new Weather(random.fork('network'));
+  const faultSchedule = new FaultSchedule(random.fork('network'));
   const shape = random.fork('shape');
   const shortMs = shape.between(20_000, 90_000);
   // An outage that is to outlast a start takes its time.
@@ -118,7 +119,7 @@ export function stage({
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
-    ...(letters ? { steps: random.fork('steps') } : {}),
+    ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
     ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
   });
@@ -161,7 +162,7 @@ export function stage({
     },
   });
   const { startDeadline } = traits;
-  const verdicts = new Verdicts({
+  const admissionCheck = new AdmissionCheck({
     cluster,
     scheduler,
     isOperator,
@@ -205,11 +206,11 @@ export function stage({
           name: `operator-${index}`,
           cluster,
           node,
-          weather,
+          faultSchedule,
           scheduler,
           trace,
           keys,
-          breakage,
+          mutant,
           traffic,
           metrics,
           retention: retentionTimes,
@@ -227,8 +228,8 @@ export function stage({
       }),
     );
   }
-  const people = new People({
-    ...{ cluster, node, weather, scheduler, trace, keys, busyMs, owners },
+  const users = new Users({
+    ...{ cluster, node, faultSchedule, scheduler, trace, keys, busyMs, owners },
     random: random.fork('people'),
     agentNetwork: {
       onRun: (conversation) => {
@@ -244,9 +245,9 @@ export function stage({
       },
     },
   });
-  const messages = new Letters({
+  const messageSender = new MessageSender({
     cluster,
-    weather,
+    faultSchedule,
     scheduler,
     trace,
     random: random.fork('letters'),
@@ -257,7 +258,7 @@ export function stage({
       cluster,
       node,
       operators,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       random: random.fork('faults'),
@@ -288,9 +289,9 @@ export function stage({
     pending: () => [
       ...dutiesOfSandboxes({
         ...{ cluster, node, scheduler, history },
-        isNewcomer: (sandbox) => verdicts.isNewcomer(sandbox),
+        isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
         clocksAreRight: () => blows.clocksAreRight,
-        hasRoom: (owner) => verdicts.hasRoom(owner),
+        hasRoom: (owner) => admissionCheck.hasRoom(owner),
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...dutiesOfRules(cluster),
@@ -315,7 +316,7 @@ export function stage({
       retryDelay,
       random: random.fork('exercise'),
     },
-    letters: messages,
+    messageSender,
   });
 
   node.onCut = (conversation, sandboxUid, how, disrupted) => {
@@ -378,7 +379,7 @@ export function stage({
       trace,
       traits,
       cluster,
-      weather,
+      faultSchedule,
       shape,
       busyMs,
       trouble,
@@ -387,11 +388,11 @@ export function stage({
       safety,
       knowledge,
       quotas,
-      verdicts,
+      admissionCheck,
     },
     ...{
       limits,
-      people,
+      users,
       blows,
       runWatch,
       agentWatch,
@@ -405,8 +406,8 @@ export function stage({
       retention,
     },
     clocksAreRight: () => blows.clocksAreRight,
-    letters: messages,
-    withLetters: letters,
+    messageSender,
+    withMessages: messages,
   };
 }
 

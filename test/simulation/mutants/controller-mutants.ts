@@ -49,7 +49,7 @@ export const controllerMutants = {
     from: '  conversation.metadata.generation !== old.metadata.generation ||\n',
     to: '',
     rule: 'a message is delivered in time',
-    letters: true,
+    messages: true,
     seed: 4,
   },
   'what was written last is forgotten': {

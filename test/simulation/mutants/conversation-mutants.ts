@@ -39,7 +39,7 @@ export const conversationMutants = {
     from: '[metadata.uid, metadata.generation, sandbox.metadata.uid',
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
-    letters: true,
+    messages: true,
     seed: 4,
   },
   'a message in doubt waits for minutes': {
@@ -47,7 +47,7 @@ export const conversationMutants = {
     from: 'const settleMs = 20_000;',
     to: 'const settleMs = 200_000;',
     rule: delivered,
-    letters: true,
+    messages: true,
     seed: 3,
   },
   'a webhook brings no poll forward': {
@@ -55,7 +55,7 @@ export const conversationMutants = {
     from: 'if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);',
     to: 'void delayMs;',
     rule: 'a notification of an agent is acted on soon',
-    letters: true,
+    messages: true,
     seed: 129,
   },
   'a run is polled every two minutes': {
@@ -91,7 +91,7 @@ export const conversationMutants = {
     from: '{ ...update, observedGeneration, lastTransitionTime }',
     to: '{ ...update, observedGeneration: old?.observedGeneration ?? observedGeneration, lastTransitionTime }',
     rule: settles,
-    letters: true,
+    messages: true,
     seed: 1,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -73,7 +73,7 @@ export const retentionMutants = {
     from: ' || conversations.some(isUnderWay)) return undefined;',
     to: ') return undefined;',
     rule: used,
-    letters: true,
+    messages: true,
     retention: true,
     seed: 1,
   },

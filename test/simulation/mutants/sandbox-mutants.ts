@@ -23,7 +23,7 @@ export const sandboxMutants = {
     from: 'this.#isInTime(scope, pauseTime) && running.length',
     to: 'running.length',
     rule: 'a pause ends in time',
-    letters: true,
+    messages: true,
     seed: 284,
   },
   'a pause waits for its agent for five minutes': {
@@ -31,7 +31,7 @@ export const sandboxMutants = {
     from: 'options.pauseBoundMs ?? 15_000',
     to: 'options.pauseBoundMs ?? 300_000',
     rule: 'a pause ends in time',
-    letters: true,
+    messages: true,
     seed: 284,
   },
   'a run is interrupted before that is written down': {
@@ -46,7 +46,7 @@ export const sandboxMutants = {
     from: 'if (interrupted.length > before.length) return',
     to: 'if (before.length === 0 && interrupted.length > 0) return',
     rule: 'a run is written down before it is interrupted',
-    letters: true,
+    messages: true,
     seed: 12,
   },
   'the next check of a pause forgets the interrupted conversations': {
@@ -54,7 +54,7 @@ export const sandboxMutants = {
     from: 'progress.interrupted ?? old.interruptedConversationIDs ?? []',
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
-    letters: true,
+    messages: true,
     seed: 19,
   },
   'the start deadline counts after the first run': {

@@ -1,6 +1,6 @@
-import { breakages, type Breakable } from './breakages.ts';
-import { mustBeCaught } from './explain.ts';
-import type { SimulationOptions } from './stage.ts';
+import { operatorMutants, type OperatorMutantName } from './operator-mutants.ts';
+import { mustBeKilled } from '../expectations.ts';
+import type { SimulationOptions } from '../stage.ts';
 
 const toldOnce = 'each message is told once and in order';
 
@@ -8,14 +8,14 @@ type Where = readonly [
   rule: string | RegExp,
   faults?: SimulationOptions['faults'],
   firstSeed?: number,
-  more?: Pick<SimulationOptions, 'letters' | 'world'>,
+  more?: Pick<SimulationOptions, 'messages' | 'world'>,
 ];
 
 /**
  * What catches it, under which faults it is looked for, and from which seed on; all kinds unless
  * said.
  */
-const caught: Readonly<Record<Breakable, Where>> = {
+const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'a status is written whatever its version': [
     /starts only go on|no start goes backwards|READY and ERROR are final|keys stay/,
   ],
@@ -67,15 +67,15 @@ const caught: Readonly<Record<Breakable, Where>> = {
 };
 
 describe('the simulation notices when', () => {
-  it.each(Object.entries(breakages))(
+  it.each(Object.entries(operatorMutants))(
     '%s',
-    async (name, breakage) => {
-      const [rule, faults = 'all', firstSeed = 1, more] = caught[name as Breakable];
-      await mustBeCaught(breakage, {
+    async (name, mutant) => {
+      const [rule, faults = 'all', firstSeed = 1, more] = expectedKills[name as OperatorMutantName];
+      await mustBeKilled(mutant, {
         rule,
         faults,
         firstSeed,
-        letters: rule === toldOnce,
+        messages: rule === toldOnce,
         ...more,
       });
     },

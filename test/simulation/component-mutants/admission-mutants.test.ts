@@ -1,5 +1,5 @@
-import { admissionBreakages, latePods, type AdmissionBreakable } from './admission-breakages.ts';
-import { mustBeCaught, mustBeClean, type Hunt } from './explain.ts';
+import { admissionMutants, latePods, type AdmissionMutantName } from './admission-mutants.ts';
+import { mustBeKilled, mustBeClean, type ExpectedKill } from '../expectations.ts';
 
 const timeoutMs = 300_000;
 const exceeded = 'the limit is never exceeded';
@@ -8,7 +8,7 @@ const exceeded = 'the limit is never exceeded';
  * What catches it, under which faults, and from which seed on it is looked for; where nothing can
  * go wrong, unless said.
  */
-const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
+const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
   'sandboxes that start are not counted': { rule: exceeded },
   'a slot is free before its pod is gone': { rule: exceeded },
   'one too many is let in': { rule: exceeded },
@@ -47,7 +47,7 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
   'who only looks has paused who works': { rule: 'a bare resume pauses no agent that works' },
   'who has a message waits like one who only looks': {
     rule: /everything settles|first come, first served/,
-    letters: true,
+    messages: true,
   },
   'who comes back by itself is like any other': {
     rule: /^what has come back by itself (goes first|is not woken again at once)/,
@@ -86,19 +86,19 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
 };
 
 describe('of the quota, the simulation notices when', () => {
-  it.each(Object.entries(admissionBreakages))(
+  it.each(Object.entries(admissionMutants))(
     '%s',
-    (name, breakage) =>
-      mustBeCaught(breakage, { faults: 'none', ...caught[name as AdmissionBreakable] }),
+    (name, mutant) =>
+      mustBeKilled(mutant, { faults: 'none', ...expectedKills[name as AdmissionMutantName] }),
     timeoutMs,
   );
 });
 
 it(
-  'takes pods that are created late for no breakage',
+  'takes pods that are created late for no mutant',
   async () => {
     for (let seed = 1; seed <= 5; seed++)
-      await mustBeClean({ seed, faults: 'none', world: 'single-owner', breakage: latePods });
+      await mustBeClean({ seed, faults: 'none', world: 'single-owner', mutant: latePods });
   },
   timeoutMs,
 );

@@ -1,23 +1,23 @@
-import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
-import type { AgentClient } from '../../src/agent/agent.ts';
-import { AgentError } from '../../src/agent/errors.ts';
-import type { InterruptedRun } from '../../src/controllers/conversation/execution/interruption.ts';
-import { createCaches } from '../../src/controllers/caches.ts';
-import { TransportError } from '../../packages/kube/src/errors.ts';
-import type { Reflector } from '../../packages/kube/src/reflector.ts';
-import type { Store } from '../../packages/kube/src/store.ts';
-import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { persistentVolumeClaims, pods } from '../../packages/kube/src/core.ts';
-import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
-import { ownerReferenceTo, type KubeObject } from '../../packages/kube/src/object.ts';
-import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import { but, client } from './broken-parts.ts';
+import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
+import type { AgentClient } from '../../../src/agent/agent.ts';
+import { AgentError } from '../../../src/agent/errors.ts';
+import type { InterruptedRun } from '../../../src/controllers/conversation/execution/interruption.ts';
+import { createCaches } from '../../../src/controllers/caches.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
+import type { Reflector } from '../../../packages/kube/src/reflector.ts';
+import type { Store } from '../../../packages/kube/src/store.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
+import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
+import { conversationIdOf, ownSandboxName } from '../../../src/resources/ids.ts';
+import { ownerReferenceTo, type KubeObject } from '../../../packages/kube/src/object.ts';
+import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { but, client } from './replaced-methods.ts';
 import { patched } from './patched.ts';
-import type { Breakage } from './operator-process.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 
 const agent =
-  (replace: (whole: AgentClient) => Partial<AgentClient>): NonNullable<Breakage['agent']> =>
+  (replace: (whole: AgentClient) => Partial<AgentClient>): NonNullable<ComponentMutant['agent']> =>
   (whole) =>
     but(whole, replace(whole));
 
@@ -39,7 +39,7 @@ const mapped = <S extends KubeObject, T extends KubeObject>(
 const with2 = (name: string | undefined) => `${name ?? ''}-2`;
 
 /** What could be wrong with the product, each as a sentence, and how it is made so. */
-export const breakages = {
+export const operatorMutants = {
   'a status is written whatever its version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
@@ -333,9 +333,9 @@ export const breakages = {
       },
     })),
   },
-} as const satisfies Readonly<Record<string, Breakage>>;
+} as const satisfies Readonly<Record<string, ComponentMutant>>;
 
-export type Breakable = keyof typeof breakages;
+export type OperatorMutantName = keyof typeof operatorMutants;
 
 const withMessage = <T extends KubeObject>(object: T, message: string): T => ({
   ...object,

@@ -1,13 +1,13 @@
-import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
-import { PollSchedule } from '../../src/controllers/conversation/polling/poll-schedule.ts';
-import { StuckDetection } from '../../src/controllers/conversation/execution/stuck-detection.ts';
-import { ConversationPoller } from '../../src/controllers/conversation/polling/conversation-poller.ts';
-import { Operator } from '../../src/controllers/operator.ts';
-import type { Conversation } from '../../src/resources/conversation.ts';
-import { conversations } from '../../src/resources/conversation.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
-import { but, client, pretended } from './broken-parts.ts';
-import type { Breakage } from './operator-process.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
+import { PollSchedule } from '../../../src/controllers/conversation/polling/poll-schedule.ts';
+import { StuckDetection } from '../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';
+import { Operator } from '../../../src/controllers/operator.ts';
+import type { Conversation } from '../../../src/resources/conversation.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import { but, client, pretended } from './replaced-methods.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 import { patched } from './patched.ts';
 
 /** What each of some objects remembers. */
@@ -32,7 +32,7 @@ const isStall = (object: KubeObject): boolean =>
  * Mistakes in the observation of agents: of their notifications, of unresponsive agents, and of
  * stuck runs.
  */
-export const agentBreakages = {
+export const agentMutants = {
   'notifications are not heard': {
     patches: [patched(Operator.prototype, 'notify', () => undefined)],
   },
@@ -104,6 +104,6 @@ export const agentBreakages = {
       },
     })),
   },
-} as const satisfies Readonly<Record<string, Breakage>>;
+} as const satisfies Readonly<Record<string, ComponentMutant>>;
 
-export type AgentBreakable = keyof typeof agentBreakages;
+export type AgentMutantName = keyof typeof agentMutants;

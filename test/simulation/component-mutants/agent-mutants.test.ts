@@ -1,8 +1,8 @@
-import { agentBreakages, type AgentBreakable } from './agent-breakages.ts';
-import { mustBeCaught, type Hunt } from './explain.ts';
+import { agentMutants, type AgentMutantName } from './agent-mutants.ts';
+import { mustBeKilled, type ExpectedKill } from '../expectations.ts';
 
 /** What catches it, under which faults, and from which seed on it is looked for. */
-const caught: Readonly<Record<AgentBreakable, Hunt>> = {
+const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
   'notifications are not heard': {
     rule: 'a notification of an agent is acted on soon',
     faults: 'none',
@@ -23,9 +23,9 @@ const caught: Readonly<Record<AgentBreakable, Hunt>> = {
 };
 
 describe('of what agents tell and do not tell, the simulation notices when', () => {
-  it.each(Object.entries(agentBreakages))(
+  it.each(Object.entries(agentMutants))(
     '%s',
-    (name, breakage) => mustBeCaught(breakage, caught[name as AgentBreakable]),
+    (name, mutant) => mustBeKilled(mutant, expectedKills[name as AgentMutantName]),
     300_000,
   );
 });

@@ -1,32 +1,32 @@
-import { AdmissionQueue } from '../../src/quota/admission-queue.ts';
-import { OrphanedPods } from '../../src/controllers/admission/orphaned-pods.ts';
-import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
-import { LiveReads } from '../../src/controllers/admission/live-reads.ts';
-import { createCaches } from '../../src/controllers/caches.ts';
-import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
-import { LimitGroup } from '../../src/quota/limit-group.ts';
-import type { Slot } from '../../src/quota/slot.ts';
-import { findCondition } from '../../src/resources/conditions.ts';
-import { pods, type Pod } from '../../packages/kube/src/core.ts';
-import type { QuotaRule, QuotaRules } from '../../src/resources/quota-rules.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { OrphanedPods } from '../../../src/controllers/admission/orphaned-pods.ts';
+import { SlotIndex } from '../../../src/controllers/admission/slot-index.ts';
+import { LiveReads } from '../../../src/controllers/admission/live-reads.ts';
+import { createCaches } from '../../../src/controllers/caches.ts';
+import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { LimitGroup } from '../../../src/quota/limit-group.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
+import { findCondition } from '../../../src/resources/conditions.ts';
+import { pods, type Pod } from '../../../packages/kube/src/core.ts';
+import type { QuotaRule, QuotaRules } from '../../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
   sandboxes,
   slotTaken,
   type Sandbox,
-} from '../../src/resources/sandbox.ts';
-import { but, client, pretended } from './broken-parts.ts';
-import type { Breakage } from './operator-process.ts';
+} from '../../../src/resources/sandbox.ts';
+import { but, client, pretended } from './replaced-methods.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 import { patched, patchedGetter } from './patched.ts';
 
 /** Slots are counted as something else than what they are. */
-const slots = (map: (slot: Slot) => Slot): Breakage => ({
+const slots = (map: (slot: Slot) => Slot): ComponentMutant => ({
   patches: [patched(AdmissionQueue.prototype, 'put', (_, put, slot) => put(map(slot)))],
 });
 
-const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
+const everyRule = (map: (rule: QuotaRule) => QuotaRule): ComponentMutant => ({
   patches: [
     patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
       setRules(mapRules(rules, map)),
@@ -35,10 +35,10 @@ const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
 });
 
 /**
- * No breakage: every pod is created seconds after its creation was given up, as the slowest of API
+ * No mutant: every pod is created seconds after its creation was given up, as the slowest of API
  * servers may.
  */
-export const latePods: Breakage = {
+export const latePods: ComponentMutant = {
   client: (whole, { clock }) =>
     but(whole, {
       create: (resource, object, options) => {
@@ -51,7 +51,7 @@ export const latePods: Breakage = {
 };
 
 /** What could be wrong with the quota, each as a sentence, and how it is made so. */
-export const admissionBreakages = {
+export const admissionMutants = {
   'sandboxes that start are not counted': slots((slot) =>
     slot.state === 'starting' ? { ...slot, taken: false } : slot,
   ),
@@ -248,9 +248,9 @@ export const admissionBreakages = {
       }),
     ],
   },
-} as const satisfies Readonly<Record<string, Breakage>>;
+} as const satisfies Readonly<Record<string, ComponentMutant>>;
 
-export type AdmissionBreakable = keyof typeof admissionBreakages;
+export type AdmissionMutantName = keyof typeof admissionMutants;
 
 const isAdmitted = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.admitted)?.status === 'True';

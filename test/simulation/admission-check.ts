@@ -35,7 +35,7 @@ import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 import { isUnfinished, works } from './stored-work.ts';
 
-export interface VerdictsOptions {
+export interface AdmissionCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   /** Whether the actor is a run of an operator. */
@@ -94,8 +94,8 @@ const lostMs = 30_000;
 /**
  * The promises that hold for each single decision about who is let in and who is paused for others.
  */
-export class Verdicts {
-  readonly #options: VerdictsOptions;
+export class AdmissionCheck {
+  readonly #options: AdmissionCheckOptions;
   #moments: readonly Moment[] = [];
   #rules = noRules;
   #calmSince = Infinity;
@@ -126,7 +126,7 @@ export class Verdicts {
   /** How often each has been paused since somebody last asked for anything. */
   readonly #pauses = new Map<string, number>();
 
-  constructor(options: VerdictsOptions) {
+  constructor(options: AdmissionCheckOptions) {
     this.#options = options;
     options.cluster.onChange((change) => this.#look(change));
   }
@@ -185,7 +185,7 @@ export class Verdicts {
           ? (change.before as Sandbox)
           : undefined;
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
-      // Asked for by people, or made for a conversation.
+      // Asked for by users, or made for a conversation.
       if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
       if (before === undefined || isAskedSince(before, sandbox))
         this.#comebacks.delete(sandbox.metadata.uid);
