@@ -324,7 +324,7 @@ export class AdmissionCheck {
     const isNewcomer = isAskedFor(sandbox) && !slotTaken(sandbox);
     if (!isNewcomer && !comesBack)
       throw new Violation(
-        'only who asks or is to come back is let in',
+        'a sandbox is admitted only on a request or by an automatic resume',
         `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`,
       );
     if (!this.#calm) {
@@ -341,7 +341,7 @@ export class AdmissionCheck {
           rulesFor(rules, owner).some(({ autoResume }) => autoResume === 'Never'),
         )
       )
-        throw new Violation('what is not to come back stays paused', name);
+        throw new Violation('a sandbox that must not resume stays paused', name);
       this.#cameBack(sandbox);
       return;
     }
@@ -367,7 +367,7 @@ export class AdmissionCheck {
     const starts = this.#starting(sandbox);
     const stalled = this.#isStalled(sandbox);
     if (starts !== undefined && !stalled)
-      throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
+      throw new Violation('a sandbox that still starts is not evicted', `${name}: ${starts}`);
     if (!this.#calm) return;
     const recently = this.#recently();
     const { owner } = sandbox.spec;
@@ -378,12 +378,12 @@ export class AdmissionCheck {
       recently.some((moment) => rules.some((one) => isNamespaceCrowded(moment, one, by)));
     if (!isCrowded('newcomers') && !isFull('newcomers'))
       throw new Violation(
-        'no sandbox is paused without need',
+        'no sandbox is evicted without need',
         `${name}: ${inspect(recently, { depth: 5 })}`,
       );
     const forWork = isCrowded('demanding') || isFull('demanding');
     if (!forWork && this.#now - (this.#workingSince.get(uid) ?? this.#now) > unknownMs)
-      throw new Violation('a bare resume pauses no agent that works', name);
+      throw new Violation('a bare resume evicts no agent that works', name);
     const since = this.#runningSince.get(uid) ?? this.#now;
     const least = Math.min(
       ...rules.flatMap((one) => rulesFor(one, owner).map(({ minActiveMs }) => minActiveMs)),
@@ -396,7 +396,7 @@ export class AdmissionCheck {
       this.#now - since < least - unknownMs
     )
       throw new Violation(
-        'no sandbox is paused before its time',
+        'no sandbox is evicted before its minActiveSeconds',
         `${name} after ${this.#now - since} of ${least} ms`,
       );
     if (!stalled && clocksAreRight && !this.#comebacks.has(uid))
@@ -407,7 +407,7 @@ export class AdmissionCheck {
     this.#pauses.set(uid, pauses);
     if (pauses > 1)
       throw new Violation(
-        'no ping-pong',
+        'no sandbox is evicted twice without a request in between',
         `${name} is paused a second time, and nobody has asked for anything`,
       );
   }
@@ -432,14 +432,17 @@ export class AdmissionCheck {
     const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
     if (this.#now - at < delayMs - unknownMs)
       throw new Violation(
-        'what has come back by itself is not woken again at once',
+        'automatic resumes of a sandbox keep their delay',
         `${name} after ${this.#now - at} of ${delayMs} ms`,
       );
     if (
       !this.#conversationsIn(sandbox).some(isUnfinished) &&
       (sandbox.status?.interruptedConversationIDs ?? []).length === 0
     )
-      throw new Violation('what has come back by itself and has nothing to do rests', name);
+      throw new Violation(
+        'a sandbox without unfinished work resumes automatically only once',
+        name,
+      );
   }
 
   /**
@@ -473,7 +476,7 @@ export class AdmissionCheck {
     });
     if (automatic !== undefined)
       throw new Violation(
-        'what has come back by itself goes first',
+        'an idle sandbox that resumed automatically is evicted first',
         `${sandbox.metadata.name} before ${automatic.metadata.name}`,
       );
     if (rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle')) return;
@@ -481,7 +484,7 @@ export class AdmissionCheck {
     const older = find((other) => activeSince(other) < age);
     if (older !== undefined)
       throw new Violation(
-        'the oldest is paused first',
+        'the oldest sandbox is evicted first',
         `${sandbox.metadata.name} before ${older.metadata.name}`,
       );
   }

@@ -83,7 +83,10 @@ export class AgentWatch {
       process !== undefined &&
       status?.reason === SandboxReason.agentSilent
     )
-      throw new Violation('who answers again is not silent', `${name} for ${forMs} ms`);
+      throw new Violation(
+        'an agent that answers again is reported as responsive',
+        `${name} for ${forMs} ms`,
+      );
     // Nobody else has anything to ask it.
     const users = cluster.conversations.filter(
       ({ status: told }) => told?.start?.status === 'READY' && told.sandboxUID === uid,
@@ -91,13 +94,13 @@ export class AgentWatch {
     if (!silent || forMs <= silenceKnownMs || users.length === 0) return;
     if (status?.phase === 'RUNNING')
       throw new Violation(
-        'a silent agent is not said to run',
+        'no unresponsive agent is reported as running',
         `${name} is RUNNING after ${forMs} ms`,
       );
     const running = users.find((user) => user.status?.executionStatus === 'running');
     if (running !== undefined)
       throw new Violation(
-        'a silent agent is not said to run',
+        'no unresponsive agent is reported as running',
         `${running.metadata.name} after ${forMs} ms`,
       );
   }
@@ -156,7 +159,7 @@ export class AgentWatch {
     )
       return;
     throw new Violation(
-      'a notification of an agent is acted on soon',
+      'a notification of an agent takes effect soon',
       `${id} shows ${conversation?.status?.executionStatus ?? 'nothing'} for ${status}, told at ${since}`,
     );
   }

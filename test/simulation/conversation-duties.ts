@@ -106,7 +106,7 @@ export function dutiesOfConversations({
     return [
       ...duties,
       due(
-        'a start goes on in time',
+        'a start continues in time',
         spec.repository === undefined ? startMs : clones * cloneMs,
         agent.id,
       ),
@@ -126,8 +126,8 @@ export function dutiesOfConversations({
         ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid),
     );
     return [
-      ...(shows ? [] : [due('a failed start says so in time', promptMs)]),
-      ...(isUnused ? [due('a failed start gives its sandbox back in time', promptMs)] : []),
+      ...(shows ? [] : [due('a failed start is reported in time', promptMs)]),
+      ...(isUnused ? [due('the sandbox of a failed start is deleted in time', promptMs)] : []),
     ];
   }
 
@@ -155,7 +155,7 @@ export function dutiesOfConversations({
     }
     if (runs && status?.executionStatus !== 'running')
       duties.push({
-        rule: 'what an agent does is known in time',
+        rule: 'the status of a run is known in time',
         subject: `${subject} since ${stored.runStartedAt}`,
         boundMs: pollMs,
       });
@@ -169,7 +169,7 @@ export function dutiesOfConversations({
       status?.interruption?.abandonedReason === undefined
     )
       duties.push({
-        rule: 'an interrupted run goes on in time',
+        rule: 'an interrupted run resumes in time',
         subject: `${subject} ${sandbox.metadata.generation}`,
         boundMs: continuationMs,
       });

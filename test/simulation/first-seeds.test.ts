@@ -24,7 +24,9 @@ it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
 it(
   'a broken controller fails',
   () =>
-    mustBeKilled(operatorMutants['a start forgets how far it was'], { rule: 'starts only go on' }),
+    mustBeKilled(operatorMutants['a start loses its first transition'], {
+      rule: 'transitions of a start are only appended',
+    }),
   timeoutMs,
 );
 

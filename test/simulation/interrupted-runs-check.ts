@@ -39,7 +39,7 @@ export class InterruptedRunsCheck {
     if (sandbox.status?.interruptedConversationIDs?.includes(id) !== true)
       this.#options.findings.report(
         new Violation(
-          'a run is written down before it is interrupted',
+          'a run is stored before it is interrupted',
           `${id} in ${sandbox.metadata.name}`,
         ),
       );

@@ -36,7 +36,7 @@ export class OrphanedSandboxCheck {
       const agoMs = now - (this.#deletedAt.get(uid) ?? Infinity);
       if (agoMs > unknownMs())
         throw new Violation(
-          'no sandbox is made for a conversation that is gone',
+          'no sandbox is created for a deleted conversation',
           `${object.metadata.name} for ${name}, gone ${agoMs} ms ago`,
         );
     }

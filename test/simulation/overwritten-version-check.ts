@@ -60,7 +60,7 @@ export class OverwrittenVersionCheck implements TrafficListener {
     if (present === undefined || version >= written || version < present.since) return;
     const detail = `${request.actor} has written version ${written} of ${request.path} and decides on version ${version}`;
     this.#options.findings.report(
-      new Violation('a controller does not act on what it has overwritten', detail),
+      new Violation('no controller acts on a version that it has overwritten', detail),
     );
   }
 

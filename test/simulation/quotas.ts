@@ -181,7 +181,7 @@ export class Quotas {
       const uid = ownerOf(pod) ?? '';
       if (present.has(uid) && !taken.has(uid))
         throw new Violation(
-          'a pod only where a slot is taken',
+          'only a sandbox with a slot has a pod',
           `${pod.metadata.name} (${pod.metadata.uid}) after ${cause}`,
         );
       taken.set(uid, taken.get(uid) ?? pod.metadata.annotations?.[ownerAnnotation] ?? '');

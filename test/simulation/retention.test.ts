@@ -37,8 +37,8 @@ const afterAnnouncement = (
  * What could be wrong with retention, each as a sentence, how it is made so, and what catches it.
  */
 const operatorMutants: Readonly<Record<string, ComponentMutant & ExpectedKill>> = {
-  'what is announced is deleted at once': {
-    rule: /deletions are announced|nothing active is deleted/,
+  'an announced object is deleted at once': {
+    rule: /deletions are announced|no object in use is deleted/,
     ...afterAnnouncement(async (whole, { kind, metadata: { namespace = 'default', name } }) => {
       const deletion =
         kind === conversations.kind

@@ -121,7 +121,7 @@ export class Retention {
         return [
           {
             text,
-            rule: 'what is over is deleted in time',
+            rule: 'an expired object is deleted in time',
             dueMs: Math.max(first.at, announcement.at + leadMs) + retentionTimes.confirmMs,
           },
         ];
@@ -130,7 +130,7 @@ export class Retention {
       return [
         {
           text: `${what} is kept, and said to be deleted`,
-          rule: 'an announcement that does not hold is withdrawn',
+          rule: 'an outdated announcement is withdrawn',
           dueMs: 0,
         },
       ];
@@ -186,10 +186,7 @@ export class Retention {
       owners.some(({ uid }) => uid === metadata.uid) &&
       (status?.phase !== 'ERROR' || status.lastContainerID !== undefined);
     if (this.#options.cluster.sandboxes.some(uses))
-      throw new Violation(
-        'nothing that is used is deleted',
-        `${what}, whose sandbox is still there`,
-      );
+      throw new Violation('no object in use is deleted', `${what}, whose sandbox is still there`);
   }
 
   #conversationDeleted(what: string, conversation: Conversation): void {
@@ -226,7 +223,7 @@ export class Retention {
     if (maker === undefined) throw byItself;
     if (others.length > 0)
       throw new Violation(
-        'nothing that is used is deleted',
+        'no object in use is deleted',
         `${what}, which belongs to others too. By itself: ${byItself.message}`,
       );
     const record = this.#history.ofConversation(maker.metadata.uid);
@@ -254,14 +251,14 @@ export class Retention {
     subjects: readonly KubeObject[],
   ): Violation | undefined {
     if ('used' in fate)
-      return new Violation('nothing that is used is deleted', `${what}: ${fate.used}`);
+      return new Violation('no object in use is deleted', `${what}: ${fate.used}`);
     const [first] = [...fate.dues].sort((one, other) => one.at - other.at);
     if (first === undefined)
-      return new Violation('nothing is deleted where retention is off', what);
+      return new Violation('no object is deleted where retention is off', what);
     const earlyMs = first.at - this.#now - this.#clockErrorMs - roundingMs;
     if (earlyMs > 0)
       return new Violation(
-        'nothing is deleted before its time',
+        'no object is deleted before its time',
         `${what}, ${earlyMs.toFixed(0)} ms too early`,
       );
     const mistake = this.#mistakeInAnnouncement(announcement, subjects);

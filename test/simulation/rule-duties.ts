@@ -25,12 +25,14 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
     const active = holders.filter(isFor).length;
     const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active} active`;
     const says = status?.observedGeneration === metadata.generation && status.active === active;
-    return says ? [] : [{ rule: 'a quota says what is true in time', subject, boundMs: promptMs }];
+    return says
+      ? []
+      : [{ rule: 'the status of a quota is updated in time', subject, boundMs: promptMs }];
   });
   return [
     ...quotas,
     ...templates.map(({ metadata }) => ({
-      rule: 'a template is judged in time',
+      rule: 'a template is validated in time',
       subject: `template ${metadata.name} generation ${metadata.generation}`,
       boundMs: promptMs,
     })),

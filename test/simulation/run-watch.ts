@@ -57,7 +57,7 @@ export class RunWatch {
       this.#since.set(metadata.uid, since);
       if (scheduler.monotonic() - since > mostMs)
         throw new Violation(
-          'nothing is said to run that does not',
+          'no conversation is reported as running without a running agent',
           `${metadata.name} for ${mostMs / 1000} s`,
         );
     }

@@ -98,7 +98,7 @@ export class Safety {
       const other = busy.get(process.volume.claimUid);
       if (other !== undefined)
         throw new Violation(
-          'one agent per volume',
+          'a volume has one agent at most',
           `${other.id} and ${process.id} are on ${process.volume.claimUid}`,
         );
       busy.set(process.volume.claimUid, process);
@@ -114,12 +114,12 @@ export class Safety {
     );
     if (conversation.cutByOwner && !asked)
       this.#broken ??= new Violation(
-        'a pause by its owner stays',
+        'a run that its owner has paused stays paused',
         `the run of ${conversation.id} was continued`,
       );
     if (conversation.failure !== undefined)
       this.#broken ??= new Violation(
-        'what has failed by itself is left alone',
+        'a run that has failed is not resumed',
         `the run of ${conversation.id} was continued`,
       );
     if (!conversation.lost) return;
@@ -128,7 +128,7 @@ export class Safety {
     const allowed = this.#options.clocksAreRight() ? maxContainerLosses : 2 * maxContainerLosses;
     if (conversation.continuations > allowed)
       this.#broken ??= new Violation(
-        'no run is continued again and again',
+        'the number of resumes of a run is limited',
         `${conversation.id} for the ${conversation.continuations}th time`,
       );
   }
@@ -174,21 +174,21 @@ export class Safety {
     const words = now.map((transition) => transition.status);
     const story = `${metadata.name}: ${old.map((transition) => transition.status).join(' ')} -> ${words.join(' ')}`;
     if (old.some((transition, index) => JSON.stringify(transition) !== JSON.stringify(now[index])))
-      throw new Violation('starts only go on', story);
+      throw new Violation('transitions of a start are only appended', story);
     const ranks = words.map((word) => startStatuses.indexOf(word));
     if (ranks.some((rank, index) => index > 0 && rank <= (ranks[index - 1] ?? -1)))
       throw new Violation('no start goes backwards', story);
     if (words.slice(0, -1).some((word) => word === 'READY' || word === 'ERROR'))
       throw new Violation('READY and ERROR are final', story);
     if (status?.start !== undefined && status.start.status !== words.at(-1))
-      throw new Violation('starts only go on', story);
+      throw new Violation('transitions of a start are only appended', story);
     if (old.length > 0 && status?.start === undefined)
-      throw new Violation('starts only go on', story);
+      throw new Violation('transitions of a start are only appended', story);
     if (
       status?.start?.status === 'ERROR' &&
       !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== '')
     )
-      throw new Violation('ERROR has a reason', story);
+      throw new Violation('a failed start has a reason', story);
     const owners = this.#owners.get(status?.sandboxUID ?? '');
     if (
       status?.sandboxUID !== undefined &&
@@ -201,7 +201,7 @@ export class Safety {
       );
     // The template is there all the time.
     if (status?.start?.errorCode === SandboxFailure.templateNotFound)
-      throw new Violation('ERROR tells the truth', story);
+      throw new Violation('the reason of a failed start is true', story);
   }
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
@@ -215,7 +215,7 @@ export class Safety {
       JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec)
     )
       throw new Violation(
-        'the system leaves the spec alone',
+        'the operator does not change the spec of a sandbox',
         `${actor} changed the spec of ${name}`,
       );
     if (same && before.spec.replicas === 0 && sandbox.spec.replicas === 1)
@@ -234,7 +234,7 @@ export class Safety {
         ![...processes.values()].some((process) => process.podUid === podUid && process.hasAnswered)
       ) {
         throw new Violation(
-          'RUNNING only after the agent has answered',
+          'a sandbox is RUNNING only after its agent has answered',
           `${name} by ${containerID ?? 'no container'}`,
         );
       }
@@ -244,7 +244,10 @@ export class Safety {
       before.status?.masterKeyId !== undefined &&
       sandbox.status?.masterKeyId !== before.status.masterKeyId
     )
-      throw new Violation('keys stay', `the master key of ${name} has changed`);
+      throw new Violation(
+        'the master key of a sandbox does not change',
+        `the master key of ${name} has changed`,
+      );
     if (type === 'DELETED') {
       this.#expectOrphansToGo(uid);
       for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
@@ -276,7 +279,7 @@ export class Safety {
     if (!ends || !this.#options.isOperator(actor)) return;
     if (!history.mayGo)
       throw new Violation(
-        'no wanted pod is deleted',
+        'no pod is deleted while its sandbox should run',
         `${actor} deleted ${metadata.name} (${metadata.uid})`,
       );
     this.#agentWasTold(metadata.uid);
@@ -292,7 +295,10 @@ export class Safety {
         status?.phase !== 'Succeeded',
     );
     if (others.length > 0)
-      throw new Violation('one pod per sandbox', `${sandbox ?? ''} has ${others.length + 1} pods`);
+      throw new Violation(
+        'a sandbox has one pod at most',
+        `${sandbox ?? ''} has ${others.length + 1} pods`,
+      );
   }
 
   /**
@@ -318,12 +324,12 @@ export class Safety {
       );
       if (asking.length > 0)
         throw new Violation(
-          'no action waits in a pod that goes',
+          'no pod is deleted while an action waits for a confirmation',
           `${asking.map(({ id }) => id).join(' ')} in ${process.id}`,
         );
       if (untold.length > 0)
         throw new Violation(
-          'runs are interrupted before their pod goes',
+          'a run is interrupted before its pod is deleted',
           `${untold.map(({ id }) => id).join(' ')} in ${process.id}`,
         );
     }
@@ -336,7 +342,7 @@ export class Safety {
         ({ metadata }) => metadata.deletionTimestamp === undefined,
       );
       if (left !== undefined && cluster.sandboxOf(ownerUid) === undefined)
-        throw new Violation('no pod of a deleted sandbox', left.metadata.name);
+        throw new Violation('no pod outlives its sandbox', left.metadata.name);
     });
   }
 
@@ -352,7 +358,7 @@ export class Safety {
       const known = plural === pods.plural ? [session, secret] : [session, secret, bootstrap];
       if (known.some((key) => text.includes(key)))
         throw new Violation(
-          'nothing secret is stored',
+          'no secret is stored',
           `a key of sandbox ${uid} stands in ${plural}/${object.metadata.name}`,
         );
     }
@@ -374,7 +380,7 @@ export class Safety {
     this.#heard.set(uid, count);
     if (count > 1)
       this.#broken ??= new Violation(
-        'a first message is heard once',
+        'an agent receives a first message once',
         `the conversation ${conversationId} (${uid}) was told ${count} times`,
       );
   }
@@ -394,7 +400,7 @@ export class Safety {
     const silentMs = scheduler.monotonic() - (stored?.stalledAt ?? Infinity);
     if (stored !== undefined && silentMs < stuckAfterMs)
       throw new Violation(
-        'only a run of which nothing is heard is stopped',
+        'only a run that reports nothing is interrupted as stuck',
         `${name}, silent for ${silentMs} ms`,
       );
   }
@@ -438,7 +444,7 @@ export class Safety {
   }
 }
 
-const toldOnce = 'each message is told once and in order';
+const toldOnce = 'each message is delivered once and in order';
 const textOf = (content: LaterMessage['content']): string =>
   content.map(({ text }) => text ?? '').join('\n');
 

@@ -231,7 +231,8 @@ class Play {
     const mayExpire =
       !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined);
     if (mayExpire) await this.#settle();
-    else if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
+    else if (left.length > 0)
+      throw new Violation('a settled system stays settled', left.join('; '));
     if (writes.length > 0 && !mayExpire)
       throw new Violation(
         'no hot loop',

@@ -11,76 +11,83 @@ const exceeded = 'the limit is never exceeded';
 const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
   'sandboxes that start are not counted': { rule: exceeded },
   'a slot is free before its pod is gone': { rule: exceeded },
-  'one too many is let in': { rule: exceeded },
-  'a pod that is being deleted is taken for gone': { rule: 'a pod only where a slot is taken' },
+  'one sandbox too many is admitted': { rule: exceeded },
+  'a pod that is being deleted counts as gone': { rule: 'only a sandbox with a slot has a pod' },
   'the pods of deleted sandboxes are forgotten': { rule: exceeded },
-  'a write of unknown outcome is taken for one that was not executed': {
+  'a write of unknown outcome counts as not executed': {
     rule: exceeded,
     faults: 'of handovers',
     firstSeed: 1440,
   },
-  'a decision is written whatever the version': {
-    rule: 'only who asks or is to come back is let in',
+  'an admission is written regardless of the version': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
     faults: 'of handovers',
   },
-  'a pod is reserved whatever the version': {
-    rule: 'only who asks or is to come back is let in',
+  'a pod is reserved regardless of the version': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
     faults: 'of handovers',
     firstSeed: 383,
   },
-  'a pod is made without a reservation': { rule: 'a pod only where a slot is taken' },
-  'pod creations of unknown outcome are forgotten': { rule: 'a pod only where a slot is taken' },
-  'those that start may be paused for others': {
-    rule: 'what still starts is not paused for others',
+  'a pod is created without a reservation': { rule: 'only a sandbox with a slot has a pod' },
+  'pod creations of unknown outcome are forgotten': {
+    rule: 'only a sandbox with a slot has a pod',
   },
-  'what comes back by itself makes room for itself': { rule: 'newcomers come first' },
-  'nothing comes back by itself': { rule: 'everything settles', firstSeed: 20 },
-  'what its owner has paused comes back by itself': {
-    rule: 'only who asks or is to come back is let in',
+  'sandboxes that start may be evicted': {
+    rule: 'a sandbox that still starts is not evicted',
   },
-  'what is paused for its age comes back by itself': {
-    rule: 'only who asks or is to come back is let in',
+  'an automatic resume evicts other sandboxes': { rule: 'newcomers come first' },
+  'no sandbox resumes automatically': { rule: 'everything settles', firstSeed: 20 },
+  'a sandbox that its owner has paused resumes automatically': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+  },
+  'a sandbox that was paused for its age resumes automatically': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
     firstSeed: 24,
   },
-  'the last to come is the first to be let in': { rule: 'first come, first served' },
-  'the youngest is paused first': { rule: 'the oldest is paused first' },
-  'who only looks has paused who works': { rule: 'a bare resume pauses no agent that works' },
-  'who has a message waits like one who only looks': {
+  'the last newcomer is admitted first': { rule: 'first come, first served' },
+  'the youngest sandbox is evicted first': { rule: 'the oldest sandbox is evicted first' },
+  'a bare resume evicts a sandbox that works': { rule: 'a bare resume evicts no agent that works' },
+  'a resume with a message counts as a bare resume': {
     rule: /everything settles|first come, first served/,
     messages: true,
   },
-  'who comes back by itself is like any other': {
-    rule: /^what has come back by itself (goes first|is not woken again at once)/,
+  'an automatic resume counts as a request of a person': {
+    rule: /^an idle sandbox that resumed automatically is evicted first|^automatic resumes of a sandbox keep their delay/,
   },
-  'who comes back by itself does so again and again': {
-    rule: 'what has come back by itself is not woken again at once',
+  'automatic resumes have no delay': {
+    rule: 'automatic resumes of a sandbox keep their delay',
   },
-  'who comes back by itself with nothing to do does not rest': {
-    rule: /^what has come back by itself (and has nothing to do rests|is not woken again at once)/,
+  'a sandbox without unfinished work resumes automatically again': {
+    rule: /^a sandbox without unfinished work resumes automatically only once|^automatic resumes of a sandbox keep their delay/,
   },
-  'who starts is stalled at once': { rule: 'what still starts is not paused for others' },
-  'the pods of deleted sandboxes are never asked for': { rule: 'everything settles' },
-  'writes of unknown outcome are never looked up': {
-    rule: /everything settles|a slot is given back in time/,
+  'a sandbox that starts is stalled at once': {
+    rule: 'a sandbox that still starts is not evicted',
+  },
+  'the pods of deleted sandboxes are never read': { rule: 'everything settles' },
+  'objects of writes with unknown outcome are never read': {
+    rule: /everything settles|a slot is released in time/,
     firstSeed: 190,
     faults: 'all',
     world: 'shared',
   },
-  'a change of a quota is not noticed': { rule: exceeded, firstSeed: 11 },
-  'a quota that is deleted holds on': {
-    rule: 'no sandbox is paused before its time',
+  'a change of a quota is ignored': { rule: exceeded, firstSeed: 11 },
+  'a deleted quota stays in force': {
+    rule: 'no sandbox is evicted before its minActiveSeconds',
     firstSeed: 25,
   },
-  "the namespace's limit is ignored": { rule: exceeded },
-  'room is made whatever the policy': { rule: 'no sandbox is paused without need', firstSeed: 15 },
-  'how long each may run at least is ignored': { rule: 'no sandbox is paused before its time' },
-  'whether it comes back is ignored': {
-    rule: 'what is not to come back stays paused',
+  'the limit of the namespace is ignored': { rule: exceeded },
+  'sandboxes are evicted whatever the policy': {
+    rule: 'no sandbox is evicted without need',
+    firstSeed: 15,
+  },
+  'minActiveSeconds is ignored': { rule: 'no sandbox is evicted before its minActiveSeconds' },
+  'autoResume is ignored': {
+    rule: 'a sandbox that must not resume stays paused',
     firstSeed: 10,
   },
-  'the passage of time wakes no queue': { rule: 'everything settles' },
-  'who waits is counted as one that runs': {
-    rule: /no sandbox is paused without need|a bare resume pauses no agent that works/,
+  'no reconcile is scheduled for a later time': { rule: 'everything settles' },
+  'a waiting sandbox counts as one that holds a slot': {
+    rule: /no sandbox is evicted without need|a bare resume evicts no agent that works/,
     firstSeed: 15,
   },
 };

@@ -58,10 +58,10 @@ export const admissionMutants = {
   'a slot is free before its pod is gone': slots((slot) =>
     slot.state === 'freeing' ? { ...slot, taken: false } : slot,
   ),
-  'one too many is let in': {
+  'one sandbox too many is admitted': {
     patches: [patchedGetter(LimitGroup.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
   },
-  'a pod that is being deleted is taken for gone': {
+  'a pod that is being deleted counts as gone': {
     caches: (options) => {
       const whole = createCaches(options);
       const { store } = whole.pods;
@@ -86,14 +86,14 @@ export const admissionMutants = {
   'the pods of deleted sandboxes are forgotten': {
     patches: [patched(SlotIndex.prototype, 'addOrphaned', () => undefined)],
   },
-  'a write of unknown outcome is taken for one that was not executed': {
+  'a write of unknown outcome counts as not executed': {
     patches: [
       patched(SlotIndex.prototype, 'assume', (_, assume, sandbox, { until }) =>
         assume(sandbox, { until, state: 'none', taken: slotTaken(sandbox) }),
       ),
     ],
   },
-  'a decision is written whatever the version': {
+  'an admission is written regardless of the version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
@@ -110,7 +110,7 @@ export const admissionMutants = {
       },
     })),
   },
-  'a pod is reserved whatever the version': {
+  'a pod is reserved regardless of the version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
@@ -128,7 +128,7 @@ export const admissionMutants = {
       },
     })),
   },
-  'a pod is made without a reservation': {
+  'a pod is created without a reservation': {
     client: (whole, { caches }) =>
       but(whole, {
         updateStatus: async (resource, object, options) => {
@@ -149,31 +149,31 @@ export const admissionMutants = {
     ...latePods,
     patches: [patched(PodCreations.prototype, 'unsettledMs', () => 0)],
   },
-  'those that start may be paused for others': slots((slot) =>
+  'sandboxes that start may be evicted': slots((slot) =>
     slot.state === 'starting' ? { ...slot, state: 'running' } : slot,
   ),
-  'what comes back by itself makes room for itself': slots((slot) =>
+  'an automatic resume evicts other sandboxes': slots((slot) =>
     slot.state === 'resumable'
       ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince }
       : slot,
   ),
-  'nothing comes back by itself': slots((slot) =>
+  'no sandbox resumes automatically': slots((slot) =>
     slot.state === 'resumable' ? { ...slot, state: 'suspended' } : slot,
   ),
-  'what its owner has paused comes back by itself': slots((slot) =>
+  'a sandbox that its owner has paused resumes automatically': slots((slot) =>
     slot.state === 'none' && slot.sandbox.spec.replicas === 0
       ? { ...slot, state: 'resumable', pausedSince: 0 }
       : slot,
   ),
-  'what is paused for its age comes back by itself': slots((slot) =>
+  'a sandbox that was paused for its age resumes automatically': slots((slot) =>
     slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot,
   ),
-  'the last to come is the first to be let in': slots((slot) => ({
+  'the last newcomer is admitted first': slots((slot) => ({
     ...slot,
     requestedAt: -slot.requestedAt,
     explained: true,
   })),
-  'the youngest is paused first': {
+  'the youngest sandbox is evicted first': {
     patches: [
       patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) =>
         candidates.at(candidates.size - 1),
@@ -183,31 +183,34 @@ export const admissionMutants = {
       ),
     ],
   },
-  'who only looks has paused who works': {
+  'a bare resume evicts a sandbox that works': {
     patches: [patchedGetter(LimitGroup.prototype, 'idleVictim', ({ victim }) => victim)],
   },
-  'who has a message waits like one who only looks': slots((slot) =>
+  'a resume with a message counts as a bare resume': slots((slot) =>
     slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined
       ? { ...slot, bare: true }
       : slot,
   ),
-  'who comes back by itself is like any other': slots((slot) => ({ ...slot, automatic: false })),
-  'who comes back by itself does so again and again': slots((slot) => ({ ...slot, resumesAt: 0 })),
-  'who comes back by itself with nothing to do does not rest': slots((slot) =>
+  'an automatic resume counts as a request of a person': slots((slot) => ({
+    ...slot,
+    automatic: false,
+  })),
+  'automatic resumes have no delay': slots((slot) => ({ ...slot, resumesAt: 0 })),
+  'a sandbox without unfinished work resumes automatically again': slots((slot) =>
     slot.state === 'suspended' && slot.sandbox.status?.reason === SandboxReason.quota
       ? { ...slot, state: 'resumable' }
       : slot,
   ),
-  'who starts is stalled at once': slots((slot) =>
+  'a sandbox that starts is stalled at once': slots((slot) =>
     slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot,
   ),
-  'the pods of deleted sandboxes are never asked for': {
+  'the pods of deleted sandboxes are never read': {
     patches: [patched(OrphanedPods.prototype, 'read', () => Promise.resolve(undefined))],
   },
-  'writes of unknown outcome are never looked up': {
+  'objects of writes with unknown outcome are never read': {
     patches: [patched(LiveReads.prototype, 'read', () => Promise.resolve(undefined))],
   },
-  'a change of a quota is not noticed': {
+  'a change of a quota is ignored': {
     patches: [
       patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {
         const { namespace, uid } = quota.metadata;
@@ -218,25 +221,25 @@ export const admissionMutants = {
       }),
     ],
   },
-  'a quota that is deleted holds on': {
+  'a deleted quota stays in force': {
     patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)],
   },
-  "the namespace's limit is ignored": {
+  'the limit of the namespace is ignored': {
     patches: [
       patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
         setRules({ ...rules, namespace: undefined }),
       ),
     ],
   },
-  'room is made whatever the policy': {
+  'sandboxes are evicted whatever the policy': {
     patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)],
   },
-  'how long each may run at least is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
-  'whether it comes back is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
-  'the passage of time wakes no queue': {
+  'minActiveSeconds is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
+  'autoResume is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
+  'no reconcile is scheduled for a later time': {
     patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)],
   },
-  'who waits is counted as one that runs': {
+  'a waiting sandbox counts as one that holds a slot': {
     patches: [
       patched(LimitGroup.prototype, 'add', (group, add, slot) => {
         add(slot);

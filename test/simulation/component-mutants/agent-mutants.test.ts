@@ -3,23 +3,25 @@ import { mustBeKilled, type ExpectedKill } from '../expectations.ts';
 
 /** What catches it, under which faults, and from which seed on it is looked for. */
 const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
-  'notifications are not heard': {
-    rule: 'a notification of an agent is acted on soon',
+  'notifications are ignored': {
+    rule: 'a notification of an agent takes effect soon',
     faults: 'none',
   },
   'an agent that sends notifications is never polled': {
-    rule: /nothing is said to run that does not|a silent agent is not said to run/,
+    rule: /no conversation is reported as running without a running agent|no unresponsive agent is reported as running/,
   },
-  'a notification is taken for the end of a run': { rule: 'everything settles' },
-  'an unresponsive agent is never recorded': { rule: 'a silent agent is not said to run' },
-  'whoever was silent is not asked any more': {
-    rule: /who answers again is not silent|everything settles/,
+  'a notification counts as the end of a run': { rule: 'everything settles' },
+  'an unresponsive agent is never recorded': {
+    rule: 'no unresponsive agent is reported as running',
   },
-  'a run of which nothing is heard goes on': { rule: 'everything settles' },
-  'a run is stopped as soon as it is seen': {
-    rule: 'only a run of which nothing is heard is stopped',
+  'an agent that was unresponsive is never probed again': {
+    rule: /an agent that answers again is reported as responsive|everything settles/,
   },
-  'that a run was stopped is not written down': { rule: 'everything settles' },
+  'a stuck run is never interrupted': { rule: 'everything settles' },
+  'a run is interrupted at its first poll': {
+    rule: 'only a run that reports nothing is interrupted as stuck',
+  },
+  'the interrupt of a stuck run is not stored': { rule: 'everything settles' },
 };
 
 describe('of what agents tell and do not tell, the simulation notices when', () => {

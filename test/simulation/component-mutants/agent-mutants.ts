@@ -33,7 +33,7 @@ const isStall = (object: KubeObject): boolean =>
  * stuck runs.
  */
 export const agentMutants = {
-  'notifications are not heard': {
+  'notifications are ignored': {
     patches: [patched(Operator.prototype, 'notify', () => undefined)],
   },
   'an agent that sends notifications is never polled': {
@@ -48,7 +48,7 @@ export const agentMutants = {
       }),
     ],
   },
-  'a notification is taken for the end of a run': {
+  'a notification counts as the end of a run': {
     patches: [
       patched(ConversationPoller.prototype, 'notify', (self, original, request) => {
         said.of(self).add(request.name);
@@ -71,7 +71,7 @@ export const agentMutants = {
   'an unresponsive agent is never recorded': {
     patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)],
   },
-  'whoever was silent is not asked any more': {
+  'an agent that was unresponsive is never probed again': {
     agent: (whole) => {
       const answered = new Set<string>();
       const silent = new Set<string>();
@@ -86,13 +86,13 @@ export const agentMutants = {
       });
     },
   },
-  'a run of which nothing is heard goes on': {
+  'a stuck run is never interrupted': {
     patches: [patched(StuckDetection.prototype, 'quietMs', () => 0)],
   },
-  'a run is stopped as soon as it is seen': {
+  'a run is interrupted at its first poll': {
     patches: [patched(StuckDetection.prototype, 'quietMs', () => ages)],
   },
-  'that a run was stopped is not written down': {
+  'the interrupt of a stuck run is not stored': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         if (resource.kind !== conversations.kind || !isStall(object))

@@ -2,7 +2,7 @@ import { operatorMutants, type OperatorMutantName } from './operator-mutants.ts'
 import { mustBeKilled } from '../expectations.ts';
 import type { SimulationOptions } from '../stage.ts';
 
-const toldOnce = 'each message is told once and in order';
+const toldOnce = 'each message is delivered once and in order';
 
 type Where = readonly [
   rule: string | RegExp,
@@ -16,53 +16,64 @@ type Where = readonly [
  * said.
  */
 const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
-  'a status is written whatever its version': [
-    /starts only go on|no start goes backwards|READY and ERROR are final|keys stay/,
+  'a status is written regardless of its version': [
+    /transitions of a start are only appended|no start goes backwards|READY and ERROR are final|the master key of a sandbox does not change/,
   ],
-  'a requeue is forgotten': ['everything settles'],
-  'it acts before its caches are filled': [/ERROR tells the truth|everything settles/],
-  'the uid of an object that was created again is ignored': [
-    'a start has a sandbox of its own',
-    'none',
+  'a delayed requeue is lost': ['everything settles'],
+  'the operator acts before its caches are filled': [
+    /the reason of a failed start is true|everything settles/,
   ],
-  'a create is repeated blindly under a new name': [/one pod per sandbox|one agent per volume/],
-  'deletions have no preconditions, and are repeated': ['no wanted pod is deleted'],
-  'the writes of a leader pass no gate': ['only the leader writes', 'of leaders'],
+  'the UID of a recreated object is ignored': ['a start has a sandbox of its own', 'none'],
+  'a creation of unknown outcome is repeated under another name': [
+    /a sandbox has one pod at most|a volume has one agent at most/,
+  ],
+  'deletions have no preconditions, and are repeated': [
+    'no pod is deleted while its sandbox should run',
+  ],
+  'the writes of a leader are not fenced': ['only the leader writes', 'of leaders'],
   'the first message is sent again': [
-    'a first message is heard once',
+    'an agent receives a first message once',
     'all',
     100,
     { world: 'shared' },
   ],
-  'a pod is deleted without a word to its agent': [
-    'runs are interrupted before their pod goes',
+  'a pod is deleted without an interrupt of its runs': [
+    'a run is interrupted before its pod is deleted',
     'none',
   ],
   'a sandbox is RUNNING before its agent has answered': [
-    'RUNNING only after the agent has answered',
+    'a sandbox is RUNNING only after its agent has answered',
   ],
-  'the session key stands in a status': ['nothing secret is stored'],
-  "the agent's secret key stands in its pod": ['nothing secret is stored'],
-  'a run goes on that its owner has paused': ['a pause by its owner stays', 'all', 50],
-  'nobody counts how often a run was lost': ['no run is continued again and again'],
-  'nobody counts how often an agent has refused to go on': ['everything settles'],
-  'the first refusal to go on is the last': ['everything settles'],
-  'nobody asks why a run has failed': ['what has failed by itself is left alone'],
-  'an action that waits goes with its pod': ['no action waits in a pod that goes'],
-  'an agent that has been seen to run is believed to': ['nothing is said to run that does not'],
-  'a run that was lost before it was saved is taken for none': ['everything settles'],
-  'a pause is undone': ['the system leaves the spec alone'],
-  'a start forgets how far it was': ['starts only go on'],
-  'every look at an agent is written down': [
-    /no hot loop|everything settles|what has settled stays/,
+  'a status contains the session key': ['no secret is stored'],
+  'a pod contains the secret key of its agent': ['no secret is stored'],
+  'a run resumes that its owner has paused': [
+    'a run that its owner has paused stays paused',
+    'all',
+    50,
   ],
-  'a message is sent again without a look at what the agent has': [toldOnce],
-  'a message is sent before that is written down': [toldOnce],
-  'a message counts as told when nobody has said so': [toldOnce],
-  'a message that keeps waiting is sent again': [toldOnce],
-  'volumes have no owner': ['everything settles'],
-  'a pod is made for every sandbox that the cache shows': [
-    /everything settles|no wanted pod is deleted/,
+  'lost containers are not counted': ['the number of resumes of a run is limited'],
+  'rejected resumes are not counted': ['everything settles'],
+  'the first rejected resume ends a run': ['everything settles'],
+  'the error of a failed run is not read': ['a run that has failed is not resumed'],
+  'an action that waits for a confirmation is lost with its pod': [
+    'no pod is deleted while an action waits for a confirmation',
+  ],
+  'a run that was observed once never ends': [
+    'no conversation is reported as running without a running agent',
+  ],
+  'a run that was lost before it was saved counts as finished': ['everything settles'],
+  'a pause is reverted': ['the operator does not change the spec of a sandbox'],
+  'a start loses its first transition': ['transitions of a start are only appended'],
+  'every poll of an agent changes the status': [
+    /no hot loop|everything settles|a settled system stays settled/,
+  ],
+  'a message is sent again without a check whether the agent has it': [toldOnce],
+  'a message is sent before its delivery is stored': [toldOnce],
+  'a message counts as delivered without an answer of the agent': [toldOnce],
+  'a message that waits in an agent is sent again': [toldOnce],
+  'volume claims have no owner': ['everything settles'],
+  'a pod is created for every sandbox in the cache': [
+    /everything settles|no pod is deleted while its sandbox should run/,
   ],
 };
 
