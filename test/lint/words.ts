@@ -48,6 +48,9 @@ export function wordsOutOfUse(
 const withoutSubject =
   /(?:^\s*(?:\/\*\*|\*|\/\/) |^[^'"`]*\/\/ .*[.:;] |^\s*(?:\/\*\*|\*|\/\/) .*[.!?] )(It|What|Of|So|Who|Whoever) /;
 
+/** The name of a stream of random numbers: another name changes what a seed of the simulation means. */
+const randomStream = /\bfork\('[^']*'\)/g;
+
 /** The findings of one text. Names are split into their words: `tellAll` contains `tell`. */
 export function check(
   text: string,
@@ -59,10 +62,9 @@ export function check(
   return text.split('\n').flatMap((content, index): readonly Finding[] => {
     if (!isCode && content.trimStart().startsWith('```')) fenced = !fenced;
     if (fenced) return [];
-    const prose = (isCode ? content : content.replaceAll(/`[^`]*`|\]\([^)]*\)/g, '')).replaceAll(
-      /(?<=[a-z0-9])(?=[A-Z])/g,
-      ' ',
-    );
+    const prose = content
+      .replaceAll(isCode ? randomStream : /`[^`]*`|\]\([^)]*\)/g, '')
+      .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ');
     const lower = prose.toLowerCase();
     const found = (lower.match(/[a-z]+/g) ?? []).filter((word) => words.has(word));
     const line = index + 1;

@@ -29,7 +29,7 @@ export interface AgentNetworkOptions {
   readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
-  /** A run begins or goes on because this process says so. */
+  /** A run begins or resumes because this process asked for it. */
   readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
   /** This process sends the order to interrupt a run, or to reject the action that waits in it. */
   readonly onInterruptSent?: (process: AgentProcess, conversation: StoredConversation) => void;
@@ -39,13 +39,13 @@ export interface AgentNetworkOptions {
   readonly outcomeOf?: (
     command: string,
   ) => Partial<AgentCommandResult> & { readonly tookMs?: number };
-  /** Steps that go on by themselves, instead of `outcomeOf`, by which each is one long call. */
+  /** Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`. */
   readonly steps?: SandboxSteps | undefined;
 }
 
 const callMs = 10_000;
 const probeMs = 3_000;
-/** So long after a call that got no answer the one who has made it may still act on that. */
+/** Maximum time for which a process may still act on a call that got no answer. */
 const troubleMs = 10_000;
 
 /** One machine's way to the agents. */
@@ -219,7 +219,7 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<readonly AgentUserMessage[]> {
     return this.#about('userMessagesAfter', endpoint, id, options, (_, { messages }) =>
-      messages.map(toldMessage).slice(after === undefined ? 0 : Number(after.id) + 1),
+      messages.map(agentMessage).slice(after === undefined ? 0 : Number(after.id) + 1),
     );
   }
 
@@ -230,7 +230,7 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<readonly AgentUserMessage[]> {
     return this.#about('userMessages', endpoint, id, options, (_, { messages }) =>
-      messages.map(toldMessage).slice(-limit).reverse(),
+      messages.map(agentMessage).slice(-limit).reverse(),
     );
   }
 
@@ -443,7 +443,7 @@ export class SimulatedAgentClient implements AgentClient {
   }
 }
 
-const toldMessage = (text: string, index: number): AgentUserMessage => ({
+const agentMessage = (text: string, index: number): AgentUserMessage => ({
   id: String(index),
   timestamp: '',
   text,

@@ -14,7 +14,7 @@ export interface ConnectionOptions {
   readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
-  /** Whether the machine is cut off at the moment. */
+  /** Whether the machine is isolated from the API server at the moment. */
   readonly isolated: () => boolean;
   readonly traffic?: Traffic;
   /**
@@ -24,7 +24,7 @@ export interface ConnectionOptions {
   readonly pageSize?: number | undefined;
 }
 
-/** What happens to a call. */
+/** The outcome of a call. */
 type Fate =
   | 'answered'
   | 'late-execution'
@@ -42,7 +42,7 @@ type Fate =
  */
 const lateMs = 4_900;
 
-/** What one machine's transport sends through: the control plane behind a network with faultSchedule. */
+/** The connection of one machine's transport: the control plane behind a faulty network. */
 export class SimulatedConnection extends Dispatcher {
   readonly #options: ConnectionOptions;
   #calls = 0;
@@ -263,9 +263,7 @@ class Exchange implements Dispatcher.DispatchController {
     );
   }
 
-  /**
-   * Brings the lines of a watch one after the other, until the faultSchedule ends it in one of its ways.
-   */
+  /** Delivers the lines of a watch one after the other, until a fault ends the watch. */
   #stream({ body, status: code, headers }: PlaneResponse): void {
     if (!(body instanceof WatchStream)) throw new Error('only watches are streams here');
     const { faultSchedule, scheduler, machine, cluster } = this.#options;
@@ -276,7 +274,7 @@ class Exchange implements Dispatcher.DispatchController {
       ? scheduler.monotonic() + faultSchedule.between(0, 60_000)
       : Infinity;
     const lags = faultSchedule.happens('watchLag');
-    if (faultSchedule.happens('watchCut')) this.#cut(faultSchedule.between(0, 60_000), close);
+    if (faultSchedule.happens('watchClosed')) this.#close(faultSchedule.between(0, 60_000), close);
     let readyAt = scheduler.monotonic() + faultSchedule.transitMs();
     const inOrder = (work: () => void) => {
       const lagMs =
@@ -304,16 +302,16 @@ class Exchange implements Dispatcher.DispatchController {
         });
       }
     })();
-    this.#endings.push(cluster.onOutage(() => this.#cut(0, close)));
+    this.#endings.push(cluster.onOutage(() => this.#close(0, close)));
   }
 
-  #cut(afterMs: number, close: () => void): void {
+  #close(afterMs: number, close: () => void): void {
     this.#deliver(afterMs, () => {
-      this.#note('is cut');
+      this.#note('is closed');
       const reason = new Error('read ECONNRESET');
       this.#handler.onResponseError?.(this, reason);
       close();
-      // Whatever is still under way on it comes to nobody.
+      // Lines that are still under way on the connection are lost.
       this.abort(reason);
     });
   }

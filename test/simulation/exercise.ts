@@ -102,8 +102,7 @@ export class Exercise {
       );
       await random.pick(this.#actions)?.();
     }
-    // A resume that no operator has seen yet shows in nothing that a look at the cluster takes for
-    // unsettled.
+    // A resume that no operator has seen yet shows in no object that the checks take for unsettled.
     await sleep(scheduler, seenWithinMs);
   }
 
@@ -175,8 +174,8 @@ export class Exercise {
   }
 
   /**
-   * What Kubernetes does for a volume in use: its claim is deleted some time after that was asked
-   * for.
+   * A volume in use behaves as in Kubernetes: its claim is deleted some time after the request for
+   * its deletion.
    */
   #protectVolume(name: string): void {
     const { random, scheduler, cluster } = this.#options;
@@ -215,7 +214,7 @@ export class Exercise {
 
   /**
    * A pause of an agent whose runs do not end when they are interrupted, and in which another run
-   * begins meanwhile: whoever has the session key can use the agent until its container ends.
+   * begins meanwhile: any caller with the session key can use the agent until its container ends.
    */
   #pauseDeaf(): Promise<unknown> | undefined {
     const { cluster, node, scheduler, random } = this.#options;

@@ -13,7 +13,7 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   );
 }
 
-/** Where a mutant is looked for, and the promise that it must be seen to break. */
+/** The seeds and options of the search for a mutant, and the rule that it has to break. */
 export interface ExpectedKill extends Pick<
   SimulationOptions,
   'faults' | 'messages' | 'world' | 'retention'
@@ -25,10 +25,7 @@ export interface ExpectedKill extends Pick<
 
 const maxSeeds = 80;
 
-/**
- * Throws when none of so many seeds fails with the mutant, or the first that fails does so for
- * another reason.
- */
+/** Throws unless the first of `maxSeeds` seeds that fails with the mutant breaks the rule. */
 export async function mustBeKilled(
   mutant: ComponentMutant,
   {

@@ -20,16 +20,16 @@ export interface FaultChances {
   unavailable: number;
   /** 500, whether it was executed or not. */
   internalError: number;
-  /** Of a watch, per stream: it is cut, falls silent, or lags behind. */
-  watchCut: number;
+  /** A stream of a watch is closed, falls silent, or lags behind. */
+  watchClosed: number;
   watchSilent: number;
   watchLag: number;
-  /** Of calls to agents. */
+  /** Calls to agents fail. */
   agentLost: number;
   agentAnswerLost: number;
   agentFailure: number;
   agentSlow: number;
-  /** It runs as many conversations as it may. */
+  /** The agent runs as many conversations as it may. */
   agentFull: number;
   /**
    * The connection of a write is reset at once, and the write is executed all the same, seconds
@@ -50,7 +50,7 @@ export const noFaults: Readonly<FaultChances> = {
   tooManyRequests: 0,
   unavailable: 0,
   internalError: 0,
-  watchCut: 0,
+  watchClosed: 0,
   watchSilent: 0,
   watchLag: 0,
   agentLost: 0,
@@ -82,7 +82,7 @@ const worst: Readonly<Omit<FaultChances, 'lateExecution' | 'expiredToken'>> = {
   tooManyRequests: 0.1,
   unavailable: 0.06,
   internalError: 0.06,
-  watchCut: 0.7,
+  watchClosed: 0.7,
   watchSilent: 0.3,
   watchLag: 0.4,
   agentLost: 0.08,

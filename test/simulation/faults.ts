@@ -29,8 +29,9 @@ type Blow = () => void;
 const longestJumpMs = 5 * 3_600_000;
 
 /**
- * Of leaders: those that are frozen past their lease while another takes over, and nothing else. Of
- * handovers: leaders come and go, while nobody knows for sure what the one before has done.
+ * `of leaders`: leaders are frozen past their lease while another one takes over, and nothing else
+ * happens. `of handovers`: leaders come and go, while no process knows for sure what the previous
+ * leader has done.
  */
 export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const;
 
@@ -42,8 +43,8 @@ export class Faults {
   readonly #blows: readonly Blow[];
   #over = false;
   /**
-   * Whether no wall clock of any process has been moved so far. What a wrong clock has written
-   * stays when the process is gone.
+   * Whether no wall clock of any process has been moved so far. Times that a wrong clock has
+   * written stay when the process is gone.
    */
   clocksAreRight = true;
 
@@ -130,7 +131,7 @@ export class Faults {
     const operator = random.pick(this.#options.operators);
     if (operator?.up !== true) return;
     operator.terminate();
-    // What has not ended by then is killed.
+    // A process that has not ended by then is killed.
     scheduler.after(random.between(5_000, 30_000), () => {
       if (operator.up) operator.crash();
       this.#restart(operator);
@@ -155,7 +156,7 @@ export class Faults {
     scheduler.after(
       random.chance(0.5) ? random.between(100, 9_000) : random.between(15_000, 45_000),
       () => {
-        trace.note(`${machine.name} goes on`);
+        trace.note(`${machine.name} continues`);
         machine.thaw();
       },
     );
@@ -165,7 +166,7 @@ export class Faults {
     const { random, scheduler, trace } = this.#options;
     const operator = random.pick(this.#options.operators);
     if (operator === undefined) return;
-    trace.note(`${operator.name} is cut off`);
+    trace.note(`${operator.name} is isolated`);
     operator.isolated = true;
     scheduler.after(random.between(500, 30_000), () => {
       operator.isolated = false;
@@ -179,7 +180,7 @@ export class Faults {
       traits.longJumps && random.chance(0.5)
         ? random.between(-longestJumpMs, longestJumpMs)
         : random.between(-90_000, 90_000);
-    trace.note(`the clock of ${machine?.name ?? 'nobody'} jumps by ${byMs}`);
+    trace.note(`the clock of ${machine?.name ?? 'no process'} jumps by ${byMs}`);
     machine?.jumpWallClock(byMs);
     this.clocksAreRight = false;
   }

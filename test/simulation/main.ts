@@ -35,15 +35,15 @@ interface Batch {
 }
 
 /**
- * A worker is replaced after so many seeds. A simulated process that is killed never ends its
- * calls, and Node keeps every `AbortSignal.any` that somebody listens to, with all that the
- * listener holds, until it is aborted: about 1 MiB a seed.
+ * Maximum number of seeds of one worker. A simulated process that is killed never ends its calls,
+ * and Node keeps every `AbortSignal.any` that has a listener, with all that the listener holds,
+ * until it is aborted: about 1 MiB a seed.
  */
 const seedsPerWorker = 100;
 
 /**
- * Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows
- * how to see it again.
+ * Runs many seeds over several workers. The run ends at the first seed that fails, unless
+ * `keepGoing` is set, and shows how to replay it.
  */
 async function runMany({
   first,

@@ -45,7 +45,7 @@ export class MessageSender {
   constructor(options: MessageSenderOptions) {
     const { scheduler, cluster, faultSchedule, trace, random } = options;
     this.#options = options;
-    this.#machine = new Machine('letters', scheduler);
+    this.#machine = new Machine('messages', scheduler);
     const dispatcher = new SimulatedConnection({
       machine: this.#machine,
       cluster,
@@ -90,7 +90,7 @@ export class MessageSender {
 
   /** Sends one message, as `send-message` does. */
   async send(conversation: Conversation): Promise<void> {
-    const text = `letter ${this.#count++}`;
+    const text = `message ${this.#count++}`;
     try {
       if (startStatusOf(conversation) === 'ERROR') return;
       const name = conversation.status?.sandboxName;
@@ -107,7 +107,7 @@ export class MessageSender {
         run,
       });
     } catch (error) {
-      // Whoever has typed it is told that it may not have been sent.
+      // The user sees an error: the message may not have been sent.
       if (
         !(error instanceof ApiError) &&
         !(error instanceof TransportError) &&

@@ -70,7 +70,7 @@ export class OperatorProcess {
   #run: Run | undefined;
   #caches: Caches | undefined;
   #runs = 0;
-  /** Cut off from the API server. */
+  /** Isolated from the API server. */
   isolated = false;
   /** How often it has begun to lead. */
   terms = 0;
@@ -99,7 +99,7 @@ export class OperatorProcess {
     return this.#run?.leading?.since;
   }
 
-  /** What its caches have not heard of yet, in words. */
+  /** Sentences about changes that its caches have not received yet. */
   get behind(): readonly string[] {
     const { cluster } = this.#options;
     const caches = this.#caches;
@@ -154,7 +154,7 @@ export class OperatorProcess {
   terminate(): void {
     const run = this.#run;
     if (run === undefined || run.stop.signal.aborted) return;
-    this.#options.trace.note(`${run.machine.name} is told to end`);
+    this.#options.trace.note(`${run.machine.name} gets SIGTERM`);
     run.stop.abort(new Error('the process is stopping'));
     void run.ended.then(() => {
       if (this.#run !== run) return;

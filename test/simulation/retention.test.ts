@@ -33,9 +33,7 @@ const afterAnnouncement = (
   })),
 });
 
-/**
- * What could be wrong with retention, each as a sentence, how it is made so, and what catches it.
- */
+/** Mutants of retention, each named by a sentence, and the check that kills it. */
 const operatorMutants: Readonly<Record<string, ComponentMutant & ExpectedKill>> = {
   'an announced object is deleted at once': {
     rule: /deletions are announced|no object in use is deleted/,

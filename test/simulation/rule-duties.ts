@@ -6,7 +6,7 @@ import { ownerOf } from './safety.ts';
 
 const promptMs = 3_000;
 
-/** What has to be said of templates and quotas. */
+/** Duties for the status of templates and quotas. */
 export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
   const templates = cluster.templates.filter(
     ({ metadata, status }) => status?.observedGeneration !== metadata.generation,

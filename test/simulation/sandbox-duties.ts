@@ -41,7 +41,7 @@ const probedMs = 6_000;
  */
 const unsettledMs = 10_000;
 
-/** What has to happen to sandboxes, by their spec, their admission, and the node's own record. */
+/** Duties for sandboxes, by their spec, their admission, and the node's own record. */
 export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[] {
   const { cluster, scheduler, history, hasRoom, isNewcomer } = options;
   const now = scheduler.monotonic();
@@ -125,7 +125,7 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
     const stored = [...agent.volume.conversations.values()];
     const works =
       agent.running.length > 0 ||
-      stored.some((one) => isAsking(one) || (one.wanted && !one.mayStand)) ||
+      stored.some((one) => isAsking(one) || (one.wanted && !one.mayStayPaused)) ||
       users.some(
         (user) =>
           !isStartOver(startStatusOf(user)) ||

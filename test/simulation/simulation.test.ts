@@ -21,7 +21,7 @@ describe('the whole product under simulated faults', () => {
     534, 649, 737, 738, 792, 799, 822, 974, 1296, 1840, 1857, 2605, 2971, 3040, 5100, 6743, 7639,
     10896, 10913, 13154, 14802, 15590, 16113,
   ])(
-    'keeps them with seed %i, which found a mistake before agents told, hung or stalled',
+    'keeps them with seed %i, which found a mistake before agents notified, hung or stalled',
     (seed) => mustBeClean({ seed, world: 'plain' }),
     timeoutMs,
   );
@@ -29,9 +29,9 @@ describe('the whole product under simulated faults', () => {
   it.each([
     ['writes down that a run is stuck before it is stopped', 495],
     ['does not take the last event of an agent for the beginning of its run', 446],
-    ['takes no lost container for a run that was cut off', 1855],
+    ['takes no lost container for a run that was interrupted', 1855],
     ['believes no record of an agent that is older than that its run was stopped', 226],
-    ['believes an agent that was told to go on by a leader whose clock was ahead', 5000434],
+    ['believes an agent whose run was resumed by a leader whose clock was ahead', 5000434],
   ])('%s (seed %i)', (_case, seed) => mustBeClean({ seed, world: 'single-owner' }), timeoutMs);
 
   it(

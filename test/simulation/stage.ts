@@ -59,7 +59,7 @@ export interface SimulationOptions {
    * container; true by default.
    */
   readonly ends?: boolean;
-  /** Whether the template lets go what nobody uses, after seconds; false by default. */
+  /** Whether the template lets unused objects expire after seconds; false by default. */
   readonly retention?: boolean;
   /** Default shared. */
   readonly world?: World;
@@ -124,7 +124,7 @@ export function stage({
     ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
   });
   const operators: OperatorProcess[] = [];
-  // Registering takes longer than anything that is counted, and nobody reads them.
+  // Registering takes longer than anything that is counted, and the metrics have no reader.
   const metrics = createMetrics();
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
   const machineOf = (actor: string) =>
@@ -233,7 +233,7 @@ export function stage({
     random: random.fork('people'),
     agentNetwork: {
       onRun: (conversation) => {
-        conversation.cutByOwner = false;
+        conversation.pausedByOwner = false;
         conversation.lost = false;
         conversation.continuations = 0;
         conversation.disruptions = 0;
@@ -281,7 +281,7 @@ export function stage({
       : undefined;
   const notifications = new Notifications({
     ...{ cluster, node, operators, scheduler, trace, random: random.fork('notifications') },
-    onDelivered: (process, conversation) => agentWatch.told(process, conversation),
+    onDelivered: (process, conversation) => agentWatch.notified(process, conversation),
     onForged: (notification) => agentWatch.forged(notification),
   });
   const duties = new Duties({
@@ -319,7 +319,7 @@ export function stage({
     messageSender,
   });
 
-  node.onCut = (conversation, sandboxUid, how, disrupted) => {
+  node.onInterrupted = (conversation, sandboxUid, how, disrupted) => {
     const sandbox = cluster.sandboxOf(sandboxUid);
     const wanted = sandbox !== undefined && shouldRun(sandbox);
     // A start whose agent is lost before its answer came begins the run again, and can know of no
@@ -332,10 +332,10 @@ export function stage({
     if (how === 'killed' && wanted && !disrupted) conversation.losses++;
     if (how !== 'killed' && world === 'shared')
       interruptedRuns.interrupted(sandboxUid, conversation);
-    conversation.cutByOwner = sandbox?.spec.replicas === 0;
-    conversation.mayStand = safety.pausedLately(sandboxUid);
+    conversation.pausedByOwner = sandbox?.spec.replicas === 0;
+    conversation.mayStayPaused = safety.pausedLately(sandboxUid);
   };
-  // What its owner wants counts more than the loss that came before.
+  // The wish of the owner counts more than the loss that came before.
   cluster.onChange(({ plural, object }) => {
     if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
@@ -349,11 +349,11 @@ export function stage({
       );
     for (const conversation of stored) {
       if (!isGivenUp(conversation)) forgetLosses(object as Sandbox, conversation);
-      if (isPausedByOwner(object as Sandbox)) letStand(conversation);
+      if (isPausedByOwner(object as Sandbox)) allowPause(conversation);
     }
   });
   // An operator that sees a crash together with the deletion or the disruption of its pod can't
-  // tell which came first.
+  // know which came first.
   cluster.onChange(({ plural, type, object }) => {
     if (plural !== 'pods' || type === 'DELETED') return;
     const { conditions } = (object as Pod).status ?? {};
@@ -369,8 +369,8 @@ export function stage({
       conversation.lost = false;
     }
   });
-  node.onTold = (text) => safety.told(text);
-  node.onHeard = (process, id) => safety.heard(process, id);
+  node.onMessage = (text) => safety.delivered(text);
+  node.onFirstMessage = (process, id) => safety.firstMessage(process, id);
 
   return {
     ...{
@@ -424,11 +424,11 @@ function forgetLosses(sandbox: Sandbox, conversation: StoredConversation): void 
 }
 
 /**
- * After a pause by its owner a run goes on when its owner says so, also a run that the operator had
- * given up before.
+ * After a pause by its owner a run resumes when its owner asks for it, also a run that the operator
+ * had abandoned before.
  */
-function letStand(conversation: StoredConversation): void {
+function allowPause(conversation: StoredConversation): void {
   // A conversation whose action was rejected for the pause is idle.
   if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted))
-    conversation.mayStand = true;
+    conversation.mayStayPaused = true;
 }

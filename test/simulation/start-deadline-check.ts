@@ -18,7 +18,7 @@ export interface StartDeadlineCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly history: SandboxHistory;
-  /** Of the template. */
+  /** `startDeadline` of the template. */
   readonly startDeadline: string;
 }
 

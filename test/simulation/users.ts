@@ -46,7 +46,7 @@ const group = `/apis/${apiVersion}/namespaces/${namespace}`;
 
 type NewSpec = Partial<ConversationSpec> & Pick<ConversationSpec, 'owner'>;
 
-/** What a user does with one conversation. */
+/** The actions of a user in one conversation. */
 interface Story {
   readonly id: string;
   readonly at: number;
@@ -54,7 +54,7 @@ interface Story {
 }
 
 /**
- * Users, who go through a gateway that may lose an answer and asks again, and somebody with
+ * Users, who go through a gateway that may lose an answer and asks again, and a person with
  * kubectl.
  */
 export class Users {
@@ -110,7 +110,7 @@ export class Users {
       const other = ids[index - 1];
       const joins = other !== undefined && random.chance(0.2);
       const before = owners.at(-1);
-      // A sandbox of another owner can't be joined, and somebody tries.
+      // A sandbox of another owner can't be joined, and a user tries.
       const owner = joins && before !== undefined && rng.chance(0.9) ? before : this.#anOwner(rng);
       owners.push(owner);
       const spec: NewSpec = {
@@ -268,7 +268,7 @@ export class Users {
    * a message that may be lost.
    */
   #say(id: string, text: string): Promise<void> {
-    return this.#tell(id, (endpoint) =>
+    return this.#callAgent(id, (endpoint) =>
       this.#agents.sendMessage(endpoint, id, { content: [{ type: 'text', text }] }),
     );
   }
@@ -279,12 +279,12 @@ export class Users {
       ({ metadata }) => metadata.name === id,
     );
     if (conversation?.status?.executionStatus !== 'waiting_for_confirmation') return;
-    await this.#tell(id, (endpoint) =>
+    await this.#callAgent(id, (endpoint) =>
       accept ? this.#agents.run(endpoint, id) : this.#agents.rejectPending(endpoint, id, 'no'),
     );
   }
 
-  async #tell(id: string, call: (endpoint: AgentEndpoint) => Promise<unknown>): Promise<void> {
+  async #callAgent(id: string, call: (endpoint: AgentEndpoint) => Promise<unknown>): Promise<void> {
     const { cluster, keys } = this.#options;
     const conversation = cluster.conversations.find(({ metadata }) => metadata.name === id);
     const sandbox = cluster.sandboxes.find(
@@ -297,7 +297,7 @@ export class Users {
     try {
       await call(endpoint);
     } catch {
-      // Whoever has typed it sees that and may say it again.
+      // The user sees an error, and may send the message again.
     }
   }
 

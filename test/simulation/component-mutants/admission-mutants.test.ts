@@ -4,10 +4,7 @@ import { mustBeKilled, mustBeClean, type ExpectedKill } from '../expectations.ts
 const timeoutMs = 300_000;
 const exceeded = 'the limit is never exceeded';
 
-/**
- * What catches it, under which faults, and from which seed on it is looked for; where nothing can
- * go wrong, unless said.
- */
+/** The check that kills each mutant, and where it does; without faults, unless stated. */
 const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
   'sandboxes that start are not counted': { rule: exceeded },
   'a slot is free before its pod is gone': { rule: exceeded },

@@ -50,7 +50,7 @@ export const latePods: ComponentMutant = {
     }),
 };
 
-/** What could be wrong with the quota, each as a sentence, and how it is made so. */
+/** Mutants of the quota, each named by a sentence. */
 export const admissionMutants = {
   'sandboxes that start are not counted': slots((slot) =>
     slot.state === 'starting' ? { ...slot, taken: false } : slot,

@@ -1,7 +1,7 @@
 import { agentMutants, type AgentMutantName } from './agent-mutants.ts';
 import { mustBeKilled, type ExpectedKill } from '../expectations.ts';
 
-/** What catches it, under which faults, and from which seed on it is looked for. */
+/** The check that kills each mutant, the faults, and the first seed of the search. */
 const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
   'notifications are ignored': {
     rule: 'a notification of an agent takes effect soon',
@@ -24,7 +24,7 @@ const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
   'the interrupt of a stuck run is not stored': { rule: 'everything settles' },
 };
 
-describe('of what agents tell and do not tell, the simulation notices when', () => {
+describe('of the observation of agents, the simulation kills the mutant in which', () => {
   it.each(Object.entries(agentMutants))(
     '%s',
     (name, mutant) => mustBeKilled(mutant, expectedKills[name as AgentMutantName]),

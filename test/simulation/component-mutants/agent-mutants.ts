@@ -10,7 +10,7 @@ import { but, client, pretended } from './replaced-methods.ts';
 import type { ComponentMutant } from './component-mutant.ts';
 import { patched } from './patched.ts';
 
-/** What each of some objects remembers. */
+/** A set of strings for each object. */
 class Remembered<T extends object> {
   readonly #all = new WeakMap<T, Set<string>>();
 

@@ -2,7 +2,7 @@ import { operatorMutants, type OperatorMutantName } from './operator-mutants.ts'
 import { mustBeKilled } from '../expectations.ts';
 import type { SimulationOptions } from '../stage.ts';
 
-const toldOnce = 'each message is delivered once and in order';
+const deliveredOnce = 'each message is delivered once and in order';
 
 type Where = readonly [
   rule: string | RegExp,
@@ -11,10 +11,7 @@ type Where = readonly [
   more?: Pick<SimulationOptions, 'messages' | 'world'>,
 ];
 
-/**
- * What catches it, under which faults it is looked for, and from which seed on; all kinds unless
- * said.
- */
+/** The check that kills each mutant, the faults (default: all), and the first seed of the search. */
 const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'a status is written regardless of its version': [
     /transitions of a start are only appended|no start goes backwards|READY and ERROR are final|the master key of a sandbox does not change/,
@@ -67,10 +64,10 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'every poll of an agent changes the status': [
     /no hot loop|everything settles|a settled system stays settled/,
   ],
-  'a message is sent again without a check whether the agent has it': [toldOnce],
-  'a message is sent before its delivery is stored': [toldOnce],
-  'a message counts as delivered without an answer of the agent': [toldOnce],
-  'a message that waits in an agent is sent again': [toldOnce],
+  'a message is sent again without a check whether the agent has it': [deliveredOnce],
+  'a message is sent before its delivery is stored': [deliveredOnce],
+  'a message counts as delivered without an answer of the agent': [deliveredOnce],
+  'a message that waits in an agent is sent again': [deliveredOnce],
   'volume claims have no owner': ['everything settles'],
   'a pod is created for every sandbox in the cache': [
     /everything settles|no pod is deleted while its sandbox should run/,
@@ -86,7 +83,7 @@ describe('the simulation notices when', () => {
         rule,
         faults,
         firstSeed,
-        messages: rule === toldOnce,
+        messages: rule === deliveredOnce,
         ...more,
       });
     },

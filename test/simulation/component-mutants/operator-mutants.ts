@@ -21,7 +21,7 @@ const agent =
   (whole) =>
     but(whole, replace(whole));
 
-/** What a store gives out is not what is in it. */
+/** A reflector whose store returns mapped objects. */
 const mapped = <S extends KubeObject, T extends KubeObject>(
   reflector: Reflector<S, T>,
   map: (object: T) => T,
@@ -38,7 +38,7 @@ const mapped = <S extends KubeObject, T extends KubeObject>(
 
 const with2 = (name: string | undefined) => `${name ?? ''}-2`;
 
-/** What could be wrong with the product, each as a sentence, and how it is made so. */
+/** Mutants of the operator, each named by a sentence. */
 export const operatorMutants = {
   'a status is written regardless of its version': {
     client: client((whole) => ({
@@ -66,7 +66,7 @@ export const operatorMutants = {
       }),
   },
   'the operator acts before its caches are filled': {
-    // What the admission reads at its start takes so long that most caches are filled by then.
+    // The reads of the admission at its start take so long that most caches are filled by then.
     patches: [patched(AdmissionCache.prototype, 'seed', () => Promise.resolve())],
     caches: (options) => {
       const whole = createCaches(options);

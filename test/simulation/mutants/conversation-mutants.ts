@@ -4,7 +4,7 @@ const again = 'the number of resumes of a run is limited';
 const delivered = 'a message is delivered in time';
 const settles = 'everything settles';
 
-/** Mistakes in how runs go on, how messages arrive, and how agents are polled. */
+/** Mistakes in the resume of runs, the delivery of messages, and the polls of agents. */
 export const conversationMutants = {
   'a lost container does not count against its run': {
     file: 'src/controllers/conversation/execution/run-resume.ts',

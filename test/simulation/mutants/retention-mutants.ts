@@ -7,7 +7,7 @@ const announcedInTime = 'a deletion is announced in time';
 const inTime = 'an expired object is deleted in time';
 const off = 'no object is deleted where retention is off';
 
-/** Mistakes in what is deleted because nobody has used it for long. */
+/** Mistakes in the deletion of objects that have been unused for long. */
 export const retentionMutants = {
   'a resume does not restart the countdown of its conversation': {
     file: 'src/controllers/retention/countdown.ts',
