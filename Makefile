@@ -22,7 +22,7 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 	@# Many tests wait for processes, so the linter runs beside them.
 	@$(MAKE) --no-print-directory -j 2 quick-tests $(lint)
 
-test-simulation: $(installed) ## The simulation with all of its seeds, and the mistakes that it has to notice
+test-simulation: $(installed) ## The simulation with all of its seeds, and the mutants that it has to kill
 	npm test --silent -- test/simulation
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)

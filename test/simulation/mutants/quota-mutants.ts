@@ -61,7 +61,7 @@ export const quotaMutants = {
     file: 'src/controllers/admission/slot-index.ts',
     from: 'if (this.#assumed.get(uid)?.until !== Infinity) this.#assumed.delete(uid);',
     to: 'this.#assumed.delete(uid);',
-    rule: 'a controller does not act on what it has overwritten',
+    rule: 'no controller acts on a version that it has overwritten',
     seed: 7,
   },
   'a slot is free before its pod is gone': {
