@@ -30,7 +30,7 @@ const condition = (
   type,
 });
 
-/** What the server notes of who has written what: nearly the half of every event. */
+/** The server's notes about the writers of fields: nearly the half of every event. */
 const managedFields = (ownerUid: string) => [
   {
     apiVersion,

@@ -77,7 +77,7 @@ export const faults = {
   'answers reset in the midst': {
     weight: 6,
     strike: treating(any, (rng) => ({
-      kind: 'cut',
+      kind: 'truncate',
       afterBytes: rng.between(0, 3000),
       how: 'reset',
     })),
@@ -108,7 +108,7 @@ export const faults = {
   'half an answer': {
     weight: 5,
     strike: treating(any, (rng) => ({
-      kind: 'cut',
+      kind: 'truncate',
       afterBytes: rng.between(0, 3000),
       how: rng.pick(['end', 'half-chunk']),
     })),

@@ -33,7 +33,7 @@ export interface FaultReport {
   /** Objects that a store did not have, or had too many, when the time to heal was over. */
   readonly lost: number;
   readonly phantom: number;
-  /** Everything that was not as it must be, in words. */
+  /** Sentences about everything that was not as it must be. */
   readonly violations: readonly string[];
   readonly peakSockets: number;
   readonly maxSockets: number;

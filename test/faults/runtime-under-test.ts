@@ -29,15 +29,15 @@ interface Watched<T extends KubeObject> {
 }
 
 export interface RuntimeOptions {
-  /** Of the proxy. */
+  /** URL of the proxy. */
   readonly url: string;
   readonly namespace: string;
   readonly rng: Rng;
 }
 
 /**
- * What a process of the product has: a transport, reflectors, a controller that writes back what it
- * has seen.
+ * The parts of a process of the product: a transport, reflectors, and a controller that writes back
+ * what it has seen.
  */
 export class RuntimeUnderTest {
   readonly #options: RuntimeOptions;

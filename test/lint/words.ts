@@ -48,8 +48,11 @@ export function wordsOutOfUse(
 const withoutSubject =
   /(?:^\s*(?:\/\*\*|\*|\/\/) |^[^'"`]*\/\/ .*[.:;] |^\s*(?:\/\*\*|\*|\/\/) .*[.!?] )(It|What|Of|So|Who|Whoever) /;
 
-/** The name of a stream of random numbers: another name changes what a seed of the simulation means. */
-const randomStream = /\bfork\('[^']*'\)/g;
+/**
+ * Names that are no language of the project: of a stream of random numbers, where another name
+ * gives every seed another meaning, and of the program `cut`.
+ */
+const fixedNames = /\bfork\('[^']*'\)|\bcut(?= -)/g;
 
 /** The findings of one text. Names are split into their words: `tellAll` contains `tell`. */
 export function check(
@@ -63,7 +66,7 @@ export function check(
     if (!isCode && content.trimStart().startsWith('```')) fenced = !fenced;
     if (fenced) return [];
     const prose = content
-      .replaceAll(isCode ? randomStream : /`[^`]*`|\]\([^)]*\)/g, '')
+      .replaceAll(isCode ? fixedNames : /`[^`]*`|\]\([^)]*\)/g, '')
       .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ');
     const lower = prose.toLowerCase();
     const found = (lower.match(/[a-z]+/g) ?? []).filter((word) => words.has(word));

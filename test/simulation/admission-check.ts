@@ -114,7 +114,9 @@ export class AdmissionCheck {
   readonly #joinedAt = new Map<string, number>();
   /** By the UID of a sandbox that has run: the time since which it is admitted without an agent. */
   readonly #unreadySince = new Map<string, number>();
-  /** By the UID of a sandbox: the time since which its agent works, or will, by the stored status. */
+  /**
+   * By the UID of a sandbox: the time since which its agent works, or will, by the stored status.
+   */
   readonly #workingSince = new Map<string, number>();
   /** The same of those whose agents have nothing to do. */
   readonly #idleSince = new Map<string, number>();

@@ -39,7 +39,9 @@ export interface AgentNetworkOptions {
   readonly outcomeOf?: (
     command: string,
   ) => Partial<AgentCommandResult> & { readonly tookMs?: number };
-  /** Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`. */
+  /**
+   * Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`.
+   */
   readonly steps?: SandboxSteps | undefined;
 }
 

@@ -39,7 +39,9 @@ export interface StoredConversation {
   broken: boolean;
   /** A person wants the conversation to work, and no run of it has ended by itself since. */
   wanted: boolean;
-  /** The container was lost while its sandbox was wanted, and no resume has been requested since. */
+  /**
+   * The container was lost while its sandbox was wanted, and no resume has been requested since.
+   */
   lost: boolean;
   /** Consecutive resumes that were requested after such losses. */
   continuations: number;

@@ -110,7 +110,9 @@ export function dutiesOfConversations({
     ];
   }
 
-  /** A failed start shows its cause, and its conversation releases the sandbox that it alone used. */
+  /**
+   * A failed start shows its cause, and its conversation releases the sandbox that it alone used.
+   */
   function ofFailedStart(
     { metadata, status }: Conversation,
     due: (rule: string, boundMs: number) => Duty,

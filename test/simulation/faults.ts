@@ -37,7 +37,9 @@ export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const
 
 export type FaultKind = (typeof faultKinds)[number];
 
-/** Everything that goes wrong in a run, apart from what single messages meet (see FaultSchedule). */
+/**
+ * Everything that goes wrong in a run, apart from what single messages meet (see FaultSchedule).
+ */
 export class Faults {
   readonly #options: FaultsOptions;
   readonly #blows: readonly Blow[];

@@ -66,7 +66,9 @@ const noRoom = {
   lastTransitionTime: null,
 };
 
-/** Scheduler, kubelet and volume provisioner of a cluster whose pods are agents, without a network. */
+/**
+ * Scheduler, kubelet and volume provisioner of a cluster whose pods are agents, without a network.
+ */
 export class SimulatedNode {
   readonly #options: NodeOptions;
   readonly #runs = new Map<string, PodRun>();

@@ -344,7 +344,9 @@ export class Safety {
     });
   }
 
-  /** Session keys and the keys of agents' files are stored nowhere; bootstrap keys in pods alone. */
+  /**
+   * Session keys and the keys of agents' files are stored nowhere; bootstrap keys in pods alone.
+   */
   #nothingSecret({ plural, object, text }: Change): void {
     const { keys } = this.#options;
     if (plural === sandboxes.plural) {

@@ -232,12 +232,12 @@ describe('what an agent says', () => {
   });
 
   it('is never followed', async () => {
-    agent.heard = '';
+    agent.received = '';
     agent.answerWith(
       'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
     );
     expect((await ask()).answers[0]).toMatchObject({ status: 302 });
-    expect(agent.heard.match(/GET /g)).toHaveLength(1);
+    expect(agent.received.match(/GET /g)).toHaveLength(1);
   });
 });
 
@@ -264,22 +264,22 @@ describe('what a client says to an agent', () => {
     ['what it declares to be hop-by-hop', 'Connection: X-Own\r\nX-Own: secret'],
     ['TE', 'TE: trailers, secret'],
   ])('does not reach it: %s', async (_case, header) => {
-    agent.heard = '';
+    agent.received = '';
     agent.answerWith(withHeaders());
     expect(verdictOf(await ask(`${path}/x`, `${header}\r\n`))).toBe('200');
-    expect(agent.heard).not.toContain('secret');
-    expect(agent.heard).toMatch(/^x-forwarded-for: 127\.0\.0\.1\r$/im);
+    expect(agent.received).not.toContain('secret');
+    expect(agent.received).toMatch(/^x-forwarded-for: 127\.0\.0\.1\r$/im);
   });
 
   it('can not take away what the gateway says', async () => {
-    agent.heard = '';
+    agent.received = '';
     agent.answerWith(withHeaders());
     await ask(
       `${path}/x`,
       'Connection: close, host, x-session-api-key, x-forwarded-for, x-request-id\r\n',
     );
     for (const name of ['host', 'x-session-api-key', 'x-forwarded-for', 'x-request-id']) {
-      expect(agent.heard.toLowerCase().split(`\r\n${name}: `)).toHaveLength(2);
+      expect(agent.received.toLowerCase().split(`\r\n${name}: `)).toHaveLength(2);
     }
   });
 });

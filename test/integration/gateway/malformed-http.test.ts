@@ -59,9 +59,9 @@ describe('a request that is hardly HTTP', () => {
     [
       'CONNECT to another host',
       () => `CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: 169.254.169.254:80\r\n\r\n`,
-      'cut',
+      'closed',
     ],
-    ['CONNECT to a path', () => `CONNECT /alive HTTP/1.1\r\n${host}\r\n`, 'cut'],
+    ['CONNECT to a path', () => `CONNECT /alive HTTP/1.1\r\n${host}\r\n`, 'closed'],
     ['a method overridden by a header', () => me('X-HTTP-Method-Override: DELETE\r\n'), '200'],
     ['OPTIONS *', () => `OPTIONS * HTTP/1.1\r\n${host}${end}`, '404 route-not-found'],
     ['GET *', () => `GET * HTTP/1.1\r\n${host}${end}`, bad],

@@ -11,7 +11,9 @@ type Where = readonly [
   more?: Pick<SimulationOptions, 'messages' | 'world'>,
 ];
 
-/** The check that kills each mutant, the faults (default: all), and the first seed of the search. */
+/**
+ * The check that kills each mutant, the faults (default: all), and the first seed of the search.
+ */
 const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'a status is written regardless of its version': [
     /transitions of a start are only appended|no start goes backwards|READY and ERROR are final|the master key of a sandbox does not change/,

@@ -5,7 +5,9 @@ import { mutants } from './mutants.ts';
 
 const header = ['Mistake', 'In', 'Check that kills it', 'World', 'Seed'];
 
-/** The table of docs/testing.md: one row for each mutant, with padded columns as prettier has them. */
+/**
+ * The table of docs/testing.md: one row for each mutant, with padded columns as prettier has them.
+ */
 export function mutantTable(): string {
   const rows = [header, ...Object.entries<Mutant>(mutants).map(rowOf)];
   const widths = header.map((_, column) =>

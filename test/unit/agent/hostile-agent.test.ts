@@ -202,7 +202,7 @@ it.each(Object.keys(says))(
   'an agent that says %s: each call ends in time, with a reason or a clean value',
   async (saying) => {
     says[saying]?.();
-    agent.heard = '';
+    agent.received = '';
     const before = process.memoryUsage().rss;
     const outcomes = await Promise.all(
       Object.entries(calls).map(async ([name, call]) => ({
@@ -225,7 +225,7 @@ it.each(Object.keys(says))(
       expect(came.message).not.toContain(llm.apiKey);
     }
     // Nobody has been sent anywhere, and no cookie comes back.
-    expect(agent.heard).not.toMatch(/elsewhere|cookie: session/i);
+    expect(agent.received).not.toMatch(/elsewhere|cookie: session/i);
   },
 );
 
