@@ -49,10 +49,10 @@ const withoutSubject =
   /(?:^\s*(?:\/\*\*|\*|\/\/) |^[^'"`]*\/\/ .*[.:;] |^\s*(?:\/\*\*|\*|\/\/) .*[.!?] )(It|What|Of|So|Who|Whoever) /;
 
 /**
- * Names that are no language of the project: of a stream of random numbers, where another name
- * gives every seed another meaning, and of the program `cut`.
+ * Texts that are not the project's own: the name of a stream of random numbers, where another name
+ * gives every seed another meaning; the program `cut`; and a message of the API server.
  */
-const fixedNames = /\bfork\('[^']*'\)|\bcut(?= -)/g;
+const fixedTexts = /\bfork\('[^']*'\)|\bcut(?= -)|\berror looking up/g;
 
 /** The findings of one text. Names are split into their words: `tellAll` contains `tell`. */
 export function check(
@@ -66,7 +66,7 @@ export function check(
     if (!isCode && content.trimStart().startsWith('```')) fenced = !fenced;
     if (fenced) return [];
     const prose = content
-      .replaceAll(isCode ? fixedNames : /`[^`]*`|\]\([^)]*\)/g, '')
+      .replaceAll(isCode ? fixedTexts : /`[^`]*`|\]\([^)]*\)/g, '')
       .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, ' ');
     const lower = prose.toLowerCase();
     const found = (lower.match(/[a-z]+/g) ?? []).filter((word) => words.has(word));

@@ -58,7 +58,7 @@ describe('what people read', () => {
       ],
     ],
     [
-      "when it makes room for somebody else's, whose name is none of their business",
+      "when it makes room for another owner's sandbox, whose name stays secret",
       { kind: 'evict', slot: old, rule: namespaced, preemptor: bobs },
       'Paused to make room for a conversation of another owner; limit 10.',
       [
@@ -107,7 +107,7 @@ describe('what people read', () => {
       ],
     ],
     [
-      'when it waits like that under a quota that pauses nobody',
+      'when it waits like that under a quota that evicts no sandbox',
       { kind: 'wait', slot: { ...fresh, bare: true }, rule: ruleOf({ onExceeded: 'Queue' }) },
       'Waiting for room: at most 10 per owner may be active at once.',
       ['new WaitingForIdleSandbox: Waiting for room: at most 10 per owner may be active at once.'],
@@ -228,8 +228,8 @@ describe('the automatic resumes that are stored', () => {
       { count: 1, lastTime: noon },
     ],
     ['end when it is let in for a person', { kind: 'admit', slot, resumed: false }, undefined],
-    ['stay when it is paused and nobody has asked for it', evicted(true), before],
-    ['end when it is paused after somebody did', evicted(false), undefined],
+    ['stay when it is paused and no person has asked for it', evicted(true), before],
+    ['end when it is paused after a person did', evicted(false), undefined],
     ['stay while it waits', { kind: 'wait', slot, rule: ruleOf() }, before],
     [
       'end when a person who asks is refused',

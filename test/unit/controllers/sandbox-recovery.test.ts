@@ -64,7 +64,7 @@ async function settle() {
   }
   throw new Error('the sandbox does not settle');
 }
-/** What admission does once a sandbox has given its slot back, and is to get another. */
+/** The decision of admission once a sandbox has released its slot, and is to get another. */
 const release = () =>
   scene.sandbox((sandbox) => ({
     ...sandbox,
@@ -143,7 +143,7 @@ it('does not fail a second time for a pod that only its cache still shows', asyn
   expect(await scene.reconcile()).toMatchObject({ phase: 'STARTING' });
 });
 
-it('keeps its failure for a first start, whoever asks, and loses pod and volume', async () => {
+it('keeps its failure for a first start, also after requests, and loses pod and volume', async () => {
   const { lastContainerID: _never, ...status } = lived;
   await scene.sandbox((sandbox) => ({ ...sandbox, status }));
   await failOnce();

@@ -28,7 +28,7 @@ class Loop {
     });
   }
 
-  /** Everything that waits so far, and what follows from it; stops after so many goes. */
+  /** Everything that waits so far, and what follows from it; stops after a maximum of rounds. */
   async drain(goes = Infinity): Promise<void> {
     for (let go = 0; go < goes; go++) {
       const next = this.#due.shift() ?? this.#nextTimer();
@@ -92,7 +92,7 @@ describe('turns on the event loop', () => {
     expect([loop.scheduler.waiting, loop.scheduler.size]).toEqual([0, 0]);
   });
 
-  it('pass on what the work throws, at once or later, and go on', async () => {
+  it('pass on what the work throws, at once or later, and continue', async () => {
     const loop = new Loop();
     const busy = loop.work('alice', 10);
     const broken = loop.scheduler.run('alice', () => {
@@ -168,7 +168,7 @@ describe('turns on the event loop', () => {
       fc.asyncProperty(works, async (all) => {
         const loop = new Loop();
         // Fills the first slice, so that everything else waits.
-        const done = [loop.work('nobody', 10)];
+        const done = [loop.work('unknown', 10)];
         const left = new Map(
           owners.map((owner) => [owner, all.filter((work) => work.owner === owner).length]),
         );

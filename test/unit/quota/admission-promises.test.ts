@@ -80,7 +80,7 @@ class World {
     if (kind === 'admit') {
       if (step.resumed) this.cameBack(slot);
       else this.admitted(slot);
-      // What comes back and hangs is stalled some time later.
+      // A sandbox that resumes automatically and hangs is stalled some time later.
       change('starting', { stalledAt: this.now + 6_000, automatic: step.resumed });
       for (const { limit, slots } of this.limits(slot.owner))
         expect(slots.filter(({ taken }) => taken).length).toBeLessThanOrEqual(limit);
@@ -101,7 +101,7 @@ class World {
   }
 
   /**
-   * What comes back by itself takes room that no newcomer of its owner wants, after its delay, at a
+   * An automatic resume takes a slot that no newcomer of its owner wants, after its delay, at a
    * bounded rate.
    */
   cameBack(slot: Slot): void {
@@ -135,7 +135,7 @@ class World {
     expect(slot.idleSince).toBeLessThan(Infinity);
     const idle = (slots: readonly Slot[]) => slots.filter(({ idleSince }) => idleSince < Infinity);
     expect(forBare.some(({ slots }) => isFirst(idle(slots)))).toBe(true);
-    // What keeps newcomers out and makes no room would give the slot to another one.
+    // A limit that keeps newcomers out and evicts no sandbox would give the slot to another one.
     const keepsOut = this.limits(slot.owner).some(({ limit, rule }) => {
       const demand = [...this.queue.groups()].reduce(
         (sum, group) =>
@@ -157,7 +157,7 @@ class World {
       : state === 'running' && this.now >= activeSince + 5_000;
   }
 
-  /** What was admitted runs, what was stopped is gone. */
+  /** An admitted sandbox runs, and a stopped one is gone. */
   work(): void {
     for (const slot of this.slots) {
       if (slot.state === 'starting' && slot.stalledAt === Infinity) continue;
@@ -184,7 +184,7 @@ class World {
     }
   }
 
-  /** Somebody comes who may have a slot, or be given one, and it does not happen. */
+  /** A newcomer arrives that may have a slot, or be given one, and gets none. */
   unserved(): readonly string[] {
     return this.slots.flatMap((slot) => {
       const full = this.limits(slot.owner).filter(
@@ -303,8 +303,8 @@ it('holds every promise whatever happens', () => {
           happen(world, happens, count);
           world.settle();
         }
-        // Nothing new arrives: everything comes to rest, woken only when it has asked for that, and
-        // then nobody is paused any more.
+        // Nothing new arrives: everything comes to rest, woken only at the time that it has asked
+        // for, and then no sandbox is evicted any more.
         const rest = () => {
           for (let round = 0; round < 100; round++) {
             world.work();

@@ -25,7 +25,7 @@ const toClient = (raw: readonly string[], more: Partial<RequestFacts> = {}) =>
   Object.fromEntries(pairs(responseHeaders(raw, { ...facts, ...more })));
 
 describe('headers to an agent', () => {
-  it('name the agent as the host, and tell who asks for what', () => {
+  it('name the agent as the host, and describe the original request', () => {
     expect(toAgent(['Host', 'evil', 'Accept', '*/*'])).toEqual({
       host: '10.0.0.9:8000',
       accept: '*/*',
@@ -83,7 +83,7 @@ describe('headers to an agent', () => {
       toAgent(['Connection', 'X-Session-API-Key', 'X-Session-API-Key', 'given']),
     ).toMatchObject({ 'x-session-api-key': 'the-key' });
     expect(
-      toAgent(['X-Session-API-Key', 'co_somebody'], { sessionKey: undefined }),
+      toAgent(['X-Session-API-Key', 'co_another'], { sessionKey: undefined }),
     ).not.toHaveProperty('x-session-api-key');
   });
 
