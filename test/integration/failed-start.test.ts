@@ -66,7 +66,7 @@ it('gives slot, pod and volume back, and keeps the record with what went wrong',
   });
   expect(
     await up.call('POST', `/api/v1/app-conversations/${conversation}/send-message`, {
-      content: [{ type: 'text', text: 'Go on.' }],
+      content: [{ type: 'text', text: 'Continue.' }],
     }),
   ).toMatchObject({
     status: 409,

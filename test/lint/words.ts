@@ -12,10 +12,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const glossary = 'docs/glossary.md';
 const maxCommentWidth = 100;
 
-/**
- * Files of the repository whose language the rules cover. Tests and generated files are not among
- * them.
- */
+/** Files of the repository whose language the rules cover. */
 const covered = [
   '*.{ts,md}',
   '{src,packages,docs,images,.github}/**/*.{ts,md,sh,yaml}',
@@ -24,8 +21,22 @@ const covered = [
   'helm/**/templates/*.yaml',
   'images/*Containerfile',
   'Makefile',
+  'test/**/*.{ts,sh}',
+  'test/**/run',
+  'test/cluster/{build,down,running,up,with-control-plane}',
 ];
-const excluded = ['**/node_modules/**', glossary, 'CHANGELOG.md', '**/crds/**'];
+/** Generated files, released notes, and the files that contain the words to refuse them. */
+const excluded = [
+  '**/node_modules/**',
+  glossary,
+  'CHANGELOG.md',
+  '**/crds/**',
+  'test/lint/words.ts',
+  'test/unit/words.test.ts',
+  'test/{unit,integration}/{kube,embedded,local-kubelet}/**',
+  'test/integration/agent/**',
+  'test/conformance/**',
+];
 
 /** Words and phrases out of use, each with its replacement, from the table of docs/glossary.md. */
 export function wordsOutOfUse(
