@@ -525,7 +525,7 @@ export class OpenHandsClient implements AgentClient {
     });
     const missing = tools.filter((name) => !known.includes(name));
     if (missing.length > 0)
-      throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
+      throw new AgentError('refused', `The agent has no tool ${missing.join(', ')}.`);
   }
 
   /** Reads the events, because the stored snapshot may lag behind them. */

@@ -114,7 +114,7 @@ export function sandboxText(index: number, resourceVersion: number): string {
       activeSinceTime: runningSince,
       agentPort: 8000,
       conditions: [
-        condition('Admitted', true, 'Admitted', 'No quota limits it.'),
+        condition('Admitted', true, 'Admitted', 'No quota limits the sandbox.'),
         condition('AgentReady', true, 'Connected', 'The agent has answered.'),
         condition('Ready', ready, reason, message, since),
       ],

@@ -143,7 +143,7 @@ describe('under a limit of one', () => {
       await pause(sandboxOf(first));
       await running(second);
       expect(await eventOf(second, 'ResumedByQuota')).toBe(
-        'Comes back by itself: there is room again.',
+        'The sandbox resumes automatically: there is room again.',
       );
       await k('delete', 'conversation', second);
       await isGone(second);

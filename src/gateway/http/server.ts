@@ -126,7 +126,7 @@ export function createHttpServer(
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     const problem = new ProblemError(
       'expectation-failed',
-      'The only thing to expect is 100-continue.',
+      'The only supported expectation is 100-continue.',
     );
     endInTime(request, response, timeouts);
     sendProblem(response, problem, requestIdOf(request));

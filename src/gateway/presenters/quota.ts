@@ -158,7 +158,7 @@ const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of yours' 
 const waits = (rule: QuotaRule, why: string): NextStart => ({
   outcome: 'waits',
   rule,
-  reason: `It would wait: ${why}`,
+  reason: `The start would wait: ${why}`,
 });
 const full = (rule: QuotaRule): string =>
   `at most ${rule.limit} ${whose(rule)} may be active at once`;
@@ -175,8 +175,8 @@ function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
 function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
   const which = whichOf(rule, victim);
   const reason = own
-    ? `It would pause sandbox ${victim.metadata.name}, ${which}: ${full(rule)}.`
-    : `It would pause a sandbox of another owner, ${which}: ${full(rule)}.`;
+    ? `The start would pause sandbox ${victim.metadata.name}, ${which}: ${full(rule)}.`
+    : `The start would pause a sandbox of another owner, ${which}: ${full(rule)}.`;
   return { outcome: 'pauses', rule, reason, victim, at };
 }
 
@@ -200,7 +200,7 @@ function nextStart(sources: QuotaSources): NextStart {
     return {
       outcome: 'rejected',
       rule,
-      reason: `It would be refused: ${full(rule)}, and ${current} are.`,
+      reason: `The start would be refused: ${full(rule)}, and ${current} are.`,
     };
   }
   const queue = waitingIn(group);
@@ -216,7 +216,7 @@ function nextStart(sources: QuotaSources): NextStart {
         inShared(sources) ?? {
           outcome: 'admitted',
           rule,
-          reason: rule === undefined ? 'No quota limits it.' : 'There is room.',
+          reason: rule === undefined ? 'No quota limits the start.' : 'There is room.',
         }
       );
     }
@@ -228,7 +228,7 @@ function nextStart(sources: QuotaSources): NextStart {
       return {
         outcome: 'rejected',
         rule: outlook.rule,
-        reason: `It would be refused: ${full(outlook.rule)}.`,
+        reason: `The start would be refused: ${full(outlook.rule)}.`,
       };
     case 'waits':
       return waits(

@@ -171,7 +171,7 @@ describe('what people read', () => {
       'when it comes back by itself',
       { kind: 'admit', slot: old, resumed: true },
       'There is room again. One of 10 that may be active per owner.',
-      ['old ResumedByQuota: Comes back by itself: there is room again.'],
+      ['old ResumedByQuota: The sandbox resumes automatically: there is room again.'],
     ],
     [
       'nothing when it is let through',

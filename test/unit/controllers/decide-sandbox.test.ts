@@ -239,7 +239,12 @@ describe('a sandbox with files', () => {
     [
       'reports that its pod was deleted while it was in use',
       { sandbox: inUse, pod: endsAt(inUse, noon) },
-      { kind: 'wait', reason: 'PodLost', message: 'Its pod was deleted.', requeueAfterMs: 29_000 },
+      {
+        kind: 'wait',
+        reason: 'PodLost',
+        message: 'The pod of the sandbox was deleted.',
+        requeueAfterMs: 29_000,
+      },
     ],
     [
       'reports that its node is drained',

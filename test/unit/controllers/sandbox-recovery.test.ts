@@ -174,7 +174,7 @@ describe('what an agent that crashes has printed', () => {
     );
     await settle();
     expect((await scene.sandbox()).status?.message).toBe(
-      "The container agent ended 3 times, the last time with exit code 1. It printed: Traceback (most recent call last): / KeyError: 'PORT' / OH_SECRET_KEY=<redacted>",
+      "The container agent ended 3 times, the last time with exit code 1. The container printed: Traceback (most recent call last): / KeyError: 'PORT' / OH_SECRET_KEY=<redacted>",
     );
   });
 
