@@ -76,7 +76,7 @@ describe('a quota of three', () => {
     );
   });
 
-  it('brings one back by itself when another is deleted', async () => {
+  it('resumes one automatically when another is deleted', async () => {
     const [running] = (await records()).filter(
       ({ sandbox_status: status }) => status === 'RUNNING',
     );

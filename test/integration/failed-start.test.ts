@@ -76,7 +76,7 @@ it('gives slot, pod and volume back, and keeps the record with what went wrong',
   });
 }, 60_000);
 
-it('never comes back by itself, whatever room there is', async () => {
+it('never resumes automatically, whatever room there is', async () => {
   await limit(0);
   await limit(10);
   await new Promise((resolve) => setTimeout(resolve, 2_000));

@@ -117,8 +117,8 @@ describe('a quota is refused, by the path of the field, that', () => {
   });
 });
 
-// Before any quota is deleted: for a minute after that, no sandbox comes back by itself.
-it('pauses everything under a limit of 0, and brings each back by itself once', async () => {
+// Before any quota is deleted: for a minute after that, no sandbox resumes automatically.
+it('pauses everything under a limit of 0, and resumes each automatically once', async () => {
   await up.call('POST', '/api/v1/sandboxes');
   await up.call('POST', '/api/v1/sandboxes');
   await eventually('both to run', async () => (await phases()) === 'RUNNING RUNNING');

@@ -105,7 +105,7 @@ const pauses: [
 
 describe('under a limit of one', () => {
   it.each(pauses)(
-    'a pause and a resume by %s take nothing from who works, before a message comes',
+    'a pause and a resume by %s take no slot from a sandbox that works, before a message comes',
     async (_by, pause, resume) => {
       await patch('cq', 'default', { limit: 1 });
       const first = await started(work);

@@ -55,7 +55,7 @@ interface Moment {
 
 /** Slots and newcomers of one owner. */
 interface Share {
-  /** Sandboxes that are let in and meant to run. */
+  /** The number of sandboxes that are admitted and meant to run. */
   holding: number;
   /** Slots that count, also those of sandboxes on their way out. */
   taken: number;
@@ -93,7 +93,8 @@ const unknownMs = 1_000;
 const lostMs = 30_000;
 
 /**
- * The promises that hold for each single decision about who is let in and who is paused for others.
+ * Checks each single decision of the admission: whether a sandbox is admitted, and which one is
+ * evicted.
  */
 export class AdmissionCheck {
   readonly #options: AdmissionCheckOptions;
@@ -122,8 +123,8 @@ export class AdmissionCheck {
   readonly #idleSince = new Map<string, number>();
   readonly #hasRun = new Set<string>();
   /**
-   * How often each has come back by itself since a person last asked for it, or for something in
-   * it.
+   * By the UID of a sandbox: the number of its automatic resumes since the last request of a person
+   * for it, or for something in it.
    */
   readonly #comebacks = new Map<string, Comebacks>();
   /** By the UID of a sandbox: the number of its evictions since the last request of a person. */

@@ -13,8 +13,8 @@ export interface InterruptedRunsCheckOptions {
 
 /**
  * Follows which runs the node saw ended by the operator, and holds `interrupted` against that: a
- * run is written down before it is interrupted, and stays written down until its conversation says
- * so or the sandbox's agent runs again, however many times the controller comes by.
+ * run is stored before it is interrupted, and stays stored until its conversation says so or the
+ * sandbox's agent runs again, however many times the controller comes by.
  */
 export class InterruptedRunsCheck {
   readonly #options: InterruptedRunsCheckOptions;

@@ -383,6 +383,6 @@ const waitingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForQuota,
   SandboxReason.waitingForIdleSandbox,
 ]);
-/** Not by what it shows: of one that was let in a moment ago that is still from before. */
+/** Ignores the phase: that of a sandbox that was admitted a moment ago is still from before. */
 const waits = (sandbox: Sandbox): boolean =>
   viewOfSandbox(sandbox).phase === 'STARTING' && waitingReasons.has(admittedReason(sandbox) ?? '');

@@ -27,10 +27,10 @@ describe('the whole product under simulated faults', () => {
   );
 
   it.each([
-    ['writes down that a run is stuck before it is stopped', 495],
+    ['stores that a run is stuck before it is interrupted', 495],
     ['does not take the last event of an agent for the beginning of its run', 446],
     ['takes no lost container for a run that was interrupted', 1855],
-    ['believes no record of an agent that is older than that its run was stopped', 226],
+    ['believes no record of an agent that is older than the interrupt of its run', 226],
     ['believes an agent whose run was resumed by a leader whose clock was ahead', 5000434],
   ])('%s (seed %i)', (_case, seed) => mustBeClean({ seed, world: 'single-owner' }), timeoutMs);
 
@@ -57,7 +57,7 @@ describe('the whole product under simulated faults', () => {
   );
 });
 
-describe('the whole product while people send messages', () => {
+describe('the whole product while users send messages', () => {
   it.each<[NonNullable<SimulationOptions['faults']>, number, number]>([
     ['all', 1, 50],
     ['all', 51, 100],
@@ -74,7 +74,11 @@ describe('the whole product while people send messages', () => {
   );
 
   it.each<[string, number, NonNullable<SimulationOptions['faults']>]>([
-    ['hears it of the right conversation when one of the same id was deleted', 62, 'of leaders'],
+    [
+      'accepts the report of the right conversation when one of the same id was deleted',
+      62,
+      'of leaders',
+    ],
     [
       'sends nothing again that may wait in the container after the one it was sent to',
       4668,

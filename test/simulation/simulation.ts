@@ -17,7 +17,7 @@ export interface Outcome {
 /**
  * After the last fault everything has come to rest within so long: the watchdog of a watch, a
  * start's deadline (11 min in an agent that hangs) and then one after the other what waits for its
- * slot, back-offs, the delays of what comes back by itself.
+ * slot, back-offs, the delays of automatic resumes.
  */
 const settleMs = 20 * 60_000;
 const quietMs = 60_000;
@@ -169,7 +169,7 @@ class Play {
   }
 
   async #settle(): Promise<void> {
-    await this.#until(() => (this.#isBusy ? ['people are still busy'] : this.#left()));
+    await this.#until(() => (this.#isBusy ? ['users are still busy'] : this.#left()));
   }
 
   /** By a clock that is hours behind, unused objects are kept for hours more. */

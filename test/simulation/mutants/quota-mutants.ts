@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Mistakes in who is let in, who is paused for others, and who comes back. */
+/** Mistakes in admissions, evictions and automatic resumes. */
 export const quotaMutants = {
   'the last newcomer is admitted first': {
     file: 'src/quota/slot-order.ts',

@@ -75,7 +75,7 @@ describe('what people read', () => {
       ],
     ],
     [
-      'when the limit was lowered and nothing comes back by itself',
+      'when the limit was lowered and no sandbox resumes automatically',
       { kind: 'evict', slot: old, rule: ruleOf({ autoResume: 'Never' }), preemptor: undefined },
       'Paused because more than 10 per owner were active.',
       ['old PausedByQuota: Paused because more than 10 per owner were active.'],
@@ -168,7 +168,7 @@ describe('what people read', () => {
       ['new QuotaExceeded: The limit of 10 per owner is reached (10 active).'],
     ],
     [
-      'when it comes back by itself',
+      'when it resumes automatically',
       { kind: 'admit', slot: old, resumed: true },
       'There is room again. One of 10 that may be active per owner.',
       ['old ResumedByQuota: The sandbox resumes automatically: there is room again.'],
@@ -218,7 +218,7 @@ describe('the automatic resumes that are stored', () => {
   });
   it.each<[string, Decision, object | undefined]>([
     [
-      'count one more when it comes back by itself',
+      'count one more when it resumes automatically',
       { kind: 'admit', slot, resumed: true },
       { count: 3, lastTime: noon },
     ],
@@ -227,7 +227,7 @@ describe('the automatic resumes that are stored', () => {
       { kind: 'admit', slot: aSlot('b', 'resumable'), resumed: true },
       { count: 1, lastTime: noon },
     ],
-    ['end when it is let in for a person', { kind: 'admit', slot, resumed: false }, undefined],
+    ['end when it is admitted for a person', { kind: 'admit', slot, resumed: false }, undefined],
     ['stay when it is paused and no person has asked for it', evicted(true), before],
     ['end when it is paused after a person did', evicted(false), undefined],
     ['stay while it waits', { kind: 'wait', slot, rule: ruleOf() }, before],

@@ -58,7 +58,7 @@ describe('turns on the event loop', () => {
     expect([loop.scheduler.waiting, loop.scheduler.size]).toEqual([0, 0]);
   });
 
-  it('are waited for by who has had much, not by who comes with little', async () => {
+  it('are waited for by an owner that has had much, not by one that comes with little', async () => {
     const loop = new Loop();
     const costly = Array.from({ length: 20 }, () => loop.work('alice', 30));
     await loop.drain(3);
@@ -123,7 +123,7 @@ describe('turns on the event loop', () => {
     );
     const others = storedAt('bob', 1_024_000);
     expect(await others).toBe(began);
-    // A refusal counts nothing: the next one that fits is let in.
+    // A refusal counts nothing: the next one that fits is admitted.
     all.push(storedAt('alice', 1_000));
     await loop.drain();
     const [first, second, third, fourth, fifth, last] = await Promise.all(all);

@@ -121,15 +121,15 @@ class World {
           slots.filter(holds).length + (makesRoom(rule) ? slots.filter(among).length : 0) > limit,
       );
     const needed = exceeded((other) => waits(other) && !other.bare);
-    // The agent that does no work goes first, then what came back by itself, and what waits for a
-    // person last.
+    // The agent that does no work goes first, then automatically resumed sandboxes, and what waits
+    // for a person last.
     const isFirst = (slots: readonly Slot[]) =>
       !slots.some((other) => this.isRipe(other) && rankOf(other) < rankOf(slot));
     if (needed.length > 0) {
       expect(needed.some(({ slots }) => isFirst(slots))).toBe(true);
       return;
     }
-    // Not for what comes back by itself, and for a bare resume only what is idle.
+    // No eviction for an automatic resume, and for a bare resume only of an idle sandbox.
     const forBare = exceeded(waits);
     expect(forBare.length).toBeGreaterThan(0);
     expect(slot.idleSince).toBeLessThan(Infinity);

@@ -32,7 +32,7 @@ describe('the next step', () => {
       'admit b',
     ],
     [
-      'admits who came first',
+      'admits the first newcomer',
       [aSlot('b', 'waiting', { requestedAt: 1 }), aSlot('a', 'waiting', { requestedAt: 2 })],
       [{}],
       'admit b',

@@ -122,7 +122,7 @@ describe('for a resume without anything to do the quota', () => {
       'evict a',
     ],
     [
-      'serves it before what comes back by itself',
+      'serves it before an automatic resume',
       [aSlot('r', 'resumable', { unfinished: true }), resumes('b')],
       [{}],
       'admit b',
@@ -138,7 +138,7 @@ describe('for a resume without anything to do the quota', () => {
     expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
   });
 
-  it('pauses at once who works when a message comes', () => {
+  it('evicts a sandbox that works at once when a message comes', () => {
     const queue = queueOf([works('a'), resumes('b')], {});
     expect(said(queue.next(100_000))).toBe('nothing');
     queue.put(asks('b'));
@@ -172,13 +172,13 @@ describe('of those that run, a newcomer has paused', () => {
       'evict s',
     ],
     [
-      'who came back by itself, before the oldest',
+      'a sandbox that resumed automatically, before the oldest',
       [works('a', { activeSince: 1 }), automatic('b'), asks('n')],
       { limit: 2 },
       'evict b',
     ],
     [
-      'who came back by itself, before the longest idle',
+      'a sandbox that resumed automatically, before the longest idle',
       [idles('a', { idleSince: 1 }), automatic('b'), asks('n')],
       { ...longestIdle, limit: 2 },
       'evict b',
@@ -195,9 +195,9 @@ describe('of those that run, a newcomer has paused', () => {
   });
 });
 
-describe('what comes back by itself', () => {
+describe('automatic resumes', () => {
   const comesBack = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'resumable', more);
-  /** Takes what is let in, until nothing is. */
+  /** Applies admissions until there are none. */
   const drain = (queue: AdmissionQueue, now: number): readonly string[] => {
     const names: string[] = [];
     for (let step = queue.next(now); step?.kind === 'admit'; step = queue.next(now)) {

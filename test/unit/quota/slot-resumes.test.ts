@@ -165,7 +165,7 @@ describe('a resume is bare', () => {
   });
 });
 
-describe('a sandbox that came back by itself', () => {
+describe('a sandbox that resumed automatically', () => {
   const automaticResumes = { count: 1, lastTime: noon };
   const running = was({
     replicas: 1,
@@ -286,7 +286,7 @@ describe('the sandbox of a failed start', () => {
   const paused = ofConversation(was({ conditions: [seen('Quota')] }));
   const cases: Case[] = [
     [
-      'does not come back by itself',
+      'does not resume automatically',
       { sandbox: paused, conversations: [failed] },
       { state: 'none' },
     ],

@@ -126,7 +126,7 @@ describe('to its quotas a sandbox', () => {
       { state: 'freeing', taken: true },
     ],
     [
-      'comes back by itself after the quota has paused it',
+      'resumes automatically after the quota has paused it',
       { sandbox: quotaPaused },
       { state: 'resumable', taken: false, pausedSince: noonMs },
     ],
@@ -136,7 +136,7 @@ describe('to its quotas a sandbox', () => {
       { state: 'suspended' },
     ],
     [
-      'comes back by itself when its agent worked after all as it was paused for its idleness',
+      'resumes automatically when its agent worked after all as it was paused for its idleness',
       {
         sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }),
         conversations: [interrupted('Idle')],
