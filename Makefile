@@ -22,7 +22,7 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 	@# Many tests wait for processes, so the linter runs beside them.
 	@$(MAKE) --no-print-directory -j 2 quick-tests $(lint)
 
-test-simulation: $(installed) ## The simulation with all of its seeds, and the mistakes that it has to notice
+test-simulation: $(installed) ## The simulation with all of its seeds, and the mutants that it has to kill
 	npm test --silent -- test/simulation
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
@@ -34,8 +34,8 @@ test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
 	@test/e2e/run
 
-simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core (LETTERS=1: with messages sent meanwhile; RETENTION=1: with deletions by age)
-	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1) $(if $(LETTERS),--letters) $(if $(RETENTION),--retention)
+simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core (MESSAGES=1: with messages sent meanwhile; RETENTION=1: with deletions by age)
+	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1) $(if $(MESSAGES),--messages) $(if $(RETENTION),--retention)
 
 fuzz: $(installed) ## REQUESTS=20000 requests made from /openapi.json, valid and hostile, each answer judged by it (SEED)
 	@node test/fuzz/main.ts

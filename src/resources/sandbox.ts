@@ -172,7 +172,7 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
       ? {
           phase: 'STARTING',
           reason: failed.reason,
-          message: `Resumed, and started again soon. It had failed: ${failed.message}`,
+          message: `Resumed, and started again soon. The failure before: ${failed.message}`,
         }
       : { phase: 'ERROR', reason: failed.reason, message: failed.message };
   }
@@ -194,7 +194,7 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
     return {
       phase: 'STARTING',
       reason: SandboxReason.waitingForAgent,
-      message: 'Coming back from a pause.',
+      message: 'Resuming after a pause.',
     };
   if (ready?.status === 'True')
     return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 import { finish, marker, tool } from '../support/model-server.ts';
 import { Agents, hookMs } from './support/agents.ts';
 
-// As a module the published package has no `require`, by which it looks for a WebSocket outside of
+// As a module the published package has no `require`, by which it finds a WebSocket outside of
 // browsers: here it gets Node's.
 Object.assign(globalThis, { window: { WebSocket } });
 const { RemoteConversation, RemoteWorkspace } = await import('@openhands/typescript-client');
@@ -37,7 +37,7 @@ async function python(file: string, env: Record<string, string>): Promise<unknow
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as unknown;
 }
 
-/** What a client of an agent needs of a conversation. */
+/** The URL and the keys that a client of an agent needs for a conversation. */
 async function accessTo(id: string, sandbox: string) {
   const { conversation_url: url, session_api_key: key } = await agents.up.conversation(id);
   return {

@@ -1,5 +1,5 @@
-// Installs the real agent where the tests look for it, and prints its Python. Exit code 3: there is
-// no Python that will do.
+// Installs the real agent where the tests expect it, and prints its Python. Exit code 3: no
+// suitable Python exists.
 import { fileURLToPath } from 'node:url';
 import { installOpenHands } from '../../src/commands/openhands/install.ts';
 import { showProgress } from '../../src/commands/openhands/progress.ts';

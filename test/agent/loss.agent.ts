@@ -17,8 +17,8 @@ const steps = [
 ];
 
 /**
- * What was done before is done once, what was cut is not done again by itself, and the model was
- * told of it.
+ * Earlier actions are done once, the interrupted action is not repeated by itself, and the model
+ * has received a report of it.
  */
 async function expectWhole(name: string, sandbox: string): Promise<void> {
   const files = await Promise.all(
@@ -35,7 +35,7 @@ async function expectWhole(name: string, sandbox: string): Promise<void> {
 }
 
 describe('a run', () => {
-  it('goes on when its agent is killed', async () => {
+  it('resumes when its agent is killed', async () => {
     agents.model.script('killed', ...steps);
     const { id, sandbox } = await agents.begin(`Work. ${marker('killed')}`);
     await agents.file(sandbox, 'begun.txt');
@@ -50,7 +50,7 @@ describe('a run', () => {
     await agents.delete(id);
   });
 
-  it('goes on when everything is killed, operator and gateway too, and started again', async () => {
+  it('resumes when everything is killed, operator and gateway too, and started again', async () => {
     agents.model.script('powerless', ...steps);
     const { id, sandbox } = await agents.begin(`Work. ${marker('powerless')}`);
     await agents.file(sandbox, 'begun.txt');

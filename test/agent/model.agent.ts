@@ -8,7 +8,7 @@ beforeAll(async () => {
 }, hookMs);
 afterAll(() => agents.stop(), hookMs);
 
-/** Why a run has failed, as kubectl and as the REST service tell. */
+/** The cause of a failed run, as kubectl and the REST service report it. */
 async function reasonsOf(id: string): Promise<{ kubectl: string; rest: string }> {
   const kubectl = await agents.k(
     'get',

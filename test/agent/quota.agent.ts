@@ -22,8 +22,8 @@ describe('with the real agent, the quota', () => {
     );
     agents.model.script('second', tool('echo second > second.txt'), finish);
     const first = await agents.begin(`Work. ${marker('first')}`);
-    // In the middle of its second tool call: one that is cut is not repeated by the agent, but by
-    // its model.
+    // In the middle of its second tool call: the agent does not repeat an interrupted call, and its
+    // model does.
     await agents.file(first.sandbox, 'begun');
     await agents.reaches(first.id, { execution_status: 'running' });
     const { id: task } = await agents.up.start(`Work as well. ${marker('second')}`);

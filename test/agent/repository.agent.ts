@@ -43,7 +43,7 @@ afterAll(async () => {
 describe('a repository', () => {
   it('is cloned and set up, and what it says to agents is in the prompt; a second conversation shares the sandbox', async () => {
     agents.model.script('shop', tool('cat set-up.txt'), finish);
-    const { id, sandbox } = await agents.begin(`Look around. ${marker('shop')}`, {
+    const { id, sandbox } = await agents.begin(`Read the shop. ${marker('shop')}`, {
       selected_repository: 'acme/shop',
     });
     await agents.reaches(id, { execution_status: 'finished' });
@@ -56,9 +56,9 @@ describe('a repository', () => {
     agents.model.script('guest', tool('echo guest > guest.txt'), finish);
     const guest = await agents.begin(`Join. ${marker('guest')}`, { sandbox_id: sandbox });
     expect(guest.sandbox).toBe(sandbox);
-    // A conversation's marker is in its first message, so this goes on with that script.
+    // A conversation's marker is in its first message, so this continues with that script.
     agents.model.script('shop', tool('echo host > host.txt'), finish);
-    await agents.say(id, 'Go on.');
+    await agents.say(id, 'Continue.');
     await agents.reaches(guest.id, { execution_status: 'finished' });
     await expect(agents.events(id, '&kind=MessageEvent')).resolves.not.toHaveLength(0);
     const after = await agents.reaches(id, { execution_status: 'finished' });
@@ -68,7 +68,7 @@ describe('a repository', () => {
   });
 });
 
-/** Of all secrets, by what has them. */
+/** Places that contain one of the secrets. */
 const found = async (...wanted: readonly string[]) =>
   (await Promise.all(wanted.map((secret) => tracesOf(agents, secret)))).flat();
 
@@ -81,7 +81,7 @@ describe('a private repository', () => {
       tool('cat README.md; git remote -v; env; echo changed >> README.md'),
       finish,
     );
-    const { id: task } = await agents.up.start(`Look. ${marker('secret')}`, {
+    const { id: task } = await agents.up.start(`Read it. ${marker('secret')}`, {
       selected_repository: 'acme/secret',
     });
     host.taken();
@@ -91,7 +91,7 @@ describe('a private repository', () => {
       startMs,
     );
     const texts = [...processTexts(agents)];
-    // What the sandbox has instead, in the environment of git alone.
+    // The sandbox has a ticket instead, in the environment of git alone.
     const ticket =
       texts.flatMap(([, text]) => /Authorization: Bearer (\d+\.[\w-]+)/.exec(text)?.[1] ?? [])[0] ??
       '';
@@ -119,7 +119,7 @@ describe('a private repository', () => {
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`);
     await agents.reaches(id, { sandbox_status: 'RUNNING' });
     agents.model.script('secret', tool('cat README.md; git status --short'), finish);
-    await agents.say(id, 'Look again.');
+    await agents.say(id, 'Read it again.');
     await eventually(
       'the work to be done',
       () => agents.model.requests('secret').length === 2,
@@ -129,7 +129,7 @@ describe('a private repository', () => {
     expect(agents.model.requests('secret').at(-1)?.messages.at(-1)?.content).toMatch(
       /for acme alone\s+changed\s+M README.md/,
     );
-    // It is not cloned again.
+    // The repository is not cloned again.
     expect(host.taken()).toEqual([]);
     expect(await found(...secrets, ticket)).toEqual([]);
   });

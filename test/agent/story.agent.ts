@@ -62,7 +62,7 @@ describe('a task for the real agent', () => {
     expect(agents.model.titles.length).toBeGreaterThan(0);
   });
 
-  it('is told by kubectl too', async () => {
+  it('a conversation is listed by kubectl too', async () => {
     const [line = ''] = (await agents.k('get', 'conversations', '--no-headers')).trim().split('\n');
     expect(line).toMatch(/RUNNING\s+finished\s+READY/);
     expect(await agents.k('get', 'conversations', '-o', 'wide')).toContain('A title');
@@ -77,7 +77,7 @@ describe('a task for the real agent', () => {
 });
 
 describe('a run that its owner pauses in the middle of a command', () => {
-  it('stands until it is told to go on, and then finishes', async () => {
+  it('stays paused until a request to continue, and then finishes', async () => {
     agents.model.script(
       'pause',
       tool('echo before >> before.txt'),

@@ -16,7 +16,7 @@ const token = 'a-token';
 export const namespace = 'conversation-operator-bench';
 
 export interface ApiServer {
-  /** What it is, for the report. */
+  /** The name of the server in the report. */
   readonly name: string;
   readonly connection: Connection;
   /** A file for programs of their own. */
@@ -82,7 +82,7 @@ export async function openApiServer(): Promise<ApiServer> {
   };
 }
 
-/** Calls `work` for 0 to `count` - 1, so many at a time. */
+/** Calls `work` for 0 to `count` - 1, with at most `atOnce` calls at a time. */
 export async function inParallel(
   count: number,
   atOnce: number,

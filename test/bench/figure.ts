@@ -3,7 +3,7 @@ export interface Figure {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
-  /** What it has to be; absent where the number only explains another one. */
+  /** The limit of the number; absent where the number only explains another one. */
   readonly target?: { readonly atMost: number } | { readonly atLeast: number };
 }
 
@@ -27,7 +27,7 @@ export function heapBytes(): number {
 export interface Taken {
   /** Memory at its maximum, as the operating system counts: heap, buffers, code. */
   readonly maxMiB: number;
-  /** Of all threads. */
+  /** Processor time of all threads. */
   readonly processorSeconds: number;
 }
 

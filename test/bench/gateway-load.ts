@@ -13,10 +13,7 @@ export interface Part {
   readonly p99AtMostMs?: number;
 }
 
-/**
- * What something of a process of its own does that is as simple as can be, on this machine at this
- * moment.
- */
+/** The speed of the simplest process that does the same, on this machine at this moment. */
 export async function measureBare(what: string, port: number, request: string): Promise<number> {
   await load({ port, request, connections, durationMs: warmUpMs });
   const { requestsPerSecond } = await load({ port, request, connections, durationMs });

@@ -44,7 +44,7 @@ export async function startGateway(
   {
     memoryMiB,
   }: {
-    /** As in a container with so much: Node then takes half of it for its heap. */ readonly memoryMiB?: number;
+    /** As in a container with this limit: Node then takes half of it for its heap. */ readonly memoryMiB?: number;
   } = {},
 ): Promise<GatewayProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-gateway-'));

@@ -5,7 +5,9 @@ export interface Load {
   readonly requestsPerSecond: number;
   /** Milliseconds. */
   readonly latencies: readonly number[];
-  /** What the load tool itself, which is this process, has used of one processor: 0 to 1. */
+  /**
+   * The share of one processor that the load tool itself, which is this process, has used: 0 to 1.
+   */
   readonly ownShare: number;
 }
 
@@ -63,9 +65,9 @@ export class AnswerReader {
 }
 
 /**
- * Sends requests over so many connections, each after the answer to the one before. No more than
- * that: what a full HTTP client does for each request would take the half of two cores that the
- * product should have.
+ * Sends requests over `connections` connections, each after the answer to the one before. No more
+ * than that: what a full HTTP client does for each request would take the half of two cores that
+ * the product should have.
  */
 export async function load({
   port,

@@ -8,7 +8,7 @@ export const imageFlags: readonly string[] = (
   JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1] ?? '[]') as string[]
 ).filter((word) => word.startsWith('--'));
 
-/** What the image sets for the program. */
+/** The environment that the image sets for the program. */
 export const imageEnvironment: Readonly<Record<string, string>> = Object.fromEntries(
   text.matchAll(/^ENV (\w+)=(.*)$/gm).map(([, name = '', value = '']) => [name, value]),
 );

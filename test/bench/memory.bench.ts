@@ -4,7 +4,7 @@ import { report } from './figure.ts';
 import { addPausedConversations, addTemplate, newKey } from './population.ts';
 
 /**
- * What each stored conversation takes of the heap of an operator and a gateway, with its sandbox,
+ * The heap that each stored conversation takes of an operator and a gateway, with its sandbox,
  * claim and slot, while it is paused.
  */
 const count = Number(process.env['OBJECTS'] ?? 10_000);

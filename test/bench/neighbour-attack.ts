@@ -132,7 +132,7 @@ function run(name: string, { request, isDeaf }: Kind, index: number): void {
       const status = statusIn(chunk);
       if (status === undefined) return;
       count(name, status);
-      // A stream goes on until the connection ends.
+      // A stream continues until the connection ends.
       if (status !== '101' && !name.startsWith('stream'))
         setTimeout(() => !socket.destroyed && socket.write(request(), 'latin1'), pauseMs);
       else if (status === '429') socket.destroy();

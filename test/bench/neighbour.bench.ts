@@ -45,8 +45,8 @@ const { client } = server;
 await addTemplate(client);
 const agents = startChild('neighbour-agents.ts');
 stack.defer(() => agents.close());
-// Both stand for other machines: what they take is to be as little as can be of what the gateway
-// has here.
+// Both represent other machines: they are to take as little as possible of the gateway's own
+// machine.
 setPriority(agents.pid, politePriority);
 const agentPort = Number(await agents.line());
 
@@ -140,13 +140,13 @@ const starting = (): string => {
 interface Times {
   readonly reads: number[];
   readonly starts: number[];
-  /** What was answered instead, or `closed`. */
+  /** The answers other than success, or `closed`. */
   readonly refused: string[];
 }
 const nothing = (): Times => ({ reads: [], starts: [], refused: [] });
 
 /**
- * Somebody else's reads and starts, one after the other, each with a little pause as people and
+ * Reads and starts of another owner, one after the other, each with a little pause as people and
  * clients make.
  */
 async function measure(into: Times): Promise<void> {

@@ -33,8 +33,8 @@ const atOnce = 50;
 const patienceMs = 15_000;
 
 /**
- * Sends so many requests a second, however long their answers take: what many clients do that know
- * nothing of each other.
+ * Sends `perSecond` requests a second, however long their answers take: the load of many clients
+ * that know nothing of each other.
  */
 export async function offer({
   port,

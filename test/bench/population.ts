@@ -15,7 +15,7 @@ const owner = 'alice';
 const atOnce = 16;
 const time = '2026-03-01T12:00:04Z';
 const message =
-  'Look at the failing test of the parser, find out since when it fails, and mend it without changing the test.';
+  'Read the failing test of the parser, find out since when it fails, and mend it without changing the test.';
 
 const is = (type: string, reason: string) => ({
   type,

@@ -150,7 +150,8 @@ const stores = {
 };
 
 /**
- * Of this thread, in milliseconds: what one core has to do, whatever else the machine is busy with.
+ * Processor time of this thread, in milliseconds: the work of one core, whatever else the machine
+ * does.
  */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
@@ -170,7 +171,7 @@ function mark(): void {
   beganAt = performance.now();
 }
 
-/** What the API server makes of a status that is replaced. */
+/** The answer of the API server to a replaced status. */
 function patched(path: string, body: unknown): Sandbox {
   const name = path.split('/').at(-2) ?? '';
   const known = stores.sandboxes.get(namespace, name);
@@ -347,8 +348,8 @@ function pagesOf(all: readonly Sandbox[]): readonly string[] {
 }
 
 /**
- * As the operator does it: a list, then what its caches tell. Milliseconds of CPU until the first
- * decision is sent.
+ * As in the operator: a list, then the notifications of its caches. Milliseconds of CPU until the
+ * first decision is sent.
  */
 async function restartMs(): Promise<{ readonly cpu: number; readonly wall: number }> {
   pages = pagesOf(stores.sandboxes.list());

@@ -17,7 +17,7 @@ const eventsPerRound = 100_000;
 const chunkBytes = 65_536;
 const pageSize = 500;
 
-/** What a stream gives, round by round. */
+/** The events of a stream, round by round. */
 class Feed<T> {
   #items: readonly T[] = [];
   #wake: () => void = () => undefined;
@@ -95,8 +95,8 @@ function parsedEvents(events: readonly string[]): readonly WatchEvent<Sandbox>[]
 }
 
 /**
- * Of all threads, in microseconds: what one core has to do, the collection of garbage too, whatever
- * else the machine is busy with.
+ * Processor time of all threads, in microseconds: the work of one core, garbage collection
+ * included, whatever else the machine does.
  */
 function cpuTime(): number {
   const { user, system } = process.cpuUsage();
@@ -128,7 +128,7 @@ async function startCache(client: HttpKubeClient) {
       if (--left === 0) done();
     },
   });
-  /** Events a second of CPU time, from `give` until the handler has been told of all of them. */
+  /** Events a second of CPU time, from `give` until the handler has received all of them. */
   const rate = async (give: () => void): Promise<number> => {
     await tidied();
     const all = new Promise<void>((resolve) => (done = resolve));

@@ -30,7 +30,7 @@ const condition = (
   type,
 });
 
-/** What the server notes of who has written what: nearly the half of every event. */
+/** The server's notes about the writers of fields: nearly the half of every event. */
 const managedFields = (ownerUid: string) => [
   {
     apiVersion,
@@ -114,7 +114,7 @@ export function sandboxText(index: number, resourceVersion: number): string {
       activeSinceTime: runningSince,
       agentPort: 8000,
       conditions: [
-        condition('Admitted', true, 'Admitted', 'No quota limits it.'),
+        condition('Admitted', true, 'Admitted', 'No quota limits the sandbox.'),
         condition('AgentReady', true, 'Connected', 'The agent has answered.'),
         condition('Ready', ready, reason, message, since),
       ],

@@ -8,8 +8,8 @@ import { connectTo, inParallel, namespace, openApiServer } from './api-server.ts
 import { report } from './figure.ts';
 
 /**
- * A process that finds so many objects: when has it reconciled each once? Against KUBECONFIG where
- * there is one.
+ * The time in which a new process has reconciled each of many existing objects once. The benchmark
+ * uses KUBECONFIG where it is set.
  */
 const count = Number(process.env['OBJECTS'] ?? 50_000);
 const server = await openApiServer();

@@ -23,7 +23,7 @@ const betweenChangesMs = 400;
 const calmMs = 80_000;
 const quietMs = 30_000;
 const clockTicksPerSecond = 100;
-/** Of a process of the reference agent, with the shell of its run. */
+/** Memory of a process of the reference agent, with the shell of its run. */
 const agentBytes = 60 * 1024 * 1024;
 const lease = {
   LEASE_DURATION_SECONDS: '15',

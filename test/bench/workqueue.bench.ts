@@ -55,7 +55,7 @@ const flood = () =>
     }
   });
 
-// With every key, because a string grows when it is looked up for the first time.
+// With every key, because a string grows at its first lookup.
 await pass();
 const start = heapBytes();
 await reportMedian('add, get, done of one key after the other', pass);

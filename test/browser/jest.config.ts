@@ -5,7 +5,7 @@ const config: Config = {
   ...base,
   rootDir: '../..',
   testMatch: ['<rootDir>/test/browser/**/*.browser.ts'],
-  // A browser and all that it looks at need both cores.
+  // A browser and its servers need both cores.
   maxWorkers: 1,
   testTimeout: 60_000,
 };

@@ -38,7 +38,7 @@ describe('/docs', () => {
 });
 
 describe('/conversations/{id}', () => {
-  it('shows a conversation to whoever has a key for it', async () => {
+  it('shows a conversation to each user with a key for it', async () => {
     const { page } = window;
     const { id: task } = await up.start('Say hello:\n```sh\necho hello\n```');
     const { app_conversation_id: id } = await up.over(task);

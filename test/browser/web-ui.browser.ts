@@ -16,7 +16,7 @@ let id: string;
 let sandbox: string;
 
 const repository = 'acme/shop';
-const titleAtFirst = 'Tell me what is in the shop:';
+const titleAtFirst = 'List the content of the shop:';
 const titleLater = 'What the shop has';
 const firstMessage = [titleAtFirst, '```sh', 'sleep 4; cat README.md; echo $((6*7)) things', '```'];
 const followUp = [
@@ -25,7 +25,7 @@ const followUp = [
   'echo begun; sleep 40',
   '```',
   '```sh',
-  'echo went on with $((40+2))',
+  'echo continued with $((40+2))',
   '```',
 ];
 
@@ -156,10 +156,10 @@ describe('the official web UI, from another origin', () => {
     await part('interactive-chat-box').getByText('Stopped').waitFor();
     await up.reaches(id, { execution_status: 'paused', sandbox_status: 'RUNNING' });
     expect(await k(`get conversation ${id} -o jsonpath={.status.executionStatus}`)).toBe('paused');
-    expect(await chat().getByText('went on with 42').count()).toBe(0);
+    expect(await chat().getByText('continued with 42').count()).toBe(0);
   });
 
-  step('lets it go on', async () => {
+  step('lets it continue', async () => {
     await part('play-button').click();
     await chat().getByText('All blocks that were not interrupted succeeded.').waitFor();
     await chat().getByText('Code block 2 of 2.').waitFor();
@@ -168,7 +168,7 @@ describe('the official web UI, from another origin', () => {
       'GET',
       `/api/v1/conversation/${id}/events/search?kind=ObservationEvent`,
     );
-    expect(JSON.stringify(body)).toContain('went on with 42');
+    expect(JSON.stringify(body)).toContain('continued with 42');
   });
 
   step('renames the conversation', async () => {
@@ -205,7 +205,7 @@ describe('the official web UI, from another origin', () => {
     });
   });
 
-  it('has shown nobody a message that something is wrong', () => {
+  it('has shown no message that something is wrong', () => {
     expect(complaints(window.announced)).toEqual([]);
   });
 });

@@ -10,7 +10,7 @@ free_ports() {
   local port=$((20000 + $(cksum <<<"$state" | cut -d' ' -f1) % 8000)) left=$1
   while [ "$left" -gt 0 ]; do
     port=$((port + 1))
-    # Whoever answers has it.
+    # A port is taken when a process answers.
     if (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then continue; fi
     echo "$port"
     left=$((left - 1))

@@ -1,7 +1,8 @@
 # Read by up: what makes pods run on this machine (scheduler, containerd, kubelet, kube-proxy).
 # Needs root; pods share the kernel's bridge, nftables table and cgroups with everything else, so
-# `down` is what takes them away again.
-# shellcheck shell=bash disable=SC2154 # The files `network` and `ports` assign the names and numbers of this machine.
+# `down` removes them again.
+# The files `network` and `ports` assign the names and numbers of this machine.
+# shellcheck shell=bash disable=SC2154
 
 packages=(containerd runc containernetworking-plugins iproute2 iptables nftables conntrack)
 

@@ -1,4 +1,4 @@
-# Read by the other scripts of this folder: where things are, and how a failure is told.
+# Read by the other scripts of this folder: where files are, and how a failure is reported.
 # shellcheck shell=bash disable=SC2034 # Each script uses some of the variables.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

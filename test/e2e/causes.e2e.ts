@@ -19,8 +19,8 @@ const image = `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent:${pr
 const templateName = (cause: Cause): string => `cause-${causes.indexOf(cause)}`;
 
 /**
- * What the start of a case is called: by the test, so that its resource is known before it is
- * there.
+ * The id of the start of a case: chosen by the test, so that its resource is known before it
+ * exists.
  */
 const idOf = (cause: Cause): string =>
   (0xe2e000000000 + causes.indexOf(cause)).toString(16).padStart(32, '0');
@@ -33,12 +33,10 @@ interface Start {
 }
 const seconds = (from: string, to: string): number =>
   Math.round((Date.parse(to) - Date.parse(from)) / 1000);
-/** Whoever looks is told by then; a start that may still succeed goes on after that. */
-const toldWithinSeconds = 30;
+/** Maximum time until a cause is reported; a start that may still succeed continues after that. */
+const maxReportSeconds = 30;
 
-/**
- * Waits for the start to end, and for the Event that told of it; both may have come long before.
- */
+/** Waits for the start to end, and for its Event; both may have come long before. */
 async function endsAsSaid(cause: Cause): Promise<void> {
   const { created, sandbox, start } = await eventually(
     'the start to end',
@@ -64,12 +62,12 @@ async function endsAsSaid(cause: Cause): Promise<void> {
     errorCode: cause.code,
     error: expect.stringMatching(cause.says) as string,
   });
-  // Nothing of the API server's own words, which may tell of the platform.
+  // No message of the API server itself, which may contain details of the platform.
   expect(start.error).not.toMatch(
     /forbidden|internal words|pods "|admissionregistration|kubernetes\.io|dial tcp/,
   );
   expect((await up.conversation(idOf(cause))).sandbox_status).toBe('ERROR');
-  const told = await eventually('an Event', async () => {
+  const reported = await eventually('an Event', async () => {
     const ofSandbox = `get events --field-selector involvedObject.name=${sandbox},reason=${cause.code}`;
     return (
       (await up.k(`${ofSandbox} -o jsonpath={.items[*].metadata.creationTimestamp}`))
@@ -77,10 +75,10 @@ async function endsAsSaid(cause: Cause): Promise<void> {
         .toSorted()[0] || undefined
     );
   });
-  const toldAfter = seconds(created, told);
+  const reportedAfter = seconds(created, reported);
   const overAfter = seconds(created, start.transitions.at(-1)?.time ?? '');
-  report(`  ${cause.code}`, `told after ${toldAfter} s, given up after ${overAfter} s`);
-  expect(toldAfter).toBeLessThanOrEqual(toldWithinSeconds);
+  report(`  ${cause.code}`, `reported after ${reportedAfter} s, given up after ${overAfter} s`);
+  expect(reportedAfter).toBeLessThanOrEqual(maxReportSeconds);
 }
 
 describe('a start that fails because of', () => {
@@ -144,7 +142,7 @@ describe('a start that fails because of', () => {
     200_000,
   );
 
-  // What the node pulls from must be here.
+  // The registry of the node's images must be on this machine.
   (stateFolder === undefined ? it.skip : it)(
     'an image that its registry does not know ends long before the deadline',
     async () => {
@@ -192,7 +190,7 @@ describe('a start that fails because of', () => {
     await up.k('delete conversation no-template');
   }, 60_000);
 
-  it('a template that the API server refuses is told to its author beforehand', async () => {
+  it('a template that the API server refuses is reported to its author beforehand', async () => {
     const invalid = causes.filter(({ code }) =>
       ['TemplateInvalid', 'PodSecurityViolated', 'LimitRangeViolated'].includes(code),
     );
@@ -207,7 +205,7 @@ describe('a start that fails because of', () => {
   }, 60_000);
 });
 
-describe('a start goes on by itself', () => {
+describe('a start continues by itself', () => {
   it('when a resource quota has room before its deadline', async () => {
     const cause: Cause = {
       name: 'late room',

@@ -82,7 +82,7 @@ async function restartKubelet(): Promise<void> {
   await gatewaysReady();
 }
 
-/** What may have kept reads from the gateways. */
+/** Events that may have kept reads from the gateways. */
 async function whatHappened(): Promise<string> {
   const events = await kubectl('get events --all-namespaces --sort-by=.lastTimestamp');
   const telling = events
@@ -98,8 +98,8 @@ async function whatHappened(): Promise<string> {
 }
 
 /**
- * Down for so long; an operator that begins in that time has nobody to ask, and comes up by itself
- * afterwards.
+ * The API server is down for a while; an operator that begins in that time gets no answer, and
+ * starts by itself afterwards.
  */
 async function stopApiServer(): Promise<void> {
   const names = (
@@ -139,8 +139,8 @@ async function stopApiServer(): Promise<void> {
 }
 
 /**
- * Everything on the node is told to go. On the only node it can't come back before the node may be
- * used again.
+ * Everything on the node is evicted. On the only node no pod can come back before the node is
+ * schedulable again.
  */
 async function drainNode(): Promise<void> {
   const node = await inRelease(`get pod ${await leader()} -o jsonpath={.spec.nodeName}`);
@@ -148,7 +148,7 @@ async function drainNode(): Promise<void> {
   const drained = kubectl(
     `drain ${node} --ignore-daemonsets --delete-emptydir-data --force --timeout=150s`,
   );
-  // What it says is looked at in the end.
+  // The test checks the result at the end.
   drained.catch(() => undefined);
   try {
     await eventually(
@@ -188,7 +188,7 @@ describe('while starts run', () => {
 
   /**
    * Three starts are under way when it happens, and three more come while it does. Through a
-   * forwarded port a read ends with the pod that it goes to, so that reads are looked at where the
+   * forwarded port a read ends with the pod that it goes to, so that reads are checked where the
    * Service itself is reached.
    */
   async function endure(
@@ -213,7 +213,7 @@ describe('while starts run', () => {
       throw new Error(
         `${failures.length} reads have failed: ${failures[0]} to ${failures.at(-1)}\n${await whatHappened()}`,
       );
-    expect(agents.mostAtOnce).toBeLessThanOrEqual(limit);
+    expect(agents.maxAtOnce).toBeLessThanOrEqual(limit);
   }
 
   it('the leading operator is deleted', () => endure(deleteLeader), 300_000);
@@ -251,7 +251,7 @@ describe('while starts run', () => {
     expect(claims.filter((name) => names.includes(name)).toSorted()).toEqual(names);
     report(
       'starts during chaos',
-      `${started.length} of ${started.length} READY, at most ${agents.mostAtOnce} agents`,
+      `${started.length} of ${started.length} READY, at most ${agents.maxAtOnce} agents`,
     );
     report(
       'reads during chaos',
@@ -259,7 +259,7 @@ describe('while starts run', () => {
     );
   });
 
-  (ofOwnCluster ? it : it.skip)('no agent has been told anything twice', async () => {
+  (ofOwnCluster ? it : it.skip)('no agent has received any message twice', async () => {
     const { items } = await getJson<{
       items: { spec: { claimRef?: { name?: string }; hostPath?: { path: string } } }[];
     }>('persistentvolumes');

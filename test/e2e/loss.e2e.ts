@@ -53,7 +53,7 @@ describe('a sandbox whose pod is lost', () => {
     200_000,
   );
 
-  it('goes on with the run that was interrupted', async () => {
+  it('resumes the run that was interrupted', async () => {
     const script =
       '```sh\ntouch begun.txt; while [ ! -e go.txt ]; do sleep 0.2; done\n```\n```sh\necho after >after.txt\n```';
     const task = await up.over((await up.start(script)).id, withinMs);
@@ -74,7 +74,7 @@ describe('a sandbox whose pod is lost', () => {
       },
       withinMs,
     );
-    // Nothing but a run that goes on ends now.
+    // Only a run that continues ends now.
     await eventually(
       'its container to answer',
       async () => (await inProject('touch go.txt && echo done')) === 'done',
@@ -135,7 +135,7 @@ describe('a sandbox whose pod is lost', () => {
       async () => (await reason()) === 'NodeLost',
       180_000,
     );
-    // Its pod is still there, told to go by nobody who could see to it.
+    // The pod still exists, with a deletion that no kubelet carries out.
     const going = `get pod ${sandbox} -o jsonpath={.metadata.uid}/{.metadata.deletionTimestamp}`;
     const [pod, volume] = before.split(' ');
     await eventually(

@@ -76,7 +76,7 @@ describe('the network policy of sandboxes', () => {
     expect(await selected(sandboxes, found.spec.podSelector)).toContain(sandbox);
   });
 
-  it('lets in the operator and the gateway, and nobody else', async () => {
+  it('admits the operator and the gateway, and no other peer', async () => {
     const peers = found.spec.ingress.flatMap(({ from = [] }) => from);
     const pods = await Promise.all(
       peers.map(({ namespaceSelector, podSelector }) => {

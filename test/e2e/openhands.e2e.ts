@@ -10,11 +10,11 @@ const up = new TestedInstallation('openhands');
 const { namespace, sandboxes, tools, previousChart } = up.facts;
 const [registry, tag] = [process.env['REGISTRY'] ?? '', process.env['TAG'] ?? ''];
 const readyMs = 120_000;
-// So that what is awaited in vain is told.
+// The test times out later than the wait, which reports what is missing.
 const testMs = 3 * readyMs;
 const modelKey = 'sk-of-the-team';
 
-// As docs/install.md tells it.
+// The installation follows docs/install.md.
 beforeAll(async () => {
   const model = await startModelServer(tools, `${registry}/conversation-operator-agent:${tag}`);
   await kubectl(
@@ -93,13 +93,13 @@ describe('the OpenHands agent on a cluster', () => {
   });
 
   it('has the key of its model in no resource and no log', async () => {
-    const told = `${await up.k('get pods,conversations,sandboxes,sandboxtemplates,events -o yaml')}${await up.k(`logs ${sandbox}`)}`;
-    expect(told).toContain('openhands-team');
-    expect(told).not.toContain(modelKey);
+    const visible = `${await up.k('get pods,conversations,sandboxes,sandboxtemplates,events -o yaml')}${await up.k(`logs ${sandbox}`)}`;
+    expect(visible).toContain('openhands-team');
+    expect(visible).not.toContain(modelKey);
   });
 
   it(
-    'goes on with a run that was paused in the middle of a command',
+    'resumes a run that was paused in the middle of a command',
     async () => {
       const paused = await begin('pause');
       await eventually(

@@ -61,10 +61,10 @@ describe('a quota of three', () => {
   }, 150_000);
 
   it('has never had more than three agents at once', () => {
-    expect(watch.mostAtOnce).toBe(limit);
+    expect(watch.maxAtOnce).toBe(limit);
   });
 
-  it('says so to whoever asks kubectl', async () => {
+  it('shows the use of the quota to kubectl', async () => {
     await eventually('the quota to count them', async () => {
       const counts = await up.k(
         'get conversationquota of-quota -o jsonpath={.status.active}/{.status.waiting}/{.status.paused}',
@@ -76,7 +76,7 @@ describe('a quota of three', () => {
     );
   });
 
-  it('brings one back by itself when another is deleted', async () => {
+  it('resumes one automatically when another is deleted', async () => {
     const [running] = (await records()).filter(
       ({ sandbox_status: status }) => status === 'RUNNING',
     );
@@ -93,7 +93,7 @@ describe('a quota of three', () => {
         (await records()).filter((each) => each.sandbox_status === 'RUNNING').length === limit,
       withinMs,
     );
-    expect(watch.mostAtOnce).toBe(limit);
+    expect(watch.maxAtOnce).toBe(limit);
   }, 150_000);
 
   it('brings all back when the limit is raised, but the one that its owner has paused', async () => {

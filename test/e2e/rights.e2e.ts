@@ -81,10 +81,10 @@ const aKey = JSON.stringify({
   apiVersion: 'conversation-operator.dev/v1alpha1',
   kind: 'ApiKey',
   metadata: { name: 'key-none' },
-  spec: { owner: 'nobody', sha256: 'a'.repeat(64) },
+  spec: { owner: 'missing', sha256: 'a'.repeat(64) },
 });
 
-/** What nobody may, whatever it is needed for. */
+/** Calls that every account is denied, whatever they would be useful for. */
 const forbidden: readonly Call[] = [
   ...[facts.sandboxes, facts.namespace, 'kube-system'].map((namespace): Call => [
     'GET',

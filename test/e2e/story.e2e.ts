@@ -40,7 +40,7 @@ describe('a conversation on a cluster', () => {
   let sandbox: string;
 
   it('starts with its repository cloned and set up, and each status is streamed once', async () => {
-    const text = 'Look around:\n```sh\ncat README.md && echo kept >kept.txt\n```';
+    const text = 'Read it:\n```sh\ncat README.md && echo kept >kept.txt\n```';
     const { elements, ...ids } = await started({
       ...saying(text),
       selected_repository: 'acme/shop',
@@ -94,7 +94,7 @@ describe('a conversation on a cluster', () => {
     ).toMatch(/\w/);
   });
 
-  it('is listed and found by its owner, and by nobody else', async () => {
+  it('is listed and found by its owner, and by no other user', async () => {
     const search = '/api/v1/app-conversations/search?title__contains=first%20one';
     expect((await up.call('GET', search)).body).toMatchObject({
       items: [{ id, selected_repository: 'acme/shop' }],

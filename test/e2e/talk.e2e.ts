@@ -64,7 +64,7 @@ describe('talking to an agent on a cluster', () => {
     ).toHaveLength(2);
   }, 90_000);
 
-  it('messages to one that is paused wake it, and are told in order, each once', async () => {
+  it('messages to a paused sandbox resume it, and are delivered in order, each once', async () => {
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
     await up.reaches(id, { sandbox_status: 'PAUSED' }, readyMs);
     const answers = [];

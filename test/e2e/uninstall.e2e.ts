@@ -13,8 +13,8 @@ describe('an uninstall', () => {
   let before: string;
 
   /**
-   * What people would miss: all resources of the product, pods, volumes and Secrets, each by its
-   * uid.
+   * Objects that users would miss: all resources of the product, pods, volumes and Secrets, each by
+   * its UID.
    */
   const belongings = async () => {
     const uids = '-o jsonpath={range.items[*]}{.kind}/{.metadata.name}:{.metadata.uid},{end}';
@@ -29,7 +29,7 @@ describe('an uninstall', () => {
     id = task.app_conversation_id ?? '';
     sandbox = task.sandbox_id ?? '';
     await up.reaches(id, { execution_status: 'finished' }, withinMs);
-    // Of what other parts have deleted, the last pods and volumes may still be going.
+    // The last pods and volumes that other parts have deleted may still be terminating.
     await eventually(
       'nothing to be going',
       async () =>

@@ -61,7 +61,7 @@ describe('an upgrade from the previous chart', () => {
     const begun = performance.now();
     const over = new AbortController();
     const upgraded = upgrade(chartFolder, 'upgrade').finally(() => over.abort());
-    // Looked at when the starts are through.
+    // The test checks the result after the starts.
     upgraded.catch(() => undefined);
     const tasks = [];
     try {

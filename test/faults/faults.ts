@@ -1,12 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Dice } from './dice.ts';
+import type { Rng } from './rng.ts';
 import type { FaultProxy, ProxiedRequest, Treatment } from './proxy.ts';
 import type { Target } from './target.ts';
 
 export interface Scene {
   readonly proxy: FaultProxy;
   readonly target: Target;
-  readonly dice: Dice;
+  readonly rng: Rng;
 }
 
 export interface Fault {
@@ -38,13 +38,13 @@ const any = (): boolean => true;
  * time, so that there are some.
  */
 const treating =
-  (matches: (request: ProxiedRequest) => boolean, treatment: (dice: Dice) => Treatment) =>
-  async ({ proxy, dice }: Scene): Promise<void> => {
-    if (matches === onlyWatches || dice.chance(0.5)) proxy.reset();
+  (matches: (request: ProxiedRequest) => boolean, treatment: (rng: Rng) => Treatment) =>
+  async ({ proxy, rng }: Scene): Promise<void> => {
+    if (matches === onlyWatches || rng.chance(0.5)) proxy.reset();
     proxy.treat((request) =>
-      matches(request) && dice.chance(0.8) ? treatment(dice) : { kind: 'pass' },
+      matches(request) && rng.chance(0.8) ? treatment(rng) : { kind: 'pass' },
     );
-    await wait(dice.between(20, 200));
+    await wait(rng.between(20, 200));
     proxy.treat();
   };
 
@@ -64,21 +64,21 @@ const restart =
 export const faults = {
   'connections refused': {
     weight: 4,
-    strike: async ({ proxy, dice }) => {
+    strike: async ({ proxy, rng }) => {
       await proxy.refuse();
-      await wait(dice.between(10, 200));
+      await wait(rng.between(10, 200));
       await proxy.listen();
     },
   },
   'connections reset': {
     weight: 8,
-    strike: atOnce(({ proxy, dice }) => proxy.reset(() => dice.chance(0.7))),
+    strike: atOnce(({ proxy, rng }) => proxy.reset(() => rng.chance(0.7))),
   },
   'answers reset in the midst': {
     weight: 6,
-    strike: treating(any, (dice) => ({
-      kind: 'cut',
-      afterBytes: dice.between(0, 3000),
+    strike: treating(any, (rng) => ({
+      kind: 'truncate',
+      afterBytes: rng.between(0, 3000),
       how: 'reset',
     })),
   },
@@ -88,7 +88,7 @@ export const faults = {
   },
   'calls never answered': {
     weight: 3,
-    strike: treating(onlyCalls, (dice) => ({ kind: 'swallow', executed: dice.chance(0.5) })),
+    strike: treating(onlyCalls, (rng) => ({ kind: 'swallow', executed: rng.chance(0.5) })),
   },
   'watches never answered': {
     weight: 2,
@@ -97,9 +97,9 @@ export const faults = {
   'watches silent': { weight: 5, strike: atOnce(({ proxy }) => proxy.silenceWatches()) },
   'watches late': {
     weight: 6,
-    strike: async ({ proxy, dice }) => {
+    strike: async ({ proxy, rng }) => {
       const release = proxy.holdWatches();
-      await wait(dice.between(20, 300));
+      await wait(rng.between(20, 300));
       release();
     },
   },
@@ -107,26 +107,26 @@ export const faults = {
   'half a chunk': { weight: 5, strike: atOnce(({ proxy }) => proxy.endWatches('half-chunk')) },
   'half an answer': {
     weight: 5,
-    strike: treating(any, (dice) => ({
-      kind: 'cut',
-      afterBytes: dice.between(0, 3000),
-      how: dice.pick(['end', 'half-chunk']),
+    strike: treating(any, (rng) => ({
+      kind: 'truncate',
+      afterBytes: rng.between(0, 3000),
+      how: rng.pick(['end', 'half-chunk']),
     })),
   },
   'answers slow': {
     weight: 5,
-    strike: treating(any, (dice) => ({ kind: 'delay', delayMs: dice.between(5, 300) })),
+    strike: treating(any, (rng) => ({ kind: 'delay', delayMs: rng.between(5, 300) })),
   },
   'answers in small pieces': {
     weight: 3,
-    strike: treating(any, (dice) => ({ kind: 'trickle', bytes: dice.between(1, 200) })),
+    strike: treating(any, (rng) => ({ kind: 'trickle', bytes: rng.between(1, 200) })),
   },
   '429 with Retry-After': {
     weight: 6,
-    strike: treating(any, (dice) => ({
+    strike: treating(any, (rng) => ({
       kind: 'answer',
       status: 429,
-      headers: { ...json, 'retry-after': String(dice.between(0, 3)) },
+      headers: { ...json, 'retry-after': String(rng.between(0, 3)) },
       body: statusBody(429, 'TooManyRequests', 'too many requests'),
     })),
   },

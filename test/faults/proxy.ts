@@ -11,7 +11,7 @@ export interface ProxiedRequest {
   readonly isWatch: boolean;
 }
 
-/** What happens to one request. Whatever is not `pass` is a fault. */
+/** The treatment of one request. Each but `pass` is a fault. */
 export type Treatment =
   | { readonly kind: 'pass' }
   /** The server never sees it. */
@@ -26,11 +26,11 @@ export type Treatment =
   /** The server executes it; the connection is reset instead of an answer. */
   | { readonly kind: 'lose' }
   | { readonly kind: 'delay'; readonly delayMs: number }
-  /** The body comes in pieces of so many bytes, one a turn. */
+  /** The body comes in pieces of `bytes` bytes, one a turn. */
   | { readonly kind: 'trickle'; readonly bytes: number }
-  /** The body breaks off: by a reset, in good order as far as HTTP can tell, or inside a chunk. */
+  /** The body is truncated: by a reset, in good order as far as HTTP can see, or inside a chunk. */
   | {
-      readonly kind: 'cut';
+      kind: 'truncate';
       readonly afterBytes: number;
       readonly how: 'reset' | 'end' | 'half-chunk';
     };
@@ -40,7 +40,7 @@ export type WatchEnd = 'properly' | 'half-json' | 'half-chunk' | { readonly even
 interface OpenWatch {
   readonly response: ServerResponse;
   readonly upstream: IncomingMessage;
-  /** When it was told to be silent. */
+  /** When it fell silent. */
   silentSince?: number;
 }
 
@@ -253,12 +253,12 @@ export class FaultProxy {
       return;
     }
     const headers = { ...answer.headers };
-    if (treatment.kind === 'cut') delete headers['content-length'];
+    if (treatment.kind === 'truncate') delete headers['content-length'];
     response.writeHead(answer.statusCode ?? 502, headers);
     response.flushHeaders();
     switch (treatment.kind) {
-      case 'cut':
-        await cut(answer, response, treatment);
+      case 'truncate':
+        await truncate(answer, response, treatment);
         return;
       case 'trickle':
         await this.#trickle(answer, response, treatment.bytes);
@@ -270,7 +270,7 @@ export class FaultProxy {
     }
   }
 
-  /** Until the fault is over; a watch that goes on then is an ordinary one. */
+  /** Lasts until the fault is over; a watch that continues then is an ordinary one. */
   async #trickle(answer: IncomingMessage, response: ServerResponse, bytes: number): Promise<void> {
     const treatment = this.#treatments;
     for await (const chunk of answer as AsyncIterable<Buffer>) {
@@ -304,10 +304,10 @@ function halfChunk(response: ServerResponse): void {
   socket?.write('400\r\n{"type":"MODIFIED","object":{"api', () => socket.resetAndDestroy());
 }
 
-async function cut(
+async function truncate(
   answer: IncomingMessage,
   response: ServerResponse,
-  { afterBytes, how }: Extract<Treatment, { kind: 'cut' }>,
+  { afterBytes, how }: Extract<Treatment, { kind: 'truncate' }>,
 ): Promise<void> {
   let left = afterBytes;
   for await (const chunk of answer as AsyncIterable<Buffer>) {

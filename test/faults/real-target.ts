@@ -11,9 +11,9 @@ import { crdOf, definitions } from '../../src/resources/crd.ts';
 import type { Target } from './target.ts';
 
 /**
- * The cluster of a kubeconfig. Of one that test/cluster has made (its state folder holds the
- * kubeconfig and the files of its processes' ids) the API server and etcd can be killed and started
- * again; others are only talked to.
+ * The cluster of a kubeconfig. Where test/cluster has made it (its state folder holds the
+ * kubeconfig and the files of its processes' ids), the API server and etcd can be killed and
+ * started again; others only get requests.
  */
 export async function startRealTarget(kubeconfig: string): Promise<Target> {
   const { connection } = await loadConnection({ kubeconfig });

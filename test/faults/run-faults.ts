@@ -7,7 +7,7 @@ import { Transport } from '../../packages/kube/src/transport.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { namespaces } from '../../packages/kube/src/core.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import { Dice } from './dice.ts';
+import { Rng } from './rng.ts';
 import { faults, faultsFor, type FaultName } from './faults.ts';
 import { FaultProxy } from './proxy.ts';
 import { RuntimeUnderTest, silenceMs } from './runtime-under-test.ts';
@@ -33,7 +33,7 @@ export interface FaultReport {
   /** Objects that a store did not have, or had too many, when the time to heal was over. */
   readonly lost: number;
   readonly phantom: number;
-  /** Everything that was not as it must be, in words. */
+  /** Sentences about everything that was not as it must be. */
   readonly violations: readonly string[];
   readonly peakSockets: number;
   readonly maxSockets: number;
@@ -62,7 +62,7 @@ export async function runFaults({
   only,
   onFault,
 }: FaultRunOptions): Promise<FaultReport> {
-  const dice = new Dice(seed);
+  const rng = new Rng(seed);
   const namespace = `faults-${seed}-${Date.now().toString(36)}`;
   await using stack = new AsyncDisposableStack();
   const transport = new Transport({
@@ -78,8 +78,8 @@ export async function runFaults({
   stack.defer(() => client.delete(namespaces, '', namespace).catch(() => undefined));
   const proxy = await FaultProxy.start(target.connection);
   stack.defer(() => proxy.close());
-  const writers = new Writers({ client, namespace, dice: new Dice(seed + 1) });
-  const runtime = new RuntimeUnderTest({ url: proxy.url, namespace, dice: new Dice(seed + 2) });
+  const writers = new Writers({ client, namespace, rng: new Rng(seed + 1) });
+  const runtime = new RuntimeUnderTest({ url: proxy.url, namespace, rng: new Rng(seed + 2) });
   stack.defer(() => runtime.stop());
   stack.defer(() => writers.stop());
   await runtime.start();
@@ -91,12 +91,12 @@ export async function runFaults({
   let lost = 0;
   let phantom = 0;
   for (let index = 0; index < count; index++) {
-    const name = dice.pick(possible);
-    await wait(dice.between(0, 60));
+    const name = rng.pick(possible);
+    await wait(rng.between(0, 60));
     const burst = runtime.burst(burstSize);
-    await faults[name].strike({ proxy, target, dice });
+    await faults[name].strike({ proxy, target, rng });
     await burst;
-    if (dice.chance(0.5)) await wait(dice.between(0, 60));
+    if (rng.chance(0.5)) await wait(rng.between(0, 60));
     await writers.pause();
     const began = performance.now();
     const difference = await agreement(

@@ -8,7 +8,7 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { configMaps } from '../../packages/kube/src/core.ts';
 import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import type { Dice } from './dice.ts';
+import type { Rng } from './rng.ts';
 import { fastClock } from './fast-clock.ts';
 import { Witness } from './witness.ts';
 import { colorLabel } from './writers.ts';
@@ -29,15 +29,15 @@ interface Watched<T extends KubeObject> {
 }
 
 export interface RuntimeOptions {
-  /** Of the proxy. */
+  /** URL of the proxy. */
   readonly url: string;
   readonly namespace: string;
-  readonly dice: Dice;
+  readonly rng: Rng;
 }
 
 /**
- * What a process of the product has: a transport, reflectors, a controller that writes back what it
- * has seen.
+ * The parts of a process of the product: a transport, reflectors, and a controller that writes back
+ * what it has seen.
  */
 export class RuntimeUnderTest {
   readonly #options: RuntimeOptions;
@@ -51,9 +51,9 @@ export class RuntimeUnderTest {
   reconciles = 0;
 
   constructor(options: RuntimeOptions) {
-    const { url, namespace, dice } = options;
+    const { url, namespace, rng } = options;
     this.#options = options;
-    const common = { clock: fastClock(speed), random: dice.random, logger: silentLogger };
+    const common = { clock: fastClock(speed), random: rng.random, logger: silentLogger };
     this.#transport = new Transport({
       connection: { server: url },
       ...common,
@@ -94,7 +94,7 @@ export class RuntimeUnderTest {
         if (this.#inHand.has(key)) this.violations.push(`${key} was reconciled twice at once`);
         this.#inHand.add(key);
         try {
-          await wait(dice.between(0, 3));
+          await wait(rng.between(0, 3));
           await this.#reconcile(request);
         } finally {
           this.#inHand.delete(key);

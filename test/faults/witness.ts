@@ -9,7 +9,7 @@ const versionOf = (object: KubeObject): bigint => BigInt(object.metadata.resourc
 
 /**
  * A handler that checks what a reflector promises of each uid: added once, updates that grow,
- * deleted once, nothing after that, and each update with the object that was told of before.
+ * deleted once, nothing after that, and each update with the object that was reported before.
  */
 export class Witness<T extends KubeObject> implements Handler<T> {
   readonly #present = new Map<string, T>();
@@ -24,7 +24,7 @@ export class Witness<T extends KubeObject> implements Handler<T> {
     this.#mayReturn = mayReturn;
   }
 
-  /** uid → version, as the handler has been told. */
+  /** uid → version, as the handler has received it. */
   get present(): ReadonlyMap<string, string> {
     return new Map(
       [...this.#present].map(([uid, object]) => [uid, object.metadata.resourceVersion]),
@@ -52,7 +52,7 @@ export class Witness<T extends KubeObject> implements Handler<T> {
     if (known === undefined) this.#violated(`${name} ${uid} was updated but never added`);
     else if (known !== old)
       this.#violated(
-        `${name} ${uid} was updated from ${old.metadata.resourceVersion}, not from what was told before`,
+        `${name} ${uid} was updated from ${old.metadata.resourceVersion}, not from what was reported before`,
       );
     else if (versionOf(object) <= versionOf(known)) {
       this.#violated(

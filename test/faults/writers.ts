@@ -4,13 +4,13 @@ import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
 import { configMaps } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import type { Dice } from './dice.ts';
+import type { Rng } from './rng.ts';
 
 export interface WritersOptions {
   /** Straight to the server. */
   readonly client: KubeClient;
   readonly namespace: string;
-  readonly dice: Dice;
+  readonly rng: Rng;
 }
 
 export const colorLabel = 'color';
@@ -57,7 +57,7 @@ export class Writers {
   }
 
   async #run(): Promise<void> {
-    const { dice } = this.#options;
+    const { rng } = this.#options;
     for (;;) {
       if (this.#paused) await new Promise<void>((resolve) => this.#idle.push(resolve));
       if (this.#stopped) return;
@@ -69,27 +69,27 @@ export class Writers {
         // is what is there in the end.
         if (!(error instanceof ApiError || error instanceof TransportError)) throw error;
       }
-      await wait(dice.between(0, 12));
+      await wait(rng.between(0, 12));
     }
   }
 
   #write(): Promise<unknown> {
-    const { client, namespace, dice } = this.#options;
-    const name = dice.pick(names);
-    const finalizers = dice.chance(0.1) ? { finalizers: [finalizer] } : {};
+    const { client, namespace, rng } = this.#options;
+    const name = rng.pick(names);
+    const finalizers = rng.chance(0.1) ? { finalizers: [finalizer] } : {};
     const metadata = {
       namespace,
       name,
-      labels: { [colorLabel]: dice.pick(['red', 'blue']) },
+      labels: { [colorLabel]: rng.pick(['red', 'blue']) },
       ...finalizers,
     };
-    const replicas = dice.pick([0, 1]);
-    const filler = 'x'.repeat(dice.between(0, 2000));
+    const replicas = rng.pick([0, 1]);
+    const filler = 'x'.repeat(rng.between(0, 2000));
     switch (
-      dice.pick(['create', 'create', 'change', 'change', 'change', 'unlock', 'delete', 'recreate'])
+      rng.pick(['create', 'create', 'change', 'change', 'change', 'unlock', 'delete', 'recreate'])
     ) {
       case 'create':
-        return dice.chance(0.5)
+        return rng.chance(0.5)
           ? client.create(sandboxes, {
               apiVersion,
               kind: 'Sandbox',
@@ -103,7 +103,7 @@ export class Writers {
               data: { filler },
             });
       case 'change':
-        return dice.chance(0.5)
+        return rng.chance(0.5)
           ? client.mergePatch(sandboxes, namespace, name, {
               metadata: { labels: metadata.labels },
               spec: { replicas },
@@ -113,11 +113,11 @@ export class Writers {
               data: { filler },
             });
       case 'unlock':
-        return dice.chance(0.5)
+        return rng.chance(0.5)
           ? client.mergePatch(sandboxes, namespace, name, { metadata: { finalizers: null } })
           : client.mergePatch(configMaps, namespace, name, { metadata: { finalizers: null } });
       case 'delete':
-        return dice.chance(0.5)
+        return rng.chance(0.5)
           ? client.delete(sandboxes, namespace, name)
           : client.delete(configMaps, namespace, name);
       default:

@@ -10,7 +10,9 @@ const quoted = (bytes: Buffer): string =>
     )
     .join('')}'`;
 
-/** A line that sends the same request. A body that is too long for a line is cut, and says so. */
+/**
+ * A line that sends the same request. A body that is too long for a line is truncated, and says so.
+ */
 export function curlOf(
   origin: string,
   { method, target, headers = {}, body }: Sent,

@@ -37,7 +37,7 @@ export interface FuzzOptions {
 }
 
 /**
- * Sends so many requests made from the service's own document, each after the other, and judges
+ * Sends `requests` requests made from the service's own document, each after the other, and judges
  * each answer by it.
  */
 export async function fuzz(
@@ -110,7 +110,7 @@ export async function fuzz(
 function faultOf(contract: Contract, request: Sent, got: Got | undefined): string | undefined {
   if (got === undefined) return `no answer within ${patienceMs} ms`;
   const { method, target } = request;
-  // It has no body by definition.
+  // An answer to OPTIONS has no body by definition.
   if (method === 'OPTIONS' && got.status === 204) return undefined;
   // Before anything knows which operation it was for; the document says so in its description.
   if (got.status === 431)

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** What a person with bad intentions, or a broken client, puts where text belongs. */
+/** Texts of a person with bad intentions, or of a broken client, in the place of ordinary texts. */
 const texts: readonly string[] = [
   '',
   ' ',

@@ -2,11 +2,12 @@ import { inspect } from 'node:util';
 import type { Got, Sent, TwoOwners } from '../support/gateway/two-owners.ts';
 import { leaksIn, withoutFields, type Secrets } from '../support/leaks.ts';
 
-/** Of a key that is made for a sandbox, in base64. */
+/** Length in base64 of a key that is made for a sandbox. */
 const keyLength = 43;
 
 /**
- * Looks for secrets in every answer, and in the end in everything else that came of the requests.
+ * Searches for secrets in every answer, and at the end in everything else that the requests have
+ * made.
  */
 export class LeakWatch {
   readonly leaks: string[] = [];
@@ -17,7 +18,7 @@ export class LeakWatch {
   readonly shown = new Set<string>();
   readonly #world: TwoOwners;
   readonly #issued: Record<string, string> = {};
-  /** Of all sandboxes that there have been. */
+  /** Keys of all sandboxes that have existed. */
   readonly #derived = new Set<string>();
   readonly #remove: () => void;
 
@@ -43,7 +44,7 @@ export class LeakWatch {
     )
       this.shown.add('session_api_key');
     const seen = `${JSON.stringify(headers)}${withoutFields(text, 'session_api_key', 'key')}`;
-    this.#look(`the answer to ${method} ${target.slice(0, 200)}`, seen, {
+    this.#search(`the answer to ${method} ${target.slice(0, 200)}`, seen, {
       ...this.#world.secrets,
       ...this.#world.internals,
     });
@@ -54,27 +55,26 @@ export class LeakWatch {
     this.#remove();
     const { log, metrics, secrets, internals } = this.#world;
     for (const line of log.lines) {
-      this.#look(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), {
+      this.#search(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), {
         ...secrets,
         ...this.#issued,
       });
     }
-    this.#look('the metrics', await metrics.registry.metrics(), {
+    this.#search('the metrics', await metrics.registry.metrics(), {
       ...secrets,
       ...internals,
       ...this.#issued,
     });
     for (const object of await this.#world.cluster())
-      this.#look(`the ${object.kind} ${object.metadata.name}`, JSON.stringify(object), secrets);
+      this.#search(`the ${object.kind} ${object.metadata.name}`, JSON.stringify(object), secrets);
   }
 
-  #look(where: string, text: string, secrets: Secrets): void {
-    for (const secret of leaksIn(text, secrets))
-      this.leaks.push(`the ${secret} stands in ${where}`);
+  #search(where: string, text: string, secrets: Secrets): void {
+    for (const secret of leaksIn(text, secrets)) this.leaks.push(`${where} contains the ${secret}`);
     for (const [token] of text.matchAll(/[\w-]{43,}/g)) {
       for (let start = 0; start + keyLength <= token.length; start++) {
         if (this.#derived.has(token.slice(start, start + keyLength)))
-          this.leaks.push(`a sandbox's key stands in ${where}`);
+          this.leaks.push(`${where} contains a sandbox's key`);
       }
     }
   }

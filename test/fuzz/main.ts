@@ -7,7 +7,7 @@ const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9));
 
 process.stdout.write(`${requests} requests with seed ${seed}\n`);
 const warnings = new Set<string>();
-// Of the runtime: of listeners that pile up, for example.
+// Warnings of the runtime: of listeners that pile up, for example.
 process.on('warning', ({ message }) => warnings.add(message));
 const world = await TwoOwners.start();
 try {

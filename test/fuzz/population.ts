@@ -29,9 +29,9 @@ const broken = {
   ],
 };
 const starting = { conditions: [] };
-const nobodys = ['no such thing', 'never'].map(uuidOf);
-/** Of the ones that were deleted, and of cursors that were handed out. */
-const remembered = 12;
+const unknownIds = ['no such thing', 'never'].map(uuidOf);
+/** Maximum number of maxRemembered deleted objects, and of maxRemembered cursors. */
+const maxRemembered = 12;
 
 /** A conversation, with or without a sandbox, in one of the states that there are. */
 const states: Readonly<
@@ -58,7 +58,7 @@ const states: Readonly<
 export class Population {
   readonly #world: TwoOwners;
   readonly #ids = new Map<string, string>();
-  readonly #past: string[] = [...nobodys];
+  readonly #past: string[] = [...unknownIds];
   readonly #keys = new Map<Owner, string>();
   readonly #cursors: string[] = ['bm8', 'no cursor'];
   readonly #work = new Set<Promise<void>>();
@@ -67,8 +67,8 @@ export class Population {
 
   constructor(world: TwoOwners) {
     this.#world = world;
-    const look = (conversation: CachedConversation) => this.#operate(conversation);
-    this.#remove = world.caches.conversations.addHandler({ added: look, updated: look });
+    const observe = (conversation: CachedConversation) => this.#operate(conversation);
+    this.#remove = world.caches.conversations.addHandler({ added: observe, updated: observe });
   }
 
   async close(): Promise<void> {
@@ -102,7 +102,7 @@ export class Population {
 
   remember(cursor: string): void {
     this.#cursors.push(cursor);
-    if (this.#cursors.length > remembered) this.#cursors.splice(2, 1);
+    if (this.#cursors.length > maxRemembered) this.#cursors.splice(2, 1);
   }
 
   get pools(): Pools {
@@ -112,8 +112,8 @@ export class Population {
     const conversation = [
       ...running,
       ...this.#ids.values(),
-      ...this.#past.slice(-remembered),
-      ...nobodys,
+      ...this.#past.slice(-maxRemembered),
+      ...unknownIds,
     ];
     const dashed = conversation
       .slice(0, 2)
@@ -129,7 +129,7 @@ export class Population {
     };
   }
 
-  /** An owner can't have more than so many, and then no more are made. */
+  /** The number of keys of an owner is limited, and at the limit no more are created. */
   async #dropKeys(): Promise<void> {
     const made = this.#world.caches.apiKeys.store
       .list()
@@ -141,7 +141,7 @@ export class Population {
       await ignoringGone(this.#world.client.delete(apiKeys, namespace, metadata.name));
   }
 
-  /** Starts end, and messages are told. */
+  /** Starts end, and messages are delivered. */
   #operate(conversation: CachedConversation): void {
     const { name, deletionTimestamp } = conversation.metadata;
     if (deletionTimestamp !== undefined) return;

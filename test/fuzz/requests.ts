@@ -4,7 +4,7 @@ import type { OpenApi, Operation, Parameter, Schema } from '../support/openapi/d
 import { hostileBody, hostileHeaders, hostileText } from './hostile.ts';
 import { Values, type Pools } from './values.ts';
 
-/** What a request may show to say who sends it. */
+/** Credentials of the sender of a request. */
 export interface Credentials {
   readonly valid: readonly string[];
   readonly others: readonly string[];
@@ -35,7 +35,7 @@ const rarely = <T>(oneIn: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | 
 /** Lone surrogates have no UTF-8. */
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());
 
-/** How a value looks in a URL: as it should, or nearly as it is. */
+/** The value in a URL: as it should be, or nearly as it is. */
 const inUrl = (text: string, isPlain: boolean): string =>
   isPlain ? text.replaceAll(/[^!$&-;=?-Z_a-z~%]/g, encoded) : encoded(text);
 

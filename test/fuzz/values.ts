@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { OpenApi, Schema } from '../support/openapi/document.ts';
 import { hostileJson, hostileText } from './hostile.ts';
 
-/** Ids by what they are of: of both owners, also of what was deleted, and of nobody. */
+/** Ids of objects of both owners, also of deleted objects and of objects that never existed. */
 export interface Pools {
   readonly conversation: readonly string[];
   readonly startTask: readonly string[];
@@ -13,7 +13,7 @@ export interface Pools {
   readonly idempotencyKey: readonly string[];
 }
 
-/** What a property or parameter of this name takes its values from, most of the time. */
+/** The pool from which a property or parameter of this name takes its values, most of the time. */
 const poolOfName: Readonly<Record<string, keyof Pools>> = {
   conversation_id: 'conversation',
   conversation_id__eq: 'conversation',

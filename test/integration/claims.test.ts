@@ -60,7 +60,7 @@ describe('conversation-operator claims', () => {
       .split('\n')
       .map((line) => numbers.map((number) => line.split(/ {2,}/)[number]).join(' '));
 
-  it('list shows each, and whether anybody uses it', async () => {
+  it('list shows each, and whether a pod uses it', async () => {
     const { stdout } = await run('list');
     expect(columns(stdout, 0, 1, 2)).toEqual([
       'CLAIM STATE OWNER',
@@ -71,7 +71,7 @@ describe('conversation-operator claims', () => {
     ]);
   });
 
-  it('prune shows what nobody uses and deletes nothing, by default only what is a day old', async () => {
+  it('prune shows unused ones and deletes nothing, by default only those that are a day old', async () => {
     expect((await run('prune')).stderr).toBe('No claim is to be deleted.\n');
     const { stdout, stderr } = await run('prune', '--older-than', '0s');
     expect(columns(stdout, 0)).toEqual(['CLAIM', 'left', 'left-by-bob']);

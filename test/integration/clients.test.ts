@@ -68,7 +68,7 @@ const ready = (taskId: string) =>
     return task?.status === 'READY' && task;
   });
 
-/** What its methods come to here. The rest is its own plumbing. */
+/** Results of its methods with this service. The other methods are its own plumbing. */
 const refused = { status: 404, response: { code: 'route-not-found' } };
 const notAllowed = { status: 405, response: { code: 'method-not-allowed' } };
 const none = 'none';
@@ -113,7 +113,7 @@ const beyond: Readonly<
     { name: 'DeviceFlowError' },
   ],
 };
-const told = [
+const covered = [
   ...[
     'createConversation',
     'getConversationStartTask',
@@ -160,7 +160,7 @@ describe("the official client's CloudClient, against the built program", () => {
 
   it('has no method that is not spoken of here', () => {
     expect(Object.getOwnPropertyNames(CloudClient.prototype).sort()).toEqual(
-      [...plumbing, ...told, ...Object.keys(beyond)].sort(),
+      [...plumbing, ...covered, ...Object.keys(beyond)].sort(),
     );
   });
 
@@ -269,13 +269,13 @@ describe("the official client's CloudClient, against the built program", () => {
   });
 
   it.each(Object.entries(beyond))(
-    'is told plainly that there is no such thing here: %s',
+    'gets the answer that this service has no such operation: %s',
     async (_method, [call, expected]) => {
       await expect(call(client, id)).rejects.toMatchObject(expected);
     },
   );
 
-  it('is told why it may not', async () => {
+  it('gets the reason why it may not', async () => {
     await expect(
       new CloudClient({ host: proxy.url, apiKey: 'wrong' }).searchConversations(),
     ).rejects.toMatchObject({ status: 401 });
@@ -370,7 +370,7 @@ describe('what all of this leaves behind', () => {
   });
   const all = (): Secrets => ({ ...secrets, ...internal });
 
-  it('are no empty secrets: they stand where they belong', async () => {
+  it('are no empty secrets: they are where they belong', async () => {
     expect(Object.keys(all()).length).toBeGreaterThan(8);
     expect(Object.values(all()).filter((secret) => secret.length < 8)).toEqual([]);
     const { exchanges } = proxy;
@@ -418,7 +418,7 @@ describe('what all of this leaves behind', () => {
     const { items } = JSON.parse(await k('get', 'events', '-o', 'json')) as {
       items: { reason: string }[];
     };
-    // What a node says of a probe has the address, as a kubelet's word has.
+    // The Event of a failed probe has the address, as a kubelet writes it.
     const events = items.filter(({ reason }) => reason !== 'Unhealthy');
     expect(events.length).toBeGreaterThan(5);
     expect(leaksIn(JSON.stringify(events), all())).toEqual([]);

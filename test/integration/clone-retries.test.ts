@@ -29,9 +29,9 @@ beforeAll(async () => {
   const sleep = '#!/bin/sh\ncase $1 in 0.*) exec /bin/sleep "$1" ;; esac\necho "$1" >>slept\n';
   writeFileSync(join(programs, 'sleep'), sleep, { mode: 0o755 });
   const repositories = { 'acme/shop': { files }, 'acme/secret': { files } };
-  // The gateway asks for a ticket, which this one takes from anybody.
+  // The gateway asks for a ticket, which this server accepts from any user.
   [host, gateway] = await Promise.all([
-    GitServer.start({ repositories, readers: { 'acme/secret': ['somebody:else'] } }),
+    GitServer.start({ repositories, readers: { 'acme/secret': ['another:user'] } }),
     GitServer.start({ repositories }),
   ]);
 });
@@ -46,7 +46,7 @@ afterAll(async () => {
 interface Wish {
   readonly name?: string;
   readonly from?: string;
-  /** Of a gateway, with a ticket for it. */
+  /** URL of a gateway, with a ticket for it. */
   readonly through?: string;
 }
 
@@ -82,7 +82,7 @@ async function clone({ name = 'acme/shop', from = host.url, through }: Wish = {}
   };
 }
 
-/** So many requests for the repository go wrong; those before are answered. */
+/** The next `times` requests for the repository fail, after `after` successful ones. */
 function failing(
   server: GitServer,
   name: string,
@@ -100,7 +100,7 @@ const done = { code: 0, isThere: true, left: ['steps'] };
 const failed = { code: PreparationExitCode.cloneFailed, isThere: false, left: ['steps'] };
 const unavailable = (response: ServerResponse) => response.writeHead(503).end();
 /** In the middle of an answer: where it has not begun, curl asks again by itself. */
-const cut = (response: ServerResponse) =>
+const interrupted = (response: ServerResponse) =>
   response
     .writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' })
     .write('00', () => response.destroy());
@@ -120,7 +120,7 @@ describe('a clone', () => {
     ['it begins', 2],
     ['its objects come', 4],
   ])('is tried again when the connection breaks while %s', async (_sentence, after) => {
-    failing(host, 'acme/shop', { after, times: 1 }, cut);
+    failing(host, 'acme/shop', { after, times: 1 }, interrupted);
     expect(await clone()).toMatchObject({
       ...done,
       slept: [1],
@@ -143,8 +143,8 @@ describe('a clone', () => {
     });
   });
 
-  it('through a gateway that breaks off goes on through it', async () => {
-    failing(gateway, 'acme/secret', { after: 3, times: 1 }, cut);
+  it('through a gateway that breaks off continues through it', async () => {
+    failing(gateway, 'acme/secret', { after: 3, times: 1 }, interrupted);
     expect(await clone({ name: 'acme/secret', through: gateway.url })).toMatchObject({
       ...done,
       slept: [1],

@@ -66,7 +66,7 @@ it('gives slot, pod and volume back, and keeps the record with what went wrong',
   });
   expect(
     await up.call('POST', `/api/v1/app-conversations/${conversation}/send-message`, {
-      content: [{ type: 'text', text: 'Go on.' }],
+      content: [{ type: 'text', text: 'Continue.' }],
     }),
   ).toMatchObject({
     status: 409,
@@ -76,7 +76,7 @@ it('gives slot, pod and volume back, and keeps the record with what went wrong',
   });
 }, 60_000);
 
-it('never comes back by itself, whatever room there is', async () => {
+it('never resumes automatically, whatever room there is', async () => {
   await limit(0);
   await limit(10);
   await new Promise((resolve) => setTimeout(resolve, 2_000));

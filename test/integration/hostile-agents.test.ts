@@ -40,7 +40,7 @@ it('sandboxes whose agents are hostile report so at their deadline, and other st
   expect(codes.stdout.split(' ')).toEqual(silentBehaviours.map(() => 'StartDeadlineExceeded'));
 }, 180_000);
 
-it('an agent that refuses its conversation ends the start at once, in words that nothing obeys', async () => {
+it('an agent that refuses its conversation ends the start at once, with a message that no terminal obeys', async () => {
   const { id } = await up.start('Hello.', { sandbox_spec_id: 'refuses' });
   expect(await up.over(id, 30_000)).toMatchObject({
     status: 'ERROR',

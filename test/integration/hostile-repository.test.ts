@@ -10,7 +10,7 @@ import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'hostile-repository-'));
-/** What no repository may get at. */
+/** Files that no repository may read or write. */
 const stolen = join(folder, 'stolen');
 const steal = `touch '${stolen}'`;
 
@@ -153,7 +153,7 @@ beforeAll(async () => {
         entries.map(({ tree }, number) => [nameOf(number), { from: repositoryOf(folder, tree) }]),
       ),
     },
-    readers: { 'hostile/private': ['somebody:else'] },
+    readers: { 'hostile/private': ['another:user'] },
   });
   host.faults.set('hostile/hanging', () => undefined);
   up = await Installation.start({
@@ -275,7 +275,7 @@ describe('a repository that', () => {
       { status: 'ERROR', error: expect.stringContaining('does not exist, or') as string },
     ],
     [
-      'is missing looks the same',
+      'is missing gets the same answer',
       'hostile/missing',
       {},
       { status: 'ERROR', error: expect.stringContaining('does not exist, or') as string },

@@ -82,7 +82,7 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
         'jsonpath={.metadata.uid}',
       ]);
       expect(messagesOf(volume, conversation)).toHaveLength(1);
-      // A command that was cut off is not repeated, so at most once; never twice.
+      // An interrupted command is not repeated, so it has run at most once; never twice.
       const file = join(dataDir, 'node', 'volumes', volume, 'project', 'once.txt');
       expect(existsSync(file) ? readFileSync(file, 'utf8') : 'once\n').toBe('once\n');
     }

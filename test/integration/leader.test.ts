@@ -15,12 +15,12 @@ const script = fileURLToPath(new URL('../support/leader-process.ts', import.meta
 const namespace = 'default';
 const short = { leaseDurationMs: 2000, renewDeadlineMs: 1200, retryPeriodMs: 200 };
 
-/** What the server has stored, in its order: who held the lease, who wrote. */
+/** The writes that the server has stored, in its order: holders of the lease, and writers. */
 interface Entry {
   readonly version: number;
   readonly kind: 'holder' | 'writer';
   readonly who: string;
-  /** Of a write: which one of its writer it is. */
+  /** The number of a write among those of its writer. */
   readonly count: string | undefined;
   /** By the clock of this process, when it was heard of. */
   readonly at: number;
@@ -134,7 +134,7 @@ const lastOf = (kind: Entry['kind']): Entry | undefined =>
 
 /** The candidate that holds the lease and writes; never `other`. */
 const leader = (other?: Candidate): Promise<Candidate> =>
-  eventually('somebody leads', () => {
+  eventually('a process leads', () => {
     const who = lastOf('writer')?.who;
     return (
       lastOf('holder')?.who === who &&
@@ -142,7 +142,7 @@ const leader = (other?: Candidate): Promise<Candidate> =>
     );
   });
 
-/** Writes by somebody who did not hold the lease, as the server saw it, when the write came. */
+/** Writes by a process that did not hold the lease, as the server saw it, when the write came. */
 function wrongWrites(): Entry[] {
   let holder = '';
   const wrong: Entry[] = [];
@@ -154,9 +154,9 @@ function wrongWrites(): Entry[] {
 }
 
 /**
- * It had been checked, and was stopped on its way to the socket, which takes some ten microseconds:
- * nothing in a process can call such a write back. One that was checked after its process woke up
- * is none of these.
+ * Whether the write had been checked, and was stopped on its way to the socket, which takes some
+ * ten microseconds: nothing in a process can call such a write back. A write that was checked after
+ * its process woke up is none of these.
  */
 function wasUnderWay({ who, count = '' }: Entry): boolean {
   const writer = candidates.find(({ identity }) => identity === who);
@@ -175,7 +175,7 @@ describe('of two processes', () => {
     join('one', {});
     const first = await leader();
     const second = join('two', {});
-    // Long enough for it to have looked at the lease.
+    // Long enough for the second process to have read the lease.
     await eventually(
       'the second one waits',
       () => log.filter(({ kind }) => kind === 'holder').length > 2,

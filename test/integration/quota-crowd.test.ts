@@ -16,7 +16,7 @@ const starts = Number(process.env['STARTS'] ?? 12);
 const limit = Number(process.env['LIMIT'] ?? 3);
 const clients = 4;
 const killEveryMs = 2_000;
-const mostKills = inFull ? Infinity : 4;
+const maxKills = inFull ? Infinity : 4;
 const longestMs = 20_000 * starts;
 
 const client = fileURLToPath(new URL('../support/start-client.ts', import.meta.url));
@@ -71,7 +71,7 @@ const moments = ['WaitingForQuota', 'WaitingForAgent', 'Running', 'Quota'];
 class Pauses {
   readonly ids = new Set<string>();
 
-  async look(found: readonly Listed[]): Promise<void> {
+  async pauseOne(found: readonly Listed[]): Promise<void> {
     const reason = moments[this.ids.size];
     const one = found.find(
       ({ metadata: { name }, status }) =>
@@ -111,13 +111,13 @@ async function messagesOf(ids: readonly string[]): Promise<readonly number[]> {
   });
 }
 
-function tell(url: string): void {
+function announce(url: string): void {
   for (const child of children) if (child.connected) child.send({ url });
 }
 
 /**
- * What is killed, and comes back: nothing, all of one machine with what it runs, or the operator
- * that leads, of two.
+ * The processes that are killed, and come back: none, all of one machine with its children, or the
+ * operator that leads, of two.
  */
 type Killed = 'nothing' | 'everything' | 'the operator';
 
@@ -128,12 +128,12 @@ async function open(killed: Killed): Promise<Installation | SplitInstallation> {
   return split;
 }
 
-/** Returns whether there was somebody to be killed. */
+/** Returns whether a process was there to be killed. */
 async function kill(count: number): Promise<boolean> {
   if (up instanceof Installation) {
     await up.kill();
     up = await Installation.start({ dataDir });
-    tell(up.url);
+    announce(up.url);
     return true;
   }
   const { stdout } = await k(
@@ -161,7 +161,7 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
     child.on('message', (message) => accepted.add(z.object({ id: z.string() }).parse(message).id));
     children.push(child);
   }
-  tell(up.url);
+  announce(up.url);
 
   const pauses = new Pauses();
   const deadline = performance.now() + longestMs;
@@ -180,8 +180,8 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
       throw new Error(`never finished: ${JSON.stringify(unfinished())}`);
     await wait(100);
     found = await conversations();
-    await pauses.look(found);
-    if (killed === 'nothing' || kills >= mostKills || performance.now() - lastKill < killEveryMs)
+    await pauses.pauseOne(found);
+    if (killed === 'nothing' || kills >= maxKills || performance.now() - lastKill < killEveryMs)
       continue;
     const now = performance.now();
     if (!(await kill(kills))) continue;

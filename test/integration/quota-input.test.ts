@@ -52,7 +52,11 @@ describe('a quota is refused, by the path of the field, that', () => {
       { scope: 'Owner', limit: 1e30 },
       'spec.limit: Invalid value: 1e+30',
     ],
-    ['has a limit in words', { scope: 'Owner', limit: '5' }, 'spec.limit: Invalid value: "string"'],
+    [
+      'has a limit as a string',
+      { scope: 'Owner', limit: '5' },
+      'spec.limit: Invalid value: "string"',
+    ],
     ['has no limit', { scope: 'Owner' }, 'spec.limit: Required value'],
     ['has no scope', { limit: 3 }, 'spec.scope: Required value'],
     [
@@ -91,7 +95,7 @@ describe('a quota is refused, by the path of the field, that', () => {
       'spec.maxStoredBytes: Invalid value',
     ],
     [
-      'allows sandboxes in words',
+      'allows sandboxes as a string',
       { scope: 'Owner', limit: 3, maxSandboxes: 'many' },
       'spec.maxSandboxes: Invalid value: "string"',
     ],
@@ -113,8 +117,8 @@ describe('a quota is refused, by the path of the field, that', () => {
   });
 });
 
-// Before any quota is deleted: for a minute after that, no sandbox comes back by itself.
-it('pauses everything under a limit of 0, and brings each back by itself once', async () => {
+// Before any quota is deleted: for a minute after that, no sandbox resumes automatically.
+it('pauses everything under a limit of 0, and resumes each automatically once', async () => {
   await up.call('POST', '/api/v1/sandboxes');
   await up.call('POST', '/api/v1/sandboxes');
   await eventually('both to run', async () => (await phases()) === 'RUNNING RUNNING');
@@ -167,7 +171,7 @@ it('lets the stricter of two for the same hold, and names both on both until one
   );
   const answer = quotaSchema.parse((await up.call('GET', '/api/v1/quota')).body);
   expect(answer).toMatchObject({ active: 1, paused: 1, quotas: [{ name: 'strict', limit: 1 }] });
-  // What is said there is what becomes of it.
+  // The announced pauses are the ones that happen.
   const [next] = answer.next_start.pauses;
   await eventually(
     'the status to say so too',

@@ -50,7 +50,7 @@ const isGone = (id: string) =>
     async () => (await k('get', 'pod', sandboxOf(id), '--ignore-not-found', '-o', 'name')) === '',
   );
 
-/** What REST says in words. */
+/** The status detail of the sandbox over REST. */
 async function detailOf(id: string): Promise<string | null> {
   const { body } = await up.call('GET', `/api/v1/sandboxes?id=${sandboxOf(id)}`);
   return z.tuple([z.object({ status_detail: z.string().nullable() })]).parse(body)[0].status_detail;
@@ -105,7 +105,7 @@ const pauses: [
 
 describe('under a limit of one', () => {
   it.each(pauses)(
-    'a pause and a resume by %s take nothing from who works, before a message comes',
+    'a pause and a resume by %s take no slot from a sandbox that works, before a message comes',
     async (_by, pause, resume) => {
       await patch('cq', 'default', { limit: 1 });
       const first = await started(work);
@@ -114,7 +114,7 @@ describe('under a limit of one', () => {
       expect(await detailOf(first)).toBe('Paused by its owner.');
       await isGone(first);
       const second = await started(work);
-      // Over the limit: looking pauses nobody who works.
+      // Over the limit: a bare resume pauses no sandbox that works.
       await resume(sandboxOf(first));
       await up.reaches(first, {
         sandbox_status: 'STARTING',
@@ -128,7 +128,7 @@ describe('under a limit of one', () => {
         sandbox_status: 'RUNNING',
         execution_status: 'running',
       });
-      // A message makes room for itself, and both are told.
+      // A message makes room for its sandbox, and both conversations show that.
       expect((await say(first, 'Hello.')).status).toBe(202);
       expect(await paused(second, 'quota')).toMatchObject({ execution_status: 'paused' });
       expect(await running(first)).toMatchObject({ sandbox_status_reason: null });
@@ -143,7 +143,7 @@ describe('under a limit of one', () => {
       await pause(sandboxOf(first));
       await running(second);
       expect(await eventOf(second, 'ResumedByQuota')).toBe(
-        'Comes back by itself: there is room again.',
+        'The sandbox resumes automatically: there is room again.',
       );
       await k('delete', 'conversation', second);
       await isGone(second);
@@ -155,7 +155,7 @@ describe('under a limit of one', () => {
     },
   );
 
-  it('tells a newcomer whom it is for, also before it has a sandbox to speak of', async () => {
+  it('shows a newcomer the sandbox that it evicts, also before it has a sandbox of its own', async () => {
     await patch('cq', 'default', { limit: 1 });
     const first = await started(chat);
     const second = await started(chat);
@@ -169,7 +169,7 @@ describe('under a limit of one', () => {
   });
 });
 
-it('pauses who is idle for who looks, and for a resume that wants its run to go on also who works', async () => {
+it('pauses an idle sandbox for a bare resume, and for a resume that continues its run also one that works', async () => {
   await patch('cq', 'default', { limit: 2 });
   const [busy, looker] = [await started(work), await started(chat)];
   await rest(sandboxOf(looker), 'pause');
@@ -184,23 +184,24 @@ it('pauses who is idle for who looks, and for a resume that wants its run to go 
     sandbox_status: 'RUNNING',
     execution_status: 'running',
   });
-  // Nobody is left who is idle.
+  // No idle sandbox is left.
   await patch('cq', 'default', { limit: 1 });
   await paused(busy, 'quota');
-  const cut = await started(work);
+  const interrupted = await started(work);
   await paused(looker, 'quota');
-  await rest(sandboxOf(cut), 'pause');
-  await isGone(cut);
+  await rest(sandboxOf(interrupted), 'pause');
+  await isGone(interrupted);
   const other = await started(work);
   expect(
-    (await up.call('POST', `/api/v1/sandboxes/${sandboxOf(cut)}/resume`, { run: true })).status,
+    (await up.call('POST', `/api/v1/sandboxes/${sandboxOf(interrupted)}/resume`, { run: true }))
+      .status,
   ).toBe(200);
   await paused(other, 'quota');
-  await up.reaches(cut, { sandbox_status: 'RUNNING', execution_status: 'running' });
-  await k('delete', 'conversation', busy, looker, idle, cut, other);
+  await up.reaches(interrupted, { sandbox_status: 'RUNNING', execution_status: 'running' });
+  await k('delete', 'conversation', busy, looker, idle, interrupted, other);
 }, 60_000);
 
-it('pauses what is idle, and lets it run again when somebody asks for it', async () => {
+it('pauses an idle sandbox, and lets it run again when a person asks for it', async () => {
   await patch('cq', 'default', { limit: 10 });
   await template('napping', { idleTimeout: '2s' });
   const [idle, busy] = await Promise.all([started(chat, 'napping'), started(work, 'napping')]);
@@ -224,7 +225,7 @@ it('pauses what is idle, and lets it run again when somebody asks for it', async
   await k('delete', 'conversation', idle, busy);
 });
 
-it('pauses what has run for the longest time that is allowed, and its run goes on when somebody asks for it', async () => {
+it('pauses a sandbox at the end of its maxActiveTime, and its run resumes when a person asks for it', async () => {
   await template('brief', { maxActiveTime: '3s' });
   const id = await started(work, 'brief');
   expect(await paused(id, 'max-active-time')).toMatchObject({ execution_status: 'paused' });

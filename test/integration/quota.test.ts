@@ -79,8 +79,8 @@ it('lets six starts through a limit of two, and never more than two agents at on
   await up.reaches(asleep?.id ?? '', { sandbox_status: 'RUNNING' }, 20_000);
   expect(still.stop().most).toBeLessThanOrEqual(2);
 
-  // What has come back by itself once, and was paused again with nothing to do, rests until
-  // somebody asks.
+  // A sandbox that resumed automatically once, and was paused again with nothing to do, rests until
+  // a person asks for it.
   await k('delete conversationquota default');
   const resting = (await Promise.all(others.map((id) => up.conversation(id)))).filter(
     ({ sandbox_status: status }) => status === 'PAUSED',

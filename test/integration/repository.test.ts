@@ -47,7 +47,7 @@ async function projectOf(sandboxId: string | null): Promise<string> {
   return join(up.dataDir, 'node', 'volumes', stdout, 'project');
 }
 
-/** What anybody can see of processes: arguments and environments, but not this one's. */
+/** Arguments and environments of processes, which every user can read, but not this one's. */
 const processes = (): string =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -69,7 +69,7 @@ function gate(name: string): () => void {
   return () => open();
 }
 
-/** A start that is in the middle of its clone, until it is let go on. */
+/** A start in the middle of its clone, which waits for the test. */
 async function hold() {
   const open = gate('acme/secret');
   const { id } = await up.start('Hello.', { selected_repository: 'acme/secret' });
@@ -111,7 +111,7 @@ describe('an installation with a git host', () => {
     const seen = processes();
     expect(seen.includes('CO_STEP=')).toBe(true);
     for (const secret of [password, encoded]) expect(seen.includes(secret)).toBe(false);
-    // What the sandbox has instead is in the environment of git alone.
+    // The sandbox has a ticket instead, in the environment of git alone.
     const ticket = /Authorization: Bearer (\d+\.[\w-]+)/.exec(seen)?.[1] ?? '';
     expect(ticket).not.toBe('');
     const commandLines = readdirSync('/proc').filter((name) => /^\d+$/.test(name));

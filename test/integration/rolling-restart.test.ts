@@ -24,7 +24,9 @@ const namespace = 'default';
 const owner = 'alice';
 const masterKey = 'k'.repeat(32);
 const drainSeconds = 1;
-/** Of the requests that are under way when it has drained; what lasts is ended before. */
+/**
+ * Time limit of the requests that are under way when it has drained; longer ones are ended before.
+ */
 const graceMs = 15_000;
 
 let stack: AsyncDisposableStack;
@@ -148,7 +150,7 @@ it('gateways are replaced one after the other under load, and no request fails',
   for (const path of ['search?limit=10', 'start-tasks/search?limit=10', 'count'])
     load.ask('read', read(`${base}/${path}`), isOk);
   for (let count = 0; count < 2; count++) load.ask('start', () => start(base), isOk);
-  // Nobody works on these starts, so a stream lasts as long as its gateway.
+  // No operator works on these starts, so a stream lasts as long as its gateway.
   for (let count = 0; count < 4; count++) {
     load.ask(
       'stream',
@@ -184,7 +186,7 @@ it('gateways are replaced one after the other under load, and no request fails',
   }
   await delay(300);
   expect(load.failures).toEqual([]);
-  // What is still open ends with its gateway.
+  // Open connections end with their gateway.
   const stopped = load.stop();
   const codes = await Promise.all([one.stop(), other.stop()]);
   await stopped;

@@ -134,7 +134,7 @@ describe('a start', () => {
         '{.status.start.errorCode}/{.status.sandboxStatusReason}',
       ),
     ).toBe('Unschedulable/Unschedulable');
-    // Of a template that is mended, the next pod is made.
+    // The next pod is made of the mended template.
     await template('nowhere', { more: { startDeadline: '2m' } });
     expect((await k(`delete pod ${waiting.sandbox_id ?? ''} --wait=false`)).code).toBe(0);
     expect(await up.over(id)).toMatchObject({ status: 'READY', error: null, detail: null });
@@ -144,7 +144,7 @@ describe('a start', () => {
   }, 60_000);
 });
 
-it('a template that makes no pod says so before anybody starts with it, and no more once it is mended', async () => {
+it('a template that makes no pod says so before a start uses it, and no more once it is mended', async () => {
   await template('broken', { agent: { ports: [{ containerPort: 0 }] } });
   const valid =
     '{.status.conditions[?(@.type=="Valid")].status}/{.status.conditions[?(@.type=="Valid")].reason}';

@@ -116,7 +116,7 @@ it('brings the requests of a gateway to their end, takes no new ones, and ends w
     'it answers',
     async () => (await fetch(`${url}/api/v1/app-conversations/search`, { headers })).status === 200,
   );
-  // Nobody works on it here, so the stream has no end of its own.
+  // No operator works on the start here, so the stream has no end of its own.
   const stream = await fetch(`${url}/api/v1/app-conversations/stream-start`, {
     method: 'POST',
     headers,

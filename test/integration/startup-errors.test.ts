@@ -60,7 +60,7 @@ it.each([
 it('names a DATA_DIR whose state is damaged, and leaves it as it is', async () => {
   writeFileSync(
     join(folder, 'state.db'),
-    'this is no database, but long enough to be looked at as one '.repeat(20),
+    'this is no database, but long enough to be read as one '.repeat(20),
   );
   const result = await fails(['up'], { DATA_DIR: folder });
   expect(result.code).toBe(1);
@@ -76,7 +76,7 @@ it('removes no volumes when the state that knows them is missing', async () => {
   expect(existsSync(volume)).toBe(true);
 });
 
-it('refuses a second one on the same DATA_DIR, and the first one goes on', async () => {
+it('refuses a second one on the same DATA_DIR, and the first one continues', async () => {
   const first = await Installation.start({ dataDir: folder });
   try {
     const result = await fails(['up'], { DATA_DIR: folder });

@@ -60,7 +60,7 @@ describe('what agents do reaches the conversation', () => {
       timeoutMs,
     );
 
-  /** Every version that is written while `work` goes on. */
+  /** Every version that is written while `work` runs. */
   async function versionsDuring(
     id: string,
     work: () => Promise<unknown>,

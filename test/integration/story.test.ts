@@ -116,7 +116,7 @@ describe('a conversation', () => {
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 60_000);
 
-  it('keeps a run that its owner has stopped until it is told to go on', async () => {
+  it('keeps a run that its owner has stopped until a request to continue', async () => {
     const { id, sandbox } = await started(
       '```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```',
     );
@@ -134,7 +134,7 @@ describe('a conversation', () => {
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 60_000);
 
-  it('stops a run also when its sandbox is resumed at once, as the official web UI does, and goes on when the agent is told to', async () => {
+  it('stops a run also when its sandbox is resumed at once, as the official web UI does, and resumes it when the agent is asked to', async () => {
     const { id, sandbox } = await started(
       '```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```',
     );
@@ -175,7 +175,7 @@ describe('a conversation', () => {
     });
   }, 60_000);
 
-  it('goes on by itself when its pod is lost', async () => {
+  it('resumes by itself when its pod is lost', async () => {
     const { id, sandbox } = await started(
       '```sh\necho begun; sleep 2\n```\n```sh\necho after > after.txt\n```',
     );
@@ -228,7 +228,7 @@ describe('a streamed start', () => {
     ]);
   });
 
-  it('goes on when its client leaves', async () => {
+  it('continues when its client leaves', async () => {
     const { response } = await stream(saying('Hello.'));
     const reader = response.body?.getReader();
     const read = await reader?.read();

@@ -20,7 +20,7 @@ export interface ActiveSinceCheckOptions {
  */
 const maxWriteAgeMs = 60_000;
 
-const rule = 'activeSince is when a sandbox began to run since its last pause';
+const rule = 'activeSince is when a sandbox began to run after its last pause';
 
 /**
  * Compares `activeSince` with the times at which the sandbox was wanted and its agents had their

@@ -21,15 +21,15 @@ import type { SimulatedNode } from './node.ts';
 import type { SandboxSteps } from './sandbox-steps.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import type { Weather } from './weather.ts';
+import type { FaultSchedule } from './fault-schedule.ts';
 
 export interface AgentNetworkOptions {
   readonly machine: Machine;
   readonly node: SimulatedNode;
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
-  /** A run begins or goes on because this process says so. */
+  /** A run begins or resumes because this process asked for it. */
   readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
   /** This process sends the order to interrupt a run, or to reject the action that waits in it. */
   readonly onInterruptSent?: (process: AgentProcess, conversation: StoredConversation) => void;
@@ -39,13 +39,15 @@ export interface AgentNetworkOptions {
   readonly outcomeOf?: (
     command: string,
   ) => Partial<AgentCommandResult> & { readonly tookMs?: number };
-  /** Steps that go on by themselves, instead of `outcomeOf`, by which each is one long call. */
+  /**
+   * Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`.
+   */
   readonly steps?: SandboxSteps | undefined;
 }
 
 const callMs = 10_000;
 const probeMs = 3_000;
-/** So long after a call that got no answer the one who has made it may still act on that. */
+/** Maximum time for which a process may still act on a call that got no answer. */
 const troubleMs = 10_000;
 
 /** One machine's way to the agents. */
@@ -166,7 +168,8 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
       if (conversation.broken && ['paused', 'error'].includes(conversation.status))
         throw new AgentError('failed', 'can not be decrypted');
-      if (this.#options.weather.happens('agentFull')) throw new AgentError('busy', 'too many runs');
+      if (this.#options.faultSchedule.happens('agentFull'))
+        throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
     });
@@ -218,7 +221,7 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<readonly AgentUserMessage[]> {
     return this.#about('userMessagesAfter', endpoint, id, options, (_, { messages }) =>
-      messages.map(toldMessage).slice(after === undefined ? 0 : Number(after.id) + 1),
+      messages.map(agentMessage).slice(after === undefined ? 0 : Number(after.id) + 1),
     );
   }
 
@@ -229,7 +232,7 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<readonly AgentUserMessage[]> {
     return this.#about('userMessages', endpoint, id, options, (_, { messages }) =>
-      messages.map(toldMessage).slice(-limit).reverse(),
+      messages.map(agentMessage).slice(-limit).reverse(),
     );
   }
 
@@ -362,7 +365,7 @@ export class SimulatedAgentClient implements AgentClient {
     enter: (agent: AgentProcess, go: () => void) => void = (_, go) =>
       this.#options.scheduler.after(0, go),
   ): Promise<T> {
-    const { machine, node, weather, scheduler, trace } = this.#options;
+    const { machine, node, faultSchedule, scheduler, trace } = this.#options;
     const label = `${machine.name} -> agent ${endpoint.baseUrl} ${what}`;
     return new Promise((resolve, reject) => {
       const timer = machine.clock.after(timeoutMs, () => {
@@ -387,11 +390,11 @@ export class SimulatedAgentClient implements AgentClient {
           }),
         );
       };
-      if (weather.happens('agentLost')) {
+      if (faultSchedule.happens('agentLost')) {
         const target = node.at(endpoint.baseUrl);
         if (target !== undefined)
           target.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
-        if (weather.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
+        if (faultSchedule.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
         return;
       }
       scheduler.after(this.#transitMs(), () => {
@@ -407,7 +410,7 @@ export class SimulatedAgentClient implements AgentClient {
           );
           return;
         }
-        if (weather.happens('agentFailure')) {
+        if (faultSchedule.happens('agentFailure')) {
           agent.troubledUntil = scheduler.monotonic() + callMs + troubleMs;
           answer('500', () => fail('failed'));
           return;
@@ -425,7 +428,7 @@ export class SimulatedAgentClient implements AgentClient {
             answer(code, () => fail(code));
             return;
           }
-          if (weather.happens('agentAnswerLost')) {
+          if (faultSchedule.happens('agentAnswerLost')) {
             agent.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
             trace.note(`${label}: done, answer lost`);
           } else answer('done', () => resolve(result));
@@ -435,12 +438,14 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   #transitMs(): number {
-    const { weather } = this.#options;
-    return weather.happens('agentSlow') ? weather.between(100, 8_000) : weather.transitMs();
+    const { faultSchedule } = this.#options;
+    return faultSchedule.happens('agentSlow')
+      ? faultSchedule.between(100, 8_000)
+      : faultSchedule.transitMs();
   }
 }
 
-const toldMessage = (text: string, index: number): AgentUserMessage => ({
+const agentMessage = (text: string, index: number): AgentUserMessage => ({
   id: String(index),
   timestamp: '',
   text,

@@ -12,16 +12,16 @@ import type { Scheduler } from './scheduler.ts';
 /** One conversation on a volume: it outlives the agent. */
 export interface StoredConversation {
   readonly id: string;
-  /** Of the resource that it was created for. */
+  /** UID of the resource for which the conversation was created. */
   readonly uid: string | undefined;
   /** Texts, oldest first. */
   readonly messages: string[];
   status: ExecutionStatus;
-  /** What readers see lags behind for a moment. */
+  /** The status that readers still see: it lags behind for a moment. */
   before: { readonly status: ExecutionStatus; readonly until: number };
   /**
-   * It runs, and its volume says something else until then: a container that ends before takes that
-   * for true.
+   * The run is on, and the volume keeps another status until then. A container that ends before
+   * makes that status the true one.
    */
   unsaved: { readonly status: ExecutionStatus; readonly until: number } | undefined;
   /** How its run will end, by itself. */
@@ -33,21 +33,21 @@ export interface StoredConversation {
    * request for it is forgotten.
    */
   reloaded: boolean;
-  /** What it does next ends the container, each time that it goes on. */
+  /** The next work of the run ends the container, each time that the run resumes. */
   deadly: boolean;
-  /** Its agent can't go on with a run: it fails whenever it is told to. */
+  /** The agent can't resume a run of the conversation: each attempt fails. */
   broken: boolean;
-  /** Somebody wants it to work, and no run of it has ended by itself since. */
+  /** A person wants the conversation to work, and no run of it has ended by itself since. */
   wanted: boolean;
   /**
-   * Its container was lost while its sandbox was wanted, and it has not been told to go on since.
+   * The container was lost while its sandbox was wanted, and no resume has been requested since.
    */
   lost: boolean;
-  /** Told to go on after such losses, one after the other. */
+  /** Consecutive resumes that were requested after such losses. */
   continuations: number;
   /**
-   * Losses of its pod meanwhile that say nothing against the run. Who has not seen why may count
-   * them all the same.
+   * Losses of the pod in the meantime that say nothing against the run. An operator that has not
+   * seen their cause may count them all the same.
    */
   disruptions: number;
   /**
@@ -55,32 +55,32 @@ export interface StoredConversation {
    * asked for anything or a run ended by itself.
    */
   losses: number;
-  /** What is left of the run when it stands. */
+  /** The rest of the run after its interruption. */
   remainingMs: number;
   runStartedAt: number;
   interruptedAt: number;
   updatedAt: number;
   /**
-   * A run that was cut while its sandbox was to be paused by its owner, and that nobody has told to
-   * go on since.
+   * The run was interrupted while its owner paused the sandbox, and no resume has been requested
+   * since.
    */
-  cutByOwner: boolean;
-  /** A run that was cut about then: whether it goes on depends on what came first to whom. */
-  mayStand: boolean;
+  pausedByOwner: boolean;
+  /** The run was interrupted at about that time: the order of events decides whether it resumes. */
+  mayStayPaused: boolean;
   /** When its last run began that never ends and reports nothing; absent: none has. */
   stalledAt: number | undefined;
 }
 
-/** A run may end in a question: that is answered, and goes on. */
+/** A run may end in a question: a person answers it, and the run continues. */
 export type RunEnd = Extract<
   ExecutionStatus,
   'finished' | 'error' | 'stuck' | 'waiting_for_confirmation'
 >;
 
-/** How a run ends half-way: at somebody's word, or with its container. */
-export type Cut = 'interrupted' | 'rejected' | 'killed';
+/** The end of a run half-way: by a request, or with its container. */
+export type RunInterruption = 'interrupted' | 'rejected' | 'killed';
 
-/** What a claim keeps. */
+/** The content of a claim. */
 export class Volume {
   readonly claimUid: string;
   readonly conversations = new Map<string, StoredConversation>();
@@ -106,7 +106,7 @@ export interface ContainerOptions {
   readonly random: Random;
   /** How long tools run that keep a message waiting; absent: no time. */
   readonly steps?: Random | undefined;
-  /** What runs end in that do not finish; absent: all do. */
+  /** Chooses the ends of runs that do not finish; absent: all runs finish. */
   readonly ends?: Random | undefined;
   /**
    * Which runs never end and report nothing; absent: none, and others don't report before their
@@ -115,17 +115,17 @@ export interface ContainerOptions {
   readonly stalls?: Random | undefined;
   /** A run has ended the container. */
   readonly onDeath: () => void;
-  readonly onCut: (conversation: StoredConversation, how: Cut) => void;
-  readonly onHeard: (conversationId: string) => void;
-  readonly onTold: (text: string) => void;
-  /** Its own word of what a conversation does, before its readers see that. */
+  readonly onInterrupted: (conversation: StoredConversation, how: RunInterruption) => void;
+  readonly onFirstMessage: (conversationId: string) => void;
+  readonly onMessage: (text: string) => void;
+  /** The agent's own report of a status, which comes before its readers see that status. */
   readonly onStatus: (conversation: StoredConversation) => void;
 }
 
 interface Run {
   readonly conversation: StoredConversation;
   readonly timer: Timer;
-  /** Called when its present step is over: by themselves after a while, or when the run stands. */
+  /** Callbacks for the end of the present step: after a while, or when the run is interrupted. */
   readonly waiting: Set<() => void>;
 }
 
@@ -139,14 +139,14 @@ export class AgentProcess {
   #sessionKey: string | undefined;
   #bootedAt: number;
   alive = true;
-  /** It accepts connections and answers nothing. */
+  /** The agent accepts connections and answers nothing. */
   hung = false;
-  /** Somebody who knows its key has had an answer. */
+  /** A caller with the right key has had an answer. */
   hasAnswered = false;
   initialisedAt: number | undefined;
   /** When its container ended. */
   endedAt: number | undefined;
-  /** It was hung or out of reach until then. */
+  /** The agent was hung or out of reach until then. */
   troubledUntil = 0;
 
   constructor(options: ContainerOptions, bootMs: number) {
@@ -182,12 +182,12 @@ export class AgentProcess {
       : undefined;
   }
 
-  /** Whether it will answer again, if nobody ends it. */
+  /** Whether the agent will answer again, if its container does not end. */
   get comesBack(): boolean {
     return Number.isFinite(this.#silence.until);
   }
 
-  /** It accepts connections and answers nothing, for so long; what it runs goes on. */
+  /** The agent accepts connections and answers nothing for this time; its runs continue. */
   fallSilent(forMs: number): void {
     const since = this.#options.scheduler.monotonic();
     this.#silence = { since, until: since + forMs };
@@ -259,13 +259,13 @@ export class AgentProcess {
       runStartedAt: 0,
       interruptedAt: Number.NEGATIVE_INFINITY,
       updatedAt: scheduler.now(),
-      cutByOwner: false,
-      mayStand: false,
+      pausedByOwner: false,
+      mayStayPaused: false,
       stalledAt: undefined,
     };
     this.volume.conversations.set(id, conversation);
     if (message !== undefined) {
-      this.#options.onHeard(id);
+      this.#options.onFirstMessage(id);
       conversation.messages.push(message.content.map(({ text }) => text ?? '').join('\n'));
       conversation.remainingMs = random.chance(0.3)
         ? random.between(200, 2_000)
@@ -276,14 +276,14 @@ export class AgentProcess {
   }
 
   /**
-   * Another message of the user's. While a tool runs it waits for the end of that, whether anybody
-   * waits for the answer or not.
+   * Another message of a user. While a tool runs, the message waits for the end of that tool,
+   * whether or not its sender waits for the answer.
    */
   post(
     conversation: StoredConversation,
     { text, run }: { readonly text: string; readonly run: boolean },
   ): void {
-    this.#options.onTold(text);
+    this.#options.onMessage(text);
     conversation.messages.push(text);
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
     if (!run) return;
@@ -291,7 +291,7 @@ export class AgentProcess {
     conversation.disruptions = 0;
     conversation.losses = 0;
     conversation.wanted = true;
-    // Somebody has repaired it, or says something else to the model.
+    // A person has repaired the conversation, or says something else to the model.
     conversation.deadly = false;
     conversation.broken = false;
     conversation.remainingMs += this.#options.random.between(500, 5_000);
@@ -322,8 +322,8 @@ export class AgentProcess {
 
   run(conversation: StoredConversation): void {
     if (this.#runs.has(conversation.id)) return;
-    conversation.cutByOwner = false;
-    conversation.mayStand = false;
+    conversation.pausedByOwner = false;
+    conversation.mayStayPaused = false;
     if (conversation.status === 'finished' && conversation.remainingMs <= 0) return;
     // Without a new message it is stuck again at once.
     if (conversation.status === 'stuck') return;
@@ -332,7 +332,7 @@ export class AgentProcess {
     conversation.interruptedAt = Number.NEGATIVE_INFINITY;
     conversation.failure = undefined;
     const { status } = conversation;
-    // Whoever lets it run accepts the action that waits.
+    // A request to run accepts the action that waits.
     if (status === 'waiting_for_confirmation')
       conversation.remainingMs = random.between(200, 5_000);
     this.#set(conversation, 'running');
@@ -368,7 +368,7 @@ export class AgentProcess {
       if (conversation.end === 'error')
         conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
       this.#set(conversation, conversation.end);
-      // Its container may end before anybody has seen that.
+      // The container may end before a poll has seen that.
       if (conversation.end === 'error' && ends?.chance(0.2) === true)
         scheduler.after(random.between(0, 500), this.#options.onDeath);
     });
@@ -377,7 +377,7 @@ export class AgentProcess {
     if (stalls !== undefined && !stalled) this.#report(run);
   }
 
-  /** What a run does is written down now and then. */
+  /** The agent stores a report of the run now and then. */
   #report(run: Run): void {
     const { scheduler } = this.#options;
     scheduler.after(reportMs, () => {
@@ -390,7 +390,7 @@ export class AgentProcess {
   /** The action that waits is not executed; nothing happens where none does. */
   reject(conversation: StoredConversation): void {
     if (conversation.status !== 'waiting_for_confirmation') return;
-    this.#options.onCut(conversation, 'rejected');
+    this.#options.onInterrupted(conversation, 'rejected');
     conversation.wanted = true;
     conversation.remainingMs = this.#options.random.between(200, 5_000);
     this.#set(conversation, 'idle');
@@ -399,10 +399,10 @@ export class AgentProcess {
   interrupt(conversation: StoredConversation): void {
     conversation.interruptedAt = this.#options.scheduler.monotonic();
     if (this.isDeaf) return;
-    if (this.#stand(conversation.id, 'interrupted')) this.#set(conversation, 'paused');
+    if (this.#endRun(conversation.id, 'interrupted')) this.#set(conversation, 'paused');
   }
 
-  /** What readers are told runs, which is as old as the rest. */
+  /** Conversations that the agent reports with this status: the report lags behind for a moment. */
   shownAs(status: ExecutionStatus): readonly StoredConversation[] {
     return [...this.volume.conversations.values()].filter(
       (conversation) => this.viewOf(conversation).executionStatus === status,
@@ -416,7 +416,7 @@ export class AgentProcess {
   kill(): void {
     this.alive = false;
     this.endedAt ??= this.#options.scheduler.monotonic();
-    for (const id of [...this.#runs.keys()]) this.#stand(id, 'killed');
+    for (const id of [...this.#runs.keys()]) this.#endRun(id, 'killed');
   }
 
   viewOf(conversation: StoredConversation): AgentConversation {
@@ -435,7 +435,7 @@ export class AgentProcess {
     };
   }
 
-  #stand(id: string, how: Cut): boolean {
+  #endRun(id: string, how: RunInterruption): boolean {
     const run = this.#runs.get(id);
     if (run === undefined) return false;
     const { conversation, timer, waiting } = run;
@@ -448,7 +448,7 @@ export class AgentProcess {
       this.#options.scheduler.monotonic() >= conversation.unsaved.until
     )
       conversation.unsaved = undefined;
-    this.#options.onCut(conversation, how);
+    this.#options.onInterrupted(conversation, how);
     conversation.remainingMs = Math.max(
       1,
       conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt),

@@ -11,33 +11,33 @@ export interface AgentWatchOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
   readonly scheduler: Scheduler;
-  /** Since when whoever leads now does so; undefined: nobody leads. */
+  /** The time since which the present leader leads; undefined: no process leads. */
   readonly leadsSince: () => number | undefined;
 }
 
 /**
- * What stands is asked for every 64 s; then it is asked again for 60 s; then, after the last
- * back-off, it is told.
+ * An agent without a run is polled every 64 s; polls are then repeated for 60 s; after the last
+ * back-off the agent is reported as unresponsive.
  */
 const silenceKnownMs = 64_000 + 60_000 + 40_000;
 const answerKnownMs = 30_000;
 /**
- * What has been told shows in the agent's record within a second; without a notification, a run is
- * asked for every 4 s.
+ * A notified change shows in the record of the agent within a second. Without a notification, a run
+ * is polled every 4 s.
  */
-const toldKnownMs = 2_500;
+const notificationKnownMs = 2_500;
 /**
- * Whoever begins to lead has asked all agents for the first time within so long. Before, there is
- * no look that a notification brings forward.
+ * Maximum time from the begin of a leader until it has polled all agents for the first time. Before
+ * that, no poll exists that a notification could bring forward.
  */
-const firstLooksMs = 1_000;
+const firstPollsMs = 1_000;
 /** More notifications than these for one sandbox in so long, and not each is acted on at once. */
-const mostTold = 2;
+const maxNotifications = 2;
 const budgetMs = 20_000;
 
 /**
- * What is known of agents that stop to answer, and of what they tell. For when the operators know
- * what is true.
+ * Checks what operators know of agents that cease to answer, and of agents that notify them. The
+ * checks hold once the operators know the true state.
  */
 export class AgentWatch {
   readonly #options: AgentWatchOptions;
@@ -48,8 +48,8 @@ export class AgentWatch {
     string,
     { readonly agent: string; readonly silent: boolean; readonly since: number }
   >();
-  readonly #told = new Map<string, number[]>();
-  /** By the name of the sandbox: when somebody has used up what notifications may cost. */
+  readonly #notified = new Map<string, number[]>();
+  /** By the name of the sandbox: times of forged notifications, which use up the budget. */
   readonly #forged = new Map<string, number[]>();
 
   constructor(options: AgentWatchOptions) {
@@ -64,11 +64,11 @@ export class AgentWatch {
     this.#since ??= this.#options.scheduler.monotonic();
   }
 
-  look(): void {
-    for (const sandbox of this.#options.cluster.sandboxes) this.#lookAt(sandbox);
+  check(): void {
+    for (const sandbox of this.#options.cluster.sandboxes) this.#checkSandbox(sandbox);
   }
 
-  #lookAt({ metadata: { uid, name }, status }: Sandbox): void {
+  #checkSandbox({ metadata: { uid, name }, status }: Sandbox): void {
     const { cluster, node, scheduler } = this.#options;
     const process = node.running.find(({ sandboxUid }) => sandboxUid === uid);
     const before = this.#answers.get(uid);
@@ -83,26 +83,29 @@ export class AgentWatch {
       process !== undefined &&
       status?.reason === SandboxReason.agentSilent
     )
-      throw new Violation('who answers again is not silent', `${name} for ${forMs} ms`);
-    // Nobody else has anything to ask it.
+      throw new Violation(
+        'an agent that answers again is reported as responsive',
+        `${name} for ${forMs} ms`,
+      );
+    // No other caller polls the agent.
     const users = cluster.conversations.filter(
-      ({ status: told }) => told?.start?.status === 'READY' && told.sandboxUID === uid,
+      ({ status: stored }) => stored?.start?.status === 'READY' && stored.sandboxUID === uid,
     );
     if (!silent || forMs <= silenceKnownMs || users.length === 0) return;
     if (status?.phase === 'RUNNING')
       throw new Violation(
-        'a silent agent is not said to run',
+        'no unresponsive agent is reported as running',
         `${name} is RUNNING after ${forMs} ms`,
       );
     const running = users.find((user) => user.status?.executionStatus === 'running');
     if (running !== undefined)
       throw new Violation(
-        'a silent agent is not said to run',
+        'no unresponsive agent is reported as running',
         `${running.metadata.name} after ${forMs} ms`,
       );
   }
 
-  /** A notification has come that is nobody's. */
+  /** A notification without a sender has arrived. */
   forged({ sandbox }: Pick<AgentNotification, 'sandbox'>): void {
     const now = this.#options.scheduler.monotonic();
     this.#forged.set(sandbox, [
@@ -111,22 +114,22 @@ export class AgentWatch {
     ]);
   }
 
-  /** A notification has come to whoever leads. */
-  told(process: AgentProcess, conversation: StoredConversation): void {
+  /** A notification has arrived at the leader. */
+  notified(process: AgentProcess, conversation: StoredConversation): void {
     const { cluster, scheduler } = this.#options;
     const { status, updatedAt } = conversation;
     const now = scheduler.monotonic();
-    const times = (this.#told.get(conversation.id) ?? []).filter((at) => now - at < budgetMs);
-    this.#told.set(conversation.id, [...times, now]);
+    const times = (this.#notified.get(conversation.id) ?? []).filter((at) => now - at < budgetMs);
+    this.#notified.set(conversation.id, [...times, now]);
     const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name ?? '';
     const forged = (this.#forged.get(sandbox) ?? []).filter((at) => now - at < budgetMs).length;
     if (
       this.#since === undefined ||
-      times.length + forged >= mostTold ||
+      times.length + forged >= maxNotifications ||
       (status !== 'finished' && status !== 'waiting_for_confirmation')
     )
       return;
-    scheduler.after(toldKnownMs, () => {
+    scheduler.after(notificationKnownMs, () => {
       const changed = conversation.status !== status || conversation.updatedAt !== updatedAt;
       if (!changed && process.alive && process.troubledUntil + answerKnownMs < now)
         this.#known(process, conversation, now);
@@ -135,10 +138,10 @@ export class AgentWatch {
 
   #known({ sandboxUid }: AgentProcess, { id, status }: StoredConversation, since: number): void {
     const { cluster, leadsSince } = this.#options;
-    // Notifications are kept in memory alone. One that the last leader has heard, or nobody, is
-    // lost to the next, whose first look may come before the agent's record shows what was told:
-    // polls alone find it then, which is RunWatch's to see.
-    if ((leadsSince() ?? Infinity) + firstLooksMs > since) return;
+    // Notifications are kept in memory alone. One that reached the last leader, or no leader, is
+    // lost to the next one, whose first poll may come before the record of the agent shows the
+    // change: only later polls find it then, and RunWatch checks those.
+    if ((leadsSince() ?? Infinity) + firstPollsMs > since) return;
     const sandbox = cluster.sandboxOf(sandboxUid);
     const conversation = cluster.conversations.find(
       (known) => conversationIdOf(known) === id && known.status?.sandboxUID === sandboxUid,
@@ -148,7 +151,7 @@ export class AgentWatch {
     );
     const asked =
       ready !== undefined &&
-      Date.parse(ready.time) < this.#options.scheduler.now() - 4 * toldKnownMs;
+      Date.parse(ready.time) < this.#options.scheduler.now() - 4 * notificationKnownMs;
     if (
       !asked ||
       sandbox?.status?.phase !== 'RUNNING' ||
@@ -156,8 +159,8 @@ export class AgentWatch {
     )
       return;
     throw new Violation(
-      'a notification of an agent is acted on soon',
-      `${id} shows ${conversation?.status?.executionStatus ?? 'nothing'} for ${status}, told at ${since}`,
+      'a notification of an agent takes effect soon',
+      `${id} shows ${conversation?.status?.executionStatus ?? 'nothing'} for ${status}, notified at ${since}`,
     );
   }
 }

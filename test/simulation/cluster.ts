@@ -34,7 +34,7 @@ export interface Change {
   readonly object: KubeObject;
   readonly before: KubeObject | undefined;
   readonly version: number;
-  /** Who asked for it; `plane` for garbage collection and the like. */
+  /** The process that asked for the change; `plane` for garbage collection and the like. */
   readonly actor: string;
   /** As it was stored. */
   readonly text: string;
@@ -169,8 +169,8 @@ export class Cluster {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Tells of what has been written since the last time, in order. */
-  tell(): void {
+  /** Notifies listeners of the writes since the last call, in order. */
+  notify(): void {
     if (this.#lines.length === 0 && this.#leaseChanges.length === 0) return;
     const changes = this.#lines.splice(0).flatMap(({ plural, text }) =>
       text

@@ -20,9 +20,9 @@ export interface ConditionsOptions {
 type Reasons = readonly string[];
 
 /**
- * Conditions that do not say what is true once nothing changes any more, in words. The truth is the
- * wish of the owner in the spec, the pods that exist, and the agents that answer on the node; the
- * phase of a sandbox and its reason have no part in it.
+ * Sentences about conditions that are wrong once nothing changes any more. The truth is the wish of
+ * the owner in the spec, the pods that exist, and the agents that answer on the node; the phase of
+ * a sandbox and its reason have no part in it.
  */
 export function wrongConditions({ cluster, node, limits }: ConditionsOptions): readonly string[] {
   return [

@@ -6,15 +6,15 @@ import type { Machine } from './machine.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 import type { Traffic, TrafficRequest } from './traffic.ts';
-import type { Weather } from './weather.ts';
+import type { FaultSchedule } from './fault-schedule.ts';
 
 export interface ConnectionOptions {
   readonly machine: Machine;
   readonly cluster: Cluster;
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
-  /** Whether the machine is cut off at the moment. */
+  /** Whether the machine is isolated from the API server at the moment. */
   readonly isolated: () => boolean;
   readonly traffic?: Traffic;
   /**
@@ -24,7 +24,7 @@ export interface ConnectionOptions {
   readonly pageSize?: number | undefined;
 }
 
-/** What happens to a call. */
+/** The outcome of a call. */
 type Fate =
   | 'answered'
   | 'late-execution'
@@ -42,7 +42,7 @@ type Fate =
  */
 const lateMs = 4_900;
 
-/** What one machine's transport sends through: the control plane behind a network with weather. */
+/** The connection of one machine's transport: the control plane behind a faulty network. */
 export class SimulatedConnection extends Dispatcher {
   readonly #options: ConnectionOptions;
   #calls = 0;
@@ -112,14 +112,15 @@ class Exchange implements Dispatcher.DispatchController {
   }
 
   begin(): void {
-    const { weather } = this.#options;
+    const { faultSchedule } = this.#options;
     if (this.#unreachable) {
-      this.#deliver(weather.transitMs(), () =>
+      this.#deliver(faultSchedule.transitMs(), () =>
         this.#handler.onResponseError?.(this, new Error('connect ECONNREFUSED')),
       );
       return;
     }
-    if (weather.happens('queued')) this.#deliver(weather.between(10, 8_000), () => this.#send());
+    if (faultSchedule.happens('queued'))
+      this.#deliver(faultSchedule.between(10, 8_000), () => this.#send());
     else this.#send();
   }
 
@@ -131,36 +132,37 @@ class Exchange implements Dispatcher.DispatchController {
     this.#handler.onRequestStart?.(this, {});
     // The gate in front of a leader's writes may have said no.
     if (this.aborted) return;
-    const { weather } = this.#options;
+    const { faultSchedule } = this.#options;
     const fate = this.#fate();
     this.#note(`sends ${fate}`);
     this.#options.traffic?.sent(this.#asked);
     if (fate === 'lost') {
-      if (weather.between(0, 1) < 0.5) this.#reset(weather.transitMs());
+      if (faultSchedule.between(0, 1) < 0.5) this.#reset(faultSchedule.transitMs());
       return;
     }
     if (fate === 'late-execution') {
-      this.#reset(weather.transitMs());
-      this.#options.scheduler.after(weather.between(500, lateMs), () => void this.#execute());
+      this.#reset(faultSchedule.transitMs());
+      this.#options.scheduler.after(faultSchedule.between(500, lateMs), () => void this.#execute());
       return;
     }
-    const transitMs = weather.happens('late')
-      ? weather.between(100, lateMs)
-      : Math.min(weather.transitMs(), lateMs);
+    const transitMs = faultSchedule.happens('late')
+      ? faultSchedule.between(100, lateMs)
+      : Math.min(faultSchedule.transitMs(), lateMs);
     this.#options.scheduler.after(transitMs, () => void this.#arrive(fate));
   }
 
   #fate(): Fate {
-    const { weather } = this.#options;
-    if (weather.happens('lostRequest')) return 'lost';
-    if (weather.happens('tooManyRequests')) return 'throttled';
-    if (weather.happens('unavailable')) return 'unavailable';
-    if (weather.happens('internalError'))
-      return weather.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
+    const { faultSchedule } = this.#options;
+    if (faultSchedule.happens('lostRequest')) return 'lost';
+    if (faultSchedule.happens('tooManyRequests')) return 'throttled';
+    if (faultSchedule.happens('unavailable')) return 'unavailable';
+    if (faultSchedule.happens('internalError'))
+      return faultSchedule.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
     if (this.#isWatch) return 'answered';
-    if (this.#request.method !== 'GET' && weather.happens('lateExecution')) return 'late-execution';
-    if (weather.happens('lostAnswer')) return 'answer-lost';
-    return weather.happens('halfAnswer') ? 'half-answer' : 'answered';
+    if (this.#request.method !== 'GET' && faultSchedule.happens('lateExecution'))
+      return 'late-execution';
+    if (faultSchedule.happens('lostAnswer')) return 'answer-lost';
+    return faultSchedule.happens('halfAnswer') ? 'half-answer' : 'answered';
   }
 
   get #asked(): TrafficRequest {
@@ -179,9 +181,9 @@ class Exchange implements Dispatcher.DispatchController {
 
   /** At the server. */
   async #arrive(fate: Fate): Promise<void> {
-    const { weather } = this.#options;
+    const { faultSchedule } = this.#options;
     if (this.#unreachable) {
-      this.#reset(weather.transitMs());
+      this.#reset(faultSchedule.transitMs());
       return;
     }
     const refusal = this.#options.traffic?.refusal(this.#asked);
@@ -205,7 +207,7 @@ class Exchange implements Dispatcher.DispatchController {
     if (fate === 'failed-done') this.#answer(500, {}, status(500, 'InternalError'));
     else if (typeof response.body !== 'string') this.#stream(response);
     else if (fate === 'answer-lost') {
-      if (weather.between(0, 1) < 0.5) this.#reset(weather.transitMs());
+      if (faultSchedule.between(0, 1) < 0.5) this.#reset(faultSchedule.transitMs());
     } else this.#answer(response.status, response.headers, response.body, fate === 'half-answer');
   }
 
@@ -214,7 +216,11 @@ class Exchange implements Dispatcher.DispatchController {
     const { method, path, body, headers } = this.#request;
     const [plain = '', text = ''] = path.split('?');
     const query = new URLSearchParams(text);
-    if (method === 'GET' && query.has('continue') && this.#options.weather.happens('expiredToken'))
+    if (
+      method === 'GET' &&
+      query.has('continue') &&
+      this.#options.faultSchedule.happens('expiredToken')
+    )
       return expired;
     const limit = Number(query.get('limit') ?? 0);
     const { pageSize = Infinity } = this.#options;
@@ -236,7 +242,7 @@ class Exchange implements Dispatcher.DispatchController {
     body: string,
     half = false,
   ): void {
-    this.#deliver(this.#options.weather.transitMs(), () => {
+    this.#deliver(this.#options.faultSchedule.transitMs(), () => {
       this.#note(`answered ${code}${half ? ' by half' : ''}`);
       this.#handler.onResponseStart?.(this, code, headers);
       this.#handler.onResponseData?.(
@@ -257,24 +263,24 @@ class Exchange implements Dispatcher.DispatchController {
     );
   }
 
-  /**
-   * Brings the lines of a watch one after the other, until the weather ends it in one of its ways.
-   */
+  /** Delivers the lines of a watch one after the other, until a fault ends the watch. */
   #stream({ body, status: code, headers }: PlaneResponse): void {
     if (!(body instanceof WatchStream)) throw new Error('only watches are streams here');
-    const { weather, scheduler, machine, cluster } = this.#options;
+    const { faultSchedule, scheduler, machine, cluster } = this.#options;
     const lines = body[Symbol.asyncIterator]();
     const close = () => void lines.return?.();
     this.#endings.push(close, machine.onDeath(close));
-    const silentAt = weather.happens('watchSilent')
-      ? scheduler.monotonic() + weather.between(0, 60_000)
+    const silentAt = faultSchedule.happens('watchSilent')
+      ? scheduler.monotonic() + faultSchedule.between(0, 60_000)
       : Infinity;
-    const lags = weather.happens('watchLag');
-    if (weather.happens('watchCut')) this.#cut(weather.between(0, 60_000), close);
-    let readyAt = scheduler.monotonic() + weather.transitMs();
+    const lags = faultSchedule.happens('watchLag');
+    if (faultSchedule.happens('watchClosed')) this.#close(faultSchedule.between(0, 60_000), close);
+    let readyAt = scheduler.monotonic() + faultSchedule.transitMs();
     const inOrder = (work: () => void) => {
       const lagMs =
-        lags && weather.chances.watchLag > 0 ? weather.between(0, 20_000) : weather.transitMs();
+        lags && faultSchedule.chances.watchLag > 0
+          ? faultSchedule.between(0, 20_000)
+          : faultSchedule.transitMs();
       // Strictly one after the other: what is due at the same moment may come in any order.
       readyAt = Math.max(readyAt + 0.001, scheduler.monotonic() + lagMs);
       this.#deliver(readyAt - scheduler.monotonic(), work);
@@ -296,16 +302,16 @@ class Exchange implements Dispatcher.DispatchController {
         });
       }
     })();
-    this.#endings.push(cluster.onOutage(() => this.#cut(0, close)));
+    this.#endings.push(cluster.onOutage(() => this.#close(0, close)));
   }
 
-  #cut(afterMs: number, close: () => void): void {
+  #close(afterMs: number, close: () => void): void {
     this.#deliver(afterMs, () => {
-      this.#note('is cut');
+      this.#note('is closed');
       const reason = new Error('read ECONNRESET');
       this.#handler.onResponseError?.(this, reason);
       close();
-      // Whatever is still under way on it comes to nobody.
+      // Lines that are still under way on the connection are lost.
       this.abort(reason);
     });
   }

@@ -39,15 +39,12 @@ const stepMs = 40_000;
 const doubtMs = 30_000;
 /** Maximum time that a call to a busy agent holds a conversation back. */
 const callMs = 12_000;
-/** An agent that nothing was heard of is asked so often what it does. */
+/** Interval of the polls of an agent that has reported nothing. */
 const pollMs = 64_000;
-/** Maximum time from when an agent's run can go on until it does. */
+/** Maximum time from when a run of an agent can resume until it does. */
 const continuationMs = 10_000;
 
-/**
- * What has to happen to conversations, by their spec, their sandbox, and what their agent really
- * does.
- */
+/** Duties for conversations, by their spec, their sandbox, and the true work of their agent. */
 export function dutiesOfConversations({
   cluster,
   scheduler,
@@ -106,14 +103,16 @@ export function dutiesOfConversations({
     return [
       ...duties,
       due(
-        'a start goes on in time',
+        'a start continues in time',
         spec.repository === undefined ? startMs : clones * cloneMs,
         agent.id,
       ),
     ];
   }
 
-  /** It says why, and gives back what was made for it alone. */
+  /**
+   * A failed start shows its cause, and its conversation releases the sandbox that it alone used.
+   */
   function ofFailedStart(
     { metadata, status }: Conversation,
     due: (rule: string, boundMs: number) => Duty,
@@ -126,8 +125,8 @@ export function dutiesOfConversations({
         ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid),
     );
     return [
-      ...(shows ? [] : [due('a failed start says so in time', promptMs)]),
-      ...(isUnused ? [due('a failed start gives its sandbox back in time', promptMs)] : []),
+      ...(shows ? [] : [due('a failed start is reported in time', promptMs)]),
+      ...(isUnused ? [due('the sandbox of a failed start is deleted in time', promptMs)] : []),
     ];
   }
 
@@ -143,33 +142,33 @@ export function dutiesOfConversations({
     const duties: Duty[] = [];
     const runs = agent.running.includes(stored);
     const last = spec.messages?.at(-1)?.number ?? 0;
-    const told = safety.toldTo(metadata.uid);
-    if (told < last && (status?.messages?.lastDelivered ?? 0) < last) {
-      const doubtful = status?.messages?.inFlight?.number === told + 1 ? doubtMs : 0;
+    const delivered = safety.deliveredTo(metadata.uid);
+    if (delivered < last && (status?.messages?.lastDelivered ?? 0) < last) {
+      const doubtful = status?.messages?.inFlight?.number === delivered + 1 ? doubtMs : 0;
       const boundMs = doubtful + (runs ? stepMs : deliveryMs);
       duties.push({
         rule: 'a message is delivered in time',
-        subject: `${subject}, message ${told + 1}`,
+        subject: `${subject}, message ${delivered + 1}`,
         boundMs,
       });
     }
     if (runs && status?.executionStatus !== 'running')
       duties.push({
-        rule: 'what an agent does is known in time',
+        rule: 'the status of a run is known in time',
         subject: `${subject} since ${stored.runStartedAt}`,
         boundMs: pollMs,
       });
-    const stands =
+    const isInterrupted =
       stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined);
     if (
-      stands &&
+      isInterrupted &&
       stored.wanted &&
-      !stored.mayStand &&
+      !stored.mayStayPaused &&
       !stored.broken &&
       status?.interruption?.abandonedReason === undefined
     )
       duties.push({
-        rule: 'an interrupted run goes on in time',
+        rule: 'an interrupted run resumes in time',
         subject: `${subject} ${sandbox.metadata.generation}`,
         boundMs: continuationMs,
       });

@@ -46,7 +46,7 @@ export class Duties {
     this.#heldUntil = Math.max(this.#heldUntil, this.#scheduler.monotonic() + forMs);
   }
 
-  look(): void {
+  check(): void {
     if (!this.#begun) return;
     const now = this.#scheduler.monotonic();
     if (now < this.#heldUntil) {

@@ -10,7 +10,7 @@ import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sa
 import type { AgentProcess } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duties } from './duties.ts';
-import type { Letters } from './letters.ts';
+import type { MessageSender } from './message-sender.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Random } from './random.ts';
@@ -25,7 +25,7 @@ export interface ExerciseOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly owners: readonly string[];
-  readonly letters: Letters;
+  readonly messageSender: MessageSender;
   readonly duties: Duties;
   readonly traffic: Traffic;
   readonly retryDelay: RetryDelayCheck;
@@ -102,8 +102,7 @@ export class Exercise {
       );
       await random.pick(this.#actions)?.();
     }
-    // A resume that no operator has seen yet shows in nothing that a look at the cluster takes for
-    // unsettled.
+    // A resume that no operator has seen yet shows in no object that the checks take for unsettled.
     await sleep(scheduler, seenWithinMs);
   }
 
@@ -134,11 +133,11 @@ export class Exercise {
   }
 
   #message(): Promise<unknown> | undefined {
-    const { cluster, random, letters } = this.#options;
+    const { cluster, random, messageSender } = this.#options;
     const conversation = random.pick(
       cluster.conversations.filter((one) => startStatusOf(one) === 'READY'),
     );
-    return conversation === undefined ? undefined : letters.send(conversation);
+    return conversation === undefined ? undefined : messageSender.send(conversation);
   }
 
   #start(): Promise<unknown> {
@@ -175,8 +174,8 @@ export class Exercise {
   }
 
   /**
-   * What Kubernetes does for a volume in use: its claim is deleted some time after that was asked
-   * for.
+   * A volume in use behaves as in Kubernetes: its claim is deleted some time after the request for
+   * its deletion.
    */
   #protectVolume(name: string): void {
     const { random, scheduler, cluster } = this.#options;
@@ -215,7 +214,7 @@ export class Exercise {
 
   /**
    * A pause of an agent whose runs do not end when they are interrupted, and in which another run
-   * begins meanwhile: whoever has the session key can use the agent until its container ends.
+   * begins meanwhile: any caller with the session key can use the agent until its container ends.
    */
   #pauseDeaf(): Promise<unknown> | undefined {
     const { cluster, node, scheduler, random } = this.#options;

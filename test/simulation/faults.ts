@@ -5,14 +5,14 @@ import type { Outages } from './outages.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import { confusingWeather, fairWeather, someWeather, type Weather } from './weather.ts';
+import { delayedKnowledge, noFaults, someFaults, type FaultSchedule } from './fault-schedule.ts';
 import type { Traits, World } from './world.ts';
 
 export interface FaultsOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
   readonly operators: readonly OperatorProcess[];
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -29,21 +29,24 @@ type Blow = () => void;
 const longestJumpMs = 5 * 3_600_000;
 
 /**
- * Of leaders: those that are frozen past their lease while another takes over, and nothing else. Of
- * handovers: leaders come and go, while nobody knows for sure what the one before has done.
+ * `of leaders`: leaders are frozen past their lease while another one takes over, and nothing else
+ * happens. `of handovers`: leaders come and go, while no process knows for sure what the previous
+ * leader has done.
  */
 export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const;
 
 export type FaultKind = (typeof faultKinds)[number];
 
-/** Everything that goes wrong in a run, apart from what single messages meet (see Weather). */
+/**
+ * Everything that goes wrong in a run, apart from what single messages meet (see FaultSchedule).
+ */
 export class Faults {
   readonly #options: FaultsOptions;
   readonly #blows: readonly Blow[];
   #over = false;
   /**
-   * Whether no wall clock of any process has been moved so far. What a wrong clock has written
-   * stays when the process is gone.
+   * Whether no wall clock of any process has been moved so far. Times that a wrong clock has
+   * written stay when the process is gone.
    */
   clocksAreRight = true;
 
@@ -74,11 +77,10 @@ export class Faults {
   }
 
   start(): void {
-    const { weather, random, kind, traits, outages } = this.#options;
-    const chances =
-      kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
+    const { faultSchedule, random, kind, traits, outages } = this.#options;
+    const chances = kind === 'of handovers' ? delayedKnowledge : someFaults(random.fork('weather'));
     const expiredToken = traits.pageSize === undefined ? 0 : 0.3;
-    weather.chances =
+    faultSchedule.chances =
       kind === 'of leaders'
         ? chances
         : { ...chances, lateExecution: traits.lateExecution, expiredToken };
@@ -88,11 +90,11 @@ export class Faults {
 
   /** From here on nothing goes wrong any more; what is broken is mended. */
   heal(): void {
-    const { weather, cluster, operators, scheduler, random, trace } = this.#options;
+    const { faultSchedule, cluster, operators, scheduler, random, trace } = this.#options;
     trace.note('--- everything is mended ---');
     this.#options.outages.end();
     this.#over = true;
-    weather.chances = fairWeather;
+    faultSchedule.chances = noFaults;
     cluster.comeBack();
     for (const operator of operators) {
       operator.isolated = false;
@@ -131,7 +133,7 @@ export class Faults {
     const operator = random.pick(this.#options.operators);
     if (operator?.up !== true) return;
     operator.terminate();
-    // What has not ended by then is killed.
+    // A process that has not ended by then is killed.
     scheduler.after(random.between(5_000, 30_000), () => {
       if (operator.up) operator.crash();
       this.#restart(operator);
@@ -156,7 +158,7 @@ export class Faults {
     scheduler.after(
       random.chance(0.5) ? random.between(100, 9_000) : random.between(15_000, 45_000),
       () => {
-        trace.note(`${machine.name} goes on`);
+        trace.note(`${machine.name} continues`);
         machine.thaw();
       },
     );
@@ -166,7 +168,7 @@ export class Faults {
     const { random, scheduler, trace } = this.#options;
     const operator = random.pick(this.#options.operators);
     if (operator === undefined) return;
-    trace.note(`${operator.name} is cut off`);
+    trace.note(`${operator.name} is isolated`);
     operator.isolated = true;
     scheduler.after(random.between(500, 30_000), () => {
       operator.isolated = false;
@@ -180,7 +182,7 @@ export class Faults {
       traits.longJumps && random.chance(0.5)
         ? random.between(-longestJumpMs, longestJumpMs)
         : random.between(-90_000, 90_000);
-    trace.note(`the clock of ${machine?.name ?? 'nobody'} jumps by ${byMs}`);
+    trace.note(`the clock of ${machine?.name ?? 'no process'} jumps by ${byMs}`);
     machine?.jumpWallClock(byMs);
     this.clocksAreRight = false;
   }

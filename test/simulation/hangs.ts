@@ -14,7 +14,7 @@ export interface HangsOptions {
 
 /**
  * Agents that answer nothing any more while their containers run: for a moment, for minutes, or for
- * ever. Nobody mends them.
+ * ever. No other process mends them.
  */
 export class Hangs {
   readonly #options: HangsOptions;

@@ -13,8 +13,8 @@ export interface InterruptedRunsCheckOptions {
 
 /**
  * Follows which runs the node saw ended by the operator, and holds `interrupted` against that: a
- * run is written down before it is interrupted, and stays written down until its conversation says
- * so or the sandbox's agent runs again, however many times the controller comes by.
+ * run is stored before it is interrupted, and stays stored until its conversation says so or the
+ * sandbox's agent runs again, however many times the controller comes by.
  */
 export class InterruptedRunsCheck {
   readonly #options: InterruptedRunsCheckOptions;
@@ -32,14 +32,14 @@ export class InterruptedRunsCheck {
    */
   sent(actor: string, sandboxUid: string, { id, stalledAt }: StoredConversation): void {
     const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
-    // What another one has written since is unknown to a process that leads no more.
+    // Later writes of another leader are unknown to a process that no longer leads.
     if (sandbox === undefined || actor !== this.#options.holder()) return;
     // One that reports nothing is stopped for that, and its conversation says so.
     if (stalledAt !== undefined) return;
     if (sandbox.status?.interruptedConversationIDs?.includes(id) !== true)
       this.#options.findings.report(
         new Violation(
-          'a run is written down before it is interrupted',
+          'a run is stored before it is interrupted',
           `${id} in ${sandbox.metadata.name}`,
         ),
       );
@@ -53,7 +53,7 @@ export class InterruptedRunsCheck {
     this.#stops.set(sandboxUid, (this.#stops.get(sandboxUid) ?? new Set()).add(id));
   }
 
-  /** Its conversation says already that the run stands: whether it goes on has been decided. */
+  /** The conversation already shows the interruption: its resume has been decided. */
   #isKnown(id: string, sandboxUid: string): boolean {
     const conversation = this.#options.cluster.conversations.find(
       (one) => one.metadata.name === id && one.status?.sandboxUID === sandboxUid,

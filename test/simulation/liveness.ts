@@ -31,9 +31,7 @@ export interface LivenessOptions {
   readonly limits: TimeLimits;
 }
 
-/**
- * What is not yet as it should be, in words; empty when everything has come to rest as it should.
- */
+/** Sentences about everything that is not yet as it should be; empty when all is settled. */
 export function unsettled({
   cluster,
   node,
@@ -46,8 +44,8 @@ export function unsettled({
     ...operators.flatMap(({ behind }) => behind),
     ...(operators.some(({ machine }) => machine !== undefined && machine.name === safety.holder)
       ? []
-      : ['nobody leads']),
-    ...(node.losing ? ['what was on a lost node is still there'] : []),
+      : ['no process leads']),
+    ...(node.losing ? ['a pod of a lost node still exists'] : []),
     ...quotas.unsettled(),
     ...cluster.conversations.flatMap((conversation) =>
       ofConversation(conversation).map(
@@ -85,13 +83,13 @@ export function unsettled({
       return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox))
         ? []
         : [`its start is still ${start}`];
-    const told = safety.heardBy(metadata.uid);
-    if (spec.initialMessage !== undefined && told !== 1)
-      return [`READY, and its first message was heard ${told} times`];
+    const received = safety.firstMessagesOf(metadata.uid);
+    if (spec.initialMessage !== undefined && received !== 1)
+      return [`READY, and its first message was received ${received} times`];
     return view.phase === 'RUNNING' && sandbox !== undefined ? ofRun(conversation, sandbox) : [];
   }
 
-  /** It shows why it has failed, and holds neither pod nor volume where nobody else uses them. */
+  /** A failed start shows its cause, and holds neither a pod nor a volume that it alone used. */
   function ofFailedStart(
     { metadata, status }: Conversation,
     sandbox: Sandbox | undefined,
@@ -123,8 +121,8 @@ export function unsettled({
       return [];
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
-    const [untold] = undeliveredMessages(conversation);
-    if (untold !== undefined) return [`its message ${untold.number} has not been told`];
+    const [undelivered] = undeliveredMessages(conversation);
+    if (undelivered !== undefined) return [`its message ${undelivered.number} is undelivered`];
     if (conversation.status?.agentEpoch !== sandbox.status?.agentEpoch)
       return ['the agent was not asked since it came up'];
     const {
@@ -132,35 +130,36 @@ export function unsettled({
       interruption,
       executionDetail,
     } = conversation.status ?? {};
-    const cut =
+    const isInterrupted =
       stored.status === 'paused' ||
       (stored.status === 'error' && stored.failure === undefined) ||
       stored.status === 'idle';
-    // What nobody waits for is written late.
+    // A change for which no process waits is written late.
     if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString())
       return ['its last activity is not stored'];
     if (interruption?.abandonedReason !== undefined) {
-      if (executionDetail === undefined) return ['was given up without a word'];
+      if (executionDetail === undefined) return ['was abandoned without a detail'];
       const rightly = {
         Refused: stored.broken,
         LostTooOften: stored.losses + stored.disruptions > maxContainerLosses,
         Stalled: stored.stalledAt !== undefined,
       };
-      if (!rightly[interruption.abandonedReason]) return ['was given up too soon'];
-      return shown === (interruption.abandonedReason === 'Stalled' ? 'stuck' : 'error') && cut
+      if (!rightly[interruption.abandonedReason]) return ['was abandoned too soon'];
+      return shown === (interruption.abandonedReason === 'Stalled' ? 'stuck' : 'error') &&
+        isInterrupted
         ? []
         : [`was given up, shows ${shown} for ${stored.status}`];
     }
     const { resumeAttempts: attempts = 0, lastResumeTime, reason } = interruption ?? {};
     if (shown === 'paused' && attempts > 0 && lastResumeTime === undefined && reason !== 'User')
-      return ['is still told to go on'];
-    if (cut && stored.wanted && !stored.mayStand)
-      return [`its run was cut (${stored.status}) and does not go on`];
-    // Its run was over, and nobody had looked, when its owner paused it: whoever looks then can't
-    // tell that from a run that was cut.
+      return ['has a resume that is still under way'];
+    if (isInterrupted && stored.wanted && !stored.mayStayPaused)
+      return [`its run was interrupted (${stored.status}) and does not resume`];
+    // The run was over, and no poll had seen that, when its owner paused it: a later poll can't
+    // distinguish it from an interrupted run.
     if (shown === 'paused' && stored.status === 'idle' && !stored.wanted && reason === 'User')
       return [];
-    return shown === stored.status || (cut && stored.mayStand && shown === 'paused')
+    return shown === stored.status || (isInterrupted && stored.mayStayPaused && shown === 'paused')
       ? []
       : [`shows ${shown} for ${stored.status}`];
   }
@@ -172,7 +171,7 @@ export function unsettled({
     if (phase !== viewOfSandbox(sandbox).phase)
       return [`its stored phase is ${phase ?? 'nothing'}`];
     if (observedGeneration !== sandbox.metadata.generation)
-      return ['its latest spec was not looked at'];
+      return ['its latest spec was not observed'];
     if (phase === 'PAUSED' || phase === 'ERROR')
       return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
     if (quotas.waitsRightly(sandbox)) return [];
@@ -193,7 +192,7 @@ export function unsettled({
       : [`is ${phase}, not RUNNING`];
   }
 
-  /** Nobody asks an agent that has no conversation, so nobody knows. */
+  /** An agent without a conversation is not polled, so its silence is unknown. */
   function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
     const expires = limits.idleTimeout !== undefined || limits.maxActiveTime !== undefined;
     if (expires) return ['is not paused for its idleness or its age'];

@@ -3,8 +3,8 @@ import type { Scheduler } from './scheduler.ts';
 
 /**
  * One run of a process: its clock, and the gate that everything from outside comes in by. Frozen,
- * as by SIGSTOP, it gets nothing until it goes on; crashed, it gets nothing any more, and what it
- * had in memory is never looked at again.
+ * as by SIGSTOP, it gets nothing until it continues; crashed, it gets nothing any more, and its
+ * memory is never read again.
  */
 export class Machine {
   readonly name: string;
@@ -26,7 +26,7 @@ export class Machine {
     this.#minDelayMs = minDelayMs;
     this.clock = {
       now: () => scheduler.now() + this.#wallOffsetMs,
-      // Goes on while the process is frozen, as CLOCK_MONOTONIC does.
+      // The monotonic clock continues while the process is frozen, as CLOCK_MONOTONIC does.
       monotonic: () => scheduler.monotonic(),
       after: (delayMs, callback) => this.#after(delayMs, callback),
     };
@@ -40,7 +40,7 @@ export class Machine {
     return this.#state === 'frozen';
   }
 
-  /** Hands something to the process: now, when it goes on, or never. */
+  /** Hands something to the process: now, when it continues, or never. */
   deliver(work: () => void): void {
     if (this.#state === 'running') work();
     else if (this.#state === 'frozen') this.#waiting.push(work);

@@ -8,7 +8,7 @@ import { worlds, type World } from './world.ts';
 type Job = {
   readonly seed: number;
   readonly faults: FaultKind;
-  readonly letters: boolean;
+  readonly messages: boolean;
   readonly world: World;
   readonly retention: boolean;
 };
@@ -28,29 +28,29 @@ interface Batch {
   readonly count: number;
   readonly workers: number;
   readonly faults: FaultKind;
-  readonly letters: boolean;
+  readonly messages: boolean;
   readonly world: World;
   readonly retention: boolean;
   readonly keepGoing: boolean;
 }
 
 /**
- * A worker is replaced after so many seeds. A simulated process that is killed never ends its
- * calls, and Node keeps every `AbortSignal.any` that somebody listens to, with all that the
- * listener holds, until it is aborted: about 1 MiB a seed.
+ * Maximum number of seeds of one worker. A simulated process that is killed never ends its calls,
+ * and Node keeps every `AbortSignal.any` that has a listener, with all that the listener holds,
+ * until it is aborted: about 1 MiB a seed.
  */
 const seedsPerWorker = 100;
 
 /**
- * Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows
- * how to see it again.
+ * Runs many seeds over several workers. The run ends at the first seed that fails, unless
+ * `keepGoing` is set, and shows how to replay it.
  */
 async function runMany({
   first,
   count,
   workers,
   faults,
-  letters,
+  messages,
   world,
   retention,
   keepGoing,
@@ -68,7 +68,7 @@ async function runMany({
     if (outcome.failure !== undefined) {
       failed.push(outcome);
       process.stdout.write(
-        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, world, retention })}\n`,
+        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention })}\n`,
       );
     }
     if (done % 500 === 0)
@@ -87,7 +87,7 @@ async function runMany({
           worker.postMessage({
             seed: (seed = next++),
             faults,
-            letters,
+            messages,
             world,
             retention,
           } satisfies Job);
@@ -95,7 +95,7 @@ async function runMany({
       worker.on('error', (cause) => {
         reject(
           new Error(
-            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, world, retention })}`,
+            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention })}`,
             { cause },
           ),
         );
@@ -116,7 +116,7 @@ async function runMany({
   );
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
   if (earliest !== undefined)
-    await replay({ seed: earliest.seed, faults, letters, world, retention }, 80);
+    await replay({ seed: earliest.seed, faults, messages, world, retention }, 80);
   return earliest === undefined;
 }
 
@@ -142,18 +142,18 @@ async function main(): Promise<boolean> {
       workers: { type: 'string', default: String(availableParallelism()) },
       lines: { type: 'string', default: '400' },
       faults: { type: 'string', default: 'all' },
-      letters: { type: 'boolean', default: false },
+      messages: { type: 'boolean', default: false },
       world: { type: 'string', default: 'shared' },
       retention: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
-  const { letters, retention } = values;
+  const { messages, retention } = values;
   const world = worldOf(values.world);
   if (values.seed !== undefined)
     return replay(
-      { seed: Number(values.seed), faults, letters, world, retention },
+      { seed: Number(values.seed), faults, messages, world, retention },
       Number(values.lines),
     );
   const [first, count, workers] = [
@@ -166,7 +166,7 @@ async function main(): Promise<boolean> {
     count,
     workers,
     faults,
-    letters,
+    messages,
     world,
     retention,
     keepGoing: values['keep-going'],

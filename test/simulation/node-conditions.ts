@@ -7,7 +7,7 @@ import type { Scheduler } from './scheduler.ts';
  */
 const maxDetachMs = 6 * 60_000;
 
-/** What the whole cluster lacks at the moment, apart from what single pods meet. */
+/** Resources that the whole cluster lacks at the moment, apart from the troubles of single pods. */
 export class NodeConditions {
   readonly #scheduler: Scheduler;
   readonly #random: Random;

@@ -1,7 +1,12 @@
 import { pods, persistentVolumeClaims, type Pod } from '../../packages/kube/src/core.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
-import { AgentProcess, Volume, type Cut, type StoredConversation } from './agent-process.ts';
+import {
+  AgentProcess,
+  Volume,
+  type RunInterruption,
+  type StoredConversation,
+} from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { NodeConditions } from './node-conditions.ts';
 import type { Random } from './random.ts';
@@ -22,7 +27,7 @@ export interface NodeOptions {
   };
   /** How long tools run that keep messages waiting; absent: no time. */
   readonly steps?: Random | undefined;
-  /** What runs end in that do not finish; absent: all do. */
+  /** Chooses the ends of runs that do not finish; absent: all runs finish. */
   readonly ends?: Random | undefined;
   /** Which runs never end and report nothing; absent: none. */
   readonly stalls?: Random | undefined;
@@ -62,8 +67,7 @@ const noRoom = {
 };
 
 /**
- * Scheduler, kubelet and volume provisioner of a cluster whose pods are agents. It is not hindered
- * by any network.
+ * Scheduler, kubelet and volume provisioner of a cluster whose pods are agents, without a network.
  */
 export class SimulatedNode {
   readonly #options: NodeOptions;
@@ -73,18 +77,18 @@ export class SimulatedNode {
   #addresses = 0;
   #lost = false;
   #replacements = 0;
-  /** A run was cut, by whatever. `disrupted`: with its pod, which was taken away, or its node. */
-  onCut: (
+  /** A run was interrupted. `disrupted`: with its pod, which was taken away, or with its node. */
+  onInterrupted: (
     conversation: StoredConversation,
     sandboxUid: string,
-    how: Cut,
+    how: RunInterruption,
     disrupted: boolean,
   ) => void = () => undefined;
   /** A conversation was stored with its first message. */
-  onHeard: (process: AgentProcess, id: string) => void = () => undefined;
+  onFirstMessage: (process: AgentProcess, id: string) => void = () => undefined;
   /** An agent has stored a message that came later. */
-  onTold: (text: string) => void = () => undefined;
-  /** What an agent says of its own accord. */
+  onMessage: (text: string) => void = () => undefined;
+  /** An agent reports a status of its own accord. */
   onStatus: (process: AgentProcess, conversation: StoredConversation) => void = () => undefined;
   /** Every agent there ever was, by the id of its container. */
   readonly processes = new Map<string, AgentProcess>();
@@ -117,7 +121,7 @@ export class SimulatedNode {
     );
   }
 
-  /** Whoever listens at an address of the form `http://ip:port`. */
+  /** The agent that listens at an address of the form `http://ip:port`. */
   at(baseUrl: string): AgentProcess | undefined {
     const host = new URL(baseUrl).hostname;
     const run = [...this.#runs.values()].find(
@@ -174,7 +178,7 @@ export class SimulatedNode {
   }
 
   /**
-   * The node is emptied by the eviction API: each pod is told why it goes, and has its grace
+   * The eviction API empties the node: each pod gets a condition with the cause, and has its grace
    * period.
    */
   drain(): void {
@@ -199,7 +203,7 @@ export class SimulatedNode {
   }
 
   /**
-   * What keeps the pod of this sandbox from running does not pass: it has no image, or its
+   * Whether the pod of this sandbox can't run for a lasting cause: it has no image, or its
    * container ends again and again.
    */
   isBroken(sandboxUid: string): boolean {
@@ -208,7 +212,7 @@ export class SimulatedNode {
     );
   }
 
-  /** What was on a lost machine is still to be taken from the cluster. */
+  /** Whether pods of a lost machine still have to be removed from the cluster. */
   get losing(): boolean {
     return this.#replacements > 0;
   }
@@ -425,12 +429,13 @@ export class SimulatedNode {
         },
         ends: this.#options.ends,
         stalls: this.#options.stalls,
-        // Of its memory, or of too much scratch space.
+        // The container runs out of memory, or of scratch space.
         onDeath: () =>
           this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process),
-        onTold: (text) => this.onTold(text),
-        onCut: (conversation, how) => this.onCut(conversation, owner.uid, how, run.disrupted),
-        onHeard: (conversationId) => this.onHeard(process, conversationId),
+        onMessage: (text) => this.onMessage(text),
+        onInterrupted: (conversation, how) =>
+          this.onInterrupted(conversation, owner.uid, how, run.disrupted),
+        onFirstMessage: (conversationId) => this.onFirstMessage(process, conversationId),
         onStatus: (conversation) => this.onStatus(process, conversation),
       },
       random.between(5, 3_000),

@@ -17,16 +17,16 @@ export interface NotificationsOptions {
   readonly trace: Trace;
   /** A true notification has come to every process, for the first time. */
   readonly onDelivered: (process: AgentProcess, conversation: StoredConversation) => void;
-  /** One that nobody has sent. */
+  /** A notification without a sender has arrived. */
   readonly onForged: (notification: AgentNotification) => void;
 }
 
 const namespace = 'default';
 
 /**
- * What agents say through the gateway, to whichever process listens: the one that leads, one that
- * does no more, one that is frozen. Some are lost, all of them while no gateway is there; some come
- * late, or again; and some are nobody's.
+ * Notifications of agents through the gateway, to each process that listens: one that leads, one
+ * that no longer leads, one that is frozen. Some are lost, all of them while no gateway runs; some
+ * arrive late, or twice; and some have no sender.
  */
 export class Notifications {
   readonly #options: NotificationsOptions;
@@ -45,7 +45,7 @@ export class Notifications {
 
   start(): void {
     const { node, random, scheduler } = this.#options;
-    node.onStatus = (process, conversation) => this.#tell(process, conversation);
+    node.onStatus = (process, conversation) => this.#notify(process, conversation);
     if (random.chance(0.6)) this.#forge();
     if (!random.chance(0.4)) return;
     const toggle = () => {
@@ -55,7 +55,7 @@ export class Notifications {
     toggle();
   }
 
-  #tell(process: AgentProcess, conversation: StoredConversation): void {
+  #notify(process: AgentProcess, conversation: StoredConversation): void {
     const { cluster, random, scheduler, onDelivered } = this.#options;
     const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name;
     if (
@@ -76,13 +76,13 @@ export class Notifications {
   }
 
   /**
-   * By somebody who has got hold of a sandbox's key, or by a gateway that is confused: of the wrong
-   * ones, and many at once.
+   * Notifications by an attacker with the key of a sandbox, or by a gateway that is confused: about
+   * wrong sandboxes, and many at once.
    */
   #forge(): void {
     const { cluster, random, scheduler, onForged } = this.#options;
     scheduler.after(random.between(200, 15_000), () => {
-      const sandbox = random.pick(cluster.sandboxes)?.metadata.name ?? 'nobody';
+      const sandbox = random.pick(cluster.sandboxes)?.metadata.name ?? 'missing';
       const conversation = random.pick(cluster.conversations);
       const conversationId =
         conversation === undefined || random.chance(0.3)

@@ -1,17 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AgentClient } from '../../src/agent/agent.ts';
 import type { AgentNotification } from '../../src/agent/notifications.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
-import {
-  createCaches,
-  reflectorsOf,
-  type Caches,
-  type CachesOptions,
-} from '../../src/controllers/caches.ts';
+import { createCaches, reflectorsOf, type Caches } from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
 import type { RetentionTimes } from '../../src/controllers/retention/reconcile.ts';
-import type { KubeClient } from '../../packages/kube/src/client.ts';
-import type { Clock } from '../../packages/kube/src/clock.ts';
 import { fenced } from '../../packages/kube/src/fenced-client.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { LeaderElection } from '../../packages/kube/src/leader-election.ts';
@@ -24,42 +16,18 @@ import type { Cluster } from './cluster.ts';
 import { SimulatedConnection } from './connection.ts';
 import { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
-import type { Patch } from './patched.ts';
+import type { ComponentMutant, MutantContext } from './component-mutants/component-mutant.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 import type { Traffic } from './traffic.ts';
-import type { Weather } from './weather.ts';
-
-/**
- * A deliberate breakage: what the operator is given instead of the real thing. Each is absent in
- * the product as it is.
- */
-export interface Breakage {
-  readonly client?: (client: KubeClient, context: BreakageContext) => KubeClient;
-  readonly caches?: (options: CachesOptions, context: BreakageContext) => Caches;
-  readonly agent?: (agent: AgentClient, context: BreakageContext) => AgentClient;
-  /** Of the controllers alone. */
-  readonly clock?: (clock: Clock) => Clock;
-  /** A leader's writes pass no gate. */
-  readonly unfenced?: boolean;
-  /** Made before the simulation begins, and taken back when it is over. */
-  readonly patches?: readonly Patch[];
-}
-
-export interface BreakageContext {
-  /** Not the leader's: the one underneath, which no gate guards. */
-  readonly client: KubeClient;
-  readonly caches: () => Caches;
-  readonly clock: Clock;
-  readonly keys: SandboxKeys;
-}
+import type { FaultSchedule } from './fault-schedule.ts';
 
 export interface OperatorProcessOptions {
   readonly name: string;
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -78,7 +46,7 @@ export interface OperatorProcessOptions {
       conversation: StoredConversation,
     ) => void;
   };
-  readonly breakage: Breakage;
+  readonly mutant: ComponentMutant;
   readonly retention?: Partial<RetentionTimes> | undefined;
 }
 
@@ -102,7 +70,7 @@ export class OperatorProcess {
   #run: Run | undefined;
   #caches: Caches | undefined;
   #runs = 0;
-  /** Cut off from the API server. */
+  /** Isolated from the API server. */
   isolated = false;
   /** How often it has begun to lead. */
   terms = 0;
@@ -131,7 +99,7 @@ export class OperatorProcess {
     return this.#run?.leading?.since;
   }
 
-  /** What its caches have not heard of yet, in words. */
+  /** Sentences about changes that its caches have not received yet. */
   get behind(): readonly string[] {
     const { cluster } = this.#options;
     const caches = this.#caches;
@@ -186,7 +154,7 @@ export class OperatorProcess {
   terminate(): void {
     const run = this.#run;
     if (run === undefined || run.stop.signal.aborted) return;
-    this.#options.trace.note(`${run.machine.name} is told to end`);
+    this.#options.trace.note(`${run.machine.name} gets SIGTERM`);
     run.stop.abort(new Error('the process is stopping'));
     void run.ended.then(() => {
       if (this.#run !== run) return;
@@ -204,11 +172,11 @@ export class OperatorProcess {
   ): Promise<void> {
     const {
       cluster,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       keys,
-      breakage,
+      mutant,
       node,
       traffic,
       metrics,
@@ -221,7 +189,7 @@ export class OperatorProcess {
     const dispatcher = new SimulatedConnection({
       machine,
       cluster,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       traffic,
@@ -240,22 +208,22 @@ export class OperatorProcess {
       ...runtime,
       dispatcher,
     });
-    const context: BreakageContext = {
+    const context: MutantContext = {
       client: plain,
       caches: () => caches,
       clock: machine.clock,
       keys,
     };
     const cachesOptions = { client: plain, namespace, ...runtime };
-    const caches: Caches = breakage.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
+    const caches: Caches = mutant.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
     this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
     const agents = new SimulatedAgentClient({
-      ...{ machine, node, weather, scheduler, trace, ...agentNetwork },
+      ...{ machine, node, faultSchedule, scheduler, trace, ...agentNetwork },
       onInterruptSent: (process, conversation) =>
         agentNetwork.onInterruptSent(machine.name, process, conversation),
     });
-    const agent = breakage.agent?.(agents, context) ?? agents;
+    const agent = mutant.agent?.(agents, context) ?? agents;
     const election: LeaderElection = new LeaderElection({
       client: new HttpKubeClient({ transport: leaseTransport }),
       namespace,
@@ -263,9 +231,9 @@ export class OperatorProcess {
       identity: machine.name,
       ...runtime,
       onStartedLeading: async (signal) => {
-        const gated = breakage.unfenced === true ? plain : fenced(plain, election);
-        const client = breakage.client?.(gated, context) ?? gated;
-        const clock = breakage.clock?.(machine.clock) ?? machine.clock;
+        const gated = mutant.unfenced === true ? plain : fenced(plain, election);
+        const client = mutant.client?.(gated, context) ?? gated;
+        const clock = mutant.clock?.(machine.clock) ?? machine.clock;
         const gitHosts = { github: 'https://github.com' };
         const times =
           this.#options.retention === undefined ? {} : { retention: this.#options.retention };

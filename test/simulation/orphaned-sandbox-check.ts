@@ -9,8 +9,8 @@ export interface OrphanedSandboxCheckOptions {
   readonly scheduler: Scheduler;
   readonly isOperator: (actor: string) => boolean;
   /**
-   * Maximum time from an operator's last look at the conversation to the execution of what follows
-   * from it.
+   * Maximum time from the last read of the conversation by an operator to the execution of the
+   * creation that follows from it.
    */
   readonly unknownMs: () => number;
 }
@@ -36,7 +36,7 @@ export class OrphanedSandboxCheck {
       const agoMs = now - (this.#deletedAt.get(uid) ?? Infinity);
       if (agoMs > unknownMs())
         throw new Violation(
-          'no sandbox is made for a conversation that is gone',
+          'no sandbox is created for a deleted conversation',
           `${object.metadata.name} for ${name}, gone ${agoMs} ms ago`,
         );
     }

@@ -32,8 +32,8 @@ const maxVersions = 40;
 /**
  * A controller that has written an object knows what it has written, however far its cache is
  * behind. One that decides on an older version acts on what it has overwritten itself: the API
- * server refuses the write, and everything before the write is done twice. Of conversations the
- * status has one writer; of sandboxes the admission is looked at, which has one writer as well.
+ * server refuses the write, and everything before the write is done twice. The status of a
+ * conversation has one writer; of a sandbox only the admission has one writer, and is checked.
  */
 export class OverwrittenVersionCheck implements TrafficListener {
   readonly #options: OverwrittenVersionCheckOptions;
@@ -60,7 +60,7 @@ export class OverwrittenVersionCheck implements TrafficListener {
     if (present === undefined || version >= written || version < present.since) return;
     const detail = `${request.actor} has written version ${written} of ${request.path} and decides on version ${version}`;
     this.#options.findings.report(
-      new Violation('a controller does not act on what it has overwritten', detail),
+      new Violation('no controller acts on a version that it has overwritten', detail),
     );
   }
 
@@ -107,7 +107,7 @@ export class OverwrittenVersionCheck implements TrafficListener {
     return plural === conversations.plural || this.#admits(write) ? write : undefined;
   }
 
-  /** It changes the admission: the controller of sandboxes leaves that as it is. */
+  /** Whether the write changes the admission: the controller of sandboxes leaves it as it is. */
   #admits({ name, version, status }: StatusWrite): boolean {
     const before = this.#admissions.get(name)?.get(version);
     return before !== undefined && before !== admissionIn(status);

@@ -42,7 +42,7 @@ export class PassingFailureCheck {
       return;
     const { reason } = viewOfSandbox(sandbox);
     throw new Violation(
-      'a sandbox that has run does not fail for what passes',
+      'a sandbox that has run does not fail for a passing cause',
       `${sandbox.metadata.name} with ${reason}`,
     );
   }

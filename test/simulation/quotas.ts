@@ -37,7 +37,7 @@ export interface QuotasOptions {
   readonly owners: readonly string[];
   /** No quota changes later. */
   readonly untilMs: number;
-  /** So long an operator may not know of a change. */
+  /** Maximum time for which an operator may not know of a change. */
   readonly unknownMs: () => number;
 }
 
@@ -54,12 +54,12 @@ interface Limits {
  * one may follow.
  */
 export const holdsOnMs = 5_000;
-/** So often a sandbox comes back by itself within the time in which everything has to settle. */
+/** Number of automatic resumes of a sandbox within the time in which everything has to settle. */
 const soonAgain = 3;
 
 const group = `/apis/${apiVersion}/namespaces/default/${conversationQuotas.plural}`;
 
-/** Somebody who gives quotas and takes them away, and the promises that hold under them. */
+/** A person who creates and deletes quotas, and the promises that hold under them. */
 export class Quotas {
   readonly #options: QuotasOptions;
   readonly #history: Limits[] = [
@@ -69,10 +69,10 @@ export class Quotas {
 
   constructor(options: QuotasOptions) {
     this.#options = options;
-    options.cluster.onChange((change) => this.#look(change));
+    options.cluster.onChange((change) => this.#observe(change));
   }
 
-  /** Before anybody else begins: so that in half of the runs the same limits hold all the time. */
+  /** Runs before everything else, so that in half of the runs the same limits hold all the time. */
   async start(): Promise<void> {
     const { cluster, random, scheduler, untilMs } = this.#options;
     if (random.chance(0.3)) return;
@@ -80,8 +80,8 @@ export class Quotas {
     if (random.chance(0.3)) await this.#put('namespace', { scope: 'Namespace', ...this.#wish() });
     if (random.chance(0.2))
       await this.#put('own', { scope: 'Owner', owner: this.#favourite, ...this.#wish() });
-    // What was before them, no operator has known.
-    cluster.tell();
+    // No operator has known the state before the quotas.
+    cluster.notify();
     this.#history.splice(0, this.#history.length - 1);
     if (random.chance(0.5)) return;
     for (let count = random.whole(1, 4); count > 0; count--) {
@@ -114,7 +114,7 @@ export class Quotas {
         ...this.#wish(),
       });
     }
-    cluster.tell();
+    cluster.notify();
   }
 
   async #put(name: string, spec: ConversationQuotaSpec): Promise<void> {
@@ -134,7 +134,7 @@ export class Quotas {
     return this.#options.owners.at(-1) ?? 'alice';
   }
 
-  #look({ plural, type, object }: Change): void {
+  #observe({ plural, type, object }: Change): void {
     const { cluster, scheduler } = this.#options;
     const now = scheduler.monotonic();
     if (plural === conversationQuotas.plural) {
@@ -181,7 +181,7 @@ export class Quotas {
       const uid = ownerOf(pod) ?? '';
       if (present.has(uid) && !taken.has(uid))
         throw new Violation(
-          'a pod only where a slot is taken',
+          'only a sandbox with a slot has a pod',
           `${pod.metadata.name} (${pod.metadata.uid}) after ${cause}`,
         );
       taken.set(uid, taken.get(uid) ?? pod.metadata.annotations?.[ownerAnnotation] ?? '');
@@ -209,7 +209,7 @@ export class Quotas {
     return waits(sandbox) && this.unsettled().length === 0;
   }
 
-  /** What is not as the quotas want it once nothing changes any more. */
+  /** Sentences about everything that violates the quotas once nothing changes any more. */
   unsettled(): readonly string[] {
     const { cluster, owners } = this.#options;
     const { quotas, conversations } = cluster;
@@ -223,8 +223,8 @@ export class Quotas {
     const outdated = this.#outdated();
     if (outdated.length > 0) return outdated;
     const groups = owners.map((owner) => groupOf(owner, rules, all, conversations));
-    // Newcomers that only the namespace's limit keeps out: what makes no room there goes to whoever
-    // waits longest.
+    // Newcomers that only the limit of the namespace keeps out: a slot there goes to the newcomer
+    // that waits longest.
     const demand = groups.reduce(
       (sum, group) => sum + Math.min(group.queued.length, Math.max(0, group.limit - group.taken)),
       0,
@@ -249,7 +249,7 @@ export class Quotas {
         (sandbox) => slotTaken(sandbox) && isFor(sandbox.spec.owner),
       ).length;
       if (status?.observedGeneration !== metadata.generation)
-        return [`quota ${metadata.name} was not looked at`];
+        return [`quota ${metadata.name} was not reconciled`];
       return status.active === active
         ? []
         : [`quota ${metadata.name} shows ${status.active ?? 'no'} active of ${active}`];
@@ -263,11 +263,11 @@ interface OwnerGroup {
   readonly limit: number;
   readonly taken: number;
   readonly queued: readonly Sandbox[];
-  /** Of those, the ones that have something to do. */
+  /** The number of those that have something to do. */
   readonly demanding: number;
   /**
-   * Slots of sandboxes in which nothing starts and nobody is waited for: a resume alone may take
-   * their places.
+   * Slots of sandboxes in which nothing starts and nothing waits for a person: a bare resume may
+   * take their places.
    */
   readonly idle: number;
   /** Paused by a quota, to come back by themselves. */
@@ -298,8 +298,8 @@ function groupOf(
 }
 
 /**
- * Something starts in its sandbox, waits for a person or may work, so that nobody who only looks
- * may have that paused.
+ * Whether something starts in the sandbox, waits for a person or may work, so that a bare resume
+ * may not evict it.
  */
 const isHeld = (conversation: Conversation, sandbox: Sandbox): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
@@ -307,9 +307,9 @@ const isHeld = (conversation: Conversation, sandbox: Sandbox): boolean =>
   (isSilent(sandbox) && works(conversation));
 
 /**
- * Whether its agent goes on with a run is not known, and may stay so: only its kubelet or a person
- * ends that, or somebody who comes with something to do. With any other agent every run ends, so
- * one that still holds its place is no excuse.
+ * Whether it is unknown, and may stay so, that the agent resumes a run: only its kubelet, a person
+ * or a newcomer with something to do ends that state. With any other agent every run ends, so a
+ * sandbox that still holds its place is no excuse.
  */
 function isSilent(sandbox: Sandbox): boolean {
   const { phase, reason } = viewOfSandbox(sandbox);
@@ -320,8 +320,8 @@ function isSilent(sandbox: Sandbox): boolean {
 }
 
 /**
- * It comes back by itself before long: the first time in any case, then only with something left to
- * do.
+ * Whether the sandbox resumes automatically before long: the first time in any case, later only
+ * with unfinished work.
  */
 function comesBack(
   sandbox: Sandbox,
@@ -329,12 +329,12 @@ function comesBack(
   policies: readonly (QuotaRule['autoResume'] | undefined)[],
 ): boolean {
   const { reason, phase } = viewOfSandbox(sandbox);
-  const goesOn = inIt.some(
+  const continues = inIt.some(
     (one) => works(one) && one.status?.executionStatus !== 'waiting_for_confirmation',
   );
   if (
     phase !== 'PAUSED' ||
-    (reason !== SandboxReason.quota && !(reason === SandboxReason.idle && goesOn))
+    (reason !== SandboxReason.quota && !(reason === SandboxReason.idle && continues))
   )
     return false;
   const { automaticResumes, interruptedConversationIDs: interrupted = [] } = sandbox.status ?? {};
@@ -363,7 +363,7 @@ function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly str
   if (taken < limit && namespace.taken < namespace.limit && eligible.length > 0)
     return [`${taken} of ${limit} slots of ${owner} are taken, and ${eligible.join(' ')} wait`];
   if (queued.length === 0) return [];
-  // The policy of the limit that stands in the way; the owner's where both do.
+  // The policy of the limit that keeps the newcomers out; the owner's where both limits do.
   const isCrowded =
     taken >= limit && limit > 0 && (rule === undefined || makesRoom(rule)) && !namespace.isFull;
   const isOutside =
@@ -383,6 +383,6 @@ const waitingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForQuota,
   SandboxReason.waitingForIdleSandbox,
 ]);
-/** Not by what it shows: of one that was let in a moment ago that is still from before. */
+/** Ignores the phase: that of a sandbox that was admitted a moment ago is still from before. */
 const waits = (sandbox: Sandbox): boolean =>
   viewOfSandbox(sandbox).phase === 'STARTING' && waitingReasons.has(admittedReason(sandbox) ?? '');

@@ -18,7 +18,7 @@ const windowMs = 10_000;
 const maxRequests = 150;
 
 /**
- * No controller runs hot: it asks and writes about one object only so often, also while every
+ * No controller runs hot: the number of its requests about one object is limited, also while every
  * answer is a failure.
  */
 export class RequestRateCheck implements TrafficListener {

@@ -10,17 +10,17 @@ export interface Due {
 }
 
 /**
- * Something is still used, in words; or what lets it go, and when: nothing of that, where it is
- * kept for ever.
+ * A sentence on the use of the object; or the settings that expire it, and when: none of them where
+ * the object is kept for ever.
  */
 export type Fate = { readonly used: string } | { readonly dues: readonly Due[] };
 
-/** When to look at what, in milliseconds of the simulation. */
+/** The time of a check, and of the knowledge behind it, in milliseconds of the simulation. */
 export interface Moment {
   readonly now: number;
   /**
-   * What has happened since then to anything but the object itself, whoever deletes it need not
-   * know.
+   * The process that deletes the object need not know changes of other objects that happened after
+   * this time.
    */
   readonly knownUntil: number;
 }
@@ -81,7 +81,7 @@ export class RetentionDues {
     return { dues };
   }
 
-  /** Of a sandbox by itself, and not with its conversation. */
+  /** The fate of a sandbox by itself, not with its conversation. */
   ofSandbox(sandbox: Sandbox, { knownUntil }: Moment): Fate {
     const record = this.#history.ofSandbox(sandbox.metadata.uid);
     const { phase, reason } = viewOfSandbox(sandbox);
@@ -95,10 +95,10 @@ export class RetentionDues {
     );
     if (busy !== undefined) return { used: `something is under way in ${busy.metadata.name}` };
     if (phase === 'PAUSED' && (reason === 'Quota' || reason === 'Idle')) {
-      const cut =
+      const interrupted =
         reason === 'Quota' && (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
-      if (cut || users.some((user) => isCut(user)))
-        return { used: 'it comes back for the work that was cut' };
+      if (interrupted || users.some((user) => isInterrupted(user)))
+        return { used: 'it resumes for the work that was interrupted' };
     }
     const usedAt = Math.max(record.phaseSince, latest(record.asked, Infinity));
     const rule = phase === 'ERROR' ? 'failed' : 'paused';
@@ -113,7 +113,7 @@ export class RetentionDues {
     return this.#cluster.conversations.filter(({ status }) => status?.sandboxUID === uid);
   }
 
-  /** It comes up, goes down, or waits for room. */
+  /** Whether the sandbox starts, stops, or waits for a slot. */
   #isChanging(
     sandbox: Sandbox,
     { phase, phaseSince, turned }: SandboxRecord,
@@ -139,8 +139,8 @@ const due = (
   return kept === undefined ? [] : [{ at: since + seconds(kept), keptMs: seconds(kept) }];
 };
 
-/** Its run goes on when there is room again. */
-const isCut = ({ status }: Conversation): boolean =>
+/** Whether its run resumes when a slot is free again. */
+const isInterrupted = ({ status }: Conversation): boolean =>
   status?.executionStatus === 'running' ||
   (status?.executionStatus === 'paused' &&
     status.interruption !== undefined &&

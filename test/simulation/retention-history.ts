@@ -16,7 +16,7 @@ import type { Scheduler } from './scheduler.ts';
 
 export type RetentionSettings = NonNullable<SandboxTemplateSpec['retention']>;
 
-/** What is announced of an object: the text that is stored with it. */
+/** An announcement: the text that is stored with the object. */
 export interface StoredAnnouncement {
   readonly message: string;
   /** When it was stored. */
@@ -25,17 +25,17 @@ export interface StoredAnnouncement {
 
 interface Stretch {
   readonly since: number;
-  /** Infinity: it goes on. */
+  /** Infinity: the stretch has no end yet. */
   readonly until: number;
 }
 
-/** What has become of a conversation. All times here are milliseconds of the simulation. */
+/** The history of a conversation. All times here are milliseconds of the simulation. */
 export interface ConversationRecord {
   /** When nothing more happened in it until a person acted, the last time at the end. */
   readonly over: Stretch[];
-  /** When its agent did something, or was told something, in order. */
+  /** Times at which its agent did something, or received something, in order. */
   readonly activity: number[];
-  /** Since when a start, or a message that its agent has not been told, is under way. */
+  /** The time since which a start, or an undelivered message, is under way. */
   underWaySince: number | undefined;
   announcement: StoredAnnouncement | undefined;
   /** When its own setting was changed last. */
@@ -62,7 +62,7 @@ export class RetentionHistory {
   readonly #conversations = new Map<string, ConversationRecord>();
   readonly #sandboxes = new Map<string, SandboxRecord>();
   /** By uid, the texts of all Events that announce a deletion. */
-  readonly #told = new Map<string, Set<string>>();
+  readonly #announcements = new Map<string, Set<string>>();
   /**
    * By the UID of a sandbox, the UIDs of all conversations that have used it, also of deleted ones.
    */
@@ -92,9 +92,9 @@ export class RetentionHistory {
    * Whether an Event of one of these objects, or of a conversation that has used one of them, has
    * this message.
    */
-  isTold(uids: readonly string[], message: string): boolean {
+  isAnnounced(uids: readonly string[], message: string): boolean {
     const subjects = uids.flatMap((uid) => [uid, ...(this.#users.get(uid) ?? [])]);
-    return subjects.some((uid) => this.#told.get(uid)?.has(message) === true);
+    return subjects.some((uid) => this.#announcements.get(uid)?.has(message) === true);
   }
 
   /** The settings of the template that held at some time since then. */
@@ -178,8 +178,8 @@ export class RetentionHistory {
 
   #event({ reason, message, involvedObject: { uid } }: KubeEvent): void {
     if (reason !== 'Expiring' || uid === undefined || message === undefined) return;
-    const texts = this.#told.get(uid) ?? new Set();
-    this.#told.set(uid, texts.add(message));
+    const texts = this.#announcements.get(uid) ?? new Set();
+    this.#announcements.set(uid, texts.add(message));
   }
 
   #announcement(

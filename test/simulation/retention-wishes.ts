@@ -18,12 +18,12 @@ const group = `/apis/${apiVersion}/namespaces/default`;
 const rules = ['finished', 'failed', 'paused', 'records'] as const;
 
 /**
- * Somebody who says how long things are kept: in the template, for single conversations, and
+ * A person who sets how long objects are kept: in the template, for single conversations, and
  * otherwise a while later.
  */
 export class RetentionWishes {
   readonly #options: RetentionWishesOptions;
-  /** Of the template at the beginning. */
+  /** The settings of the template at the beginning. */
   readonly settings: RetentionSettings;
   /** Whether the exercise has begun and is not over. */
   busy = false;
@@ -51,8 +51,8 @@ export class RetentionWishes {
   }
 
   /**
-   * What was kept for ever is let go after a while, and its sandbox is resumed or paused before
-   * that, some time or other.
+   * Objects that were kept for ever get a limit after a while, and their sandbox is resumed or
+   * paused at some time before that.
    */
   async #exercise(random: Random): Promise<void> {
     const { cluster, scheduler } = this.#options;

@@ -3,9 +3,9 @@ import { findCondition, type Condition } from '../../src/resources/conditions.ts
 import { conversations } from '../../src/resources/conversation.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import { client } from './broken-parts.ts';
-import { mustBeCaught, mustBeClean, type Hunt } from './explain.ts';
-import type { Breakage } from './operator-process.ts';
+import { client } from './component-mutants/replaced-methods.ts';
+import { mustBeKilled, mustBeClean, type ExpectedKill } from './expectations.ts';
+import type { ComponentMutant } from './component-mutants/component-mutant.ts';
 
 const timeoutMs = 300_000;
 
@@ -23,7 +23,7 @@ const isRetained = ({ kind }: { readonly kind: string }): boolean =>
 /** After each write of a status with an announcement. */
 const afterAnnouncement = (
   act: (whole: KubeClient, stored: KubeObject) => Promise<void>,
-): Breakage => ({
+): ComponentMutant => ({
   client: client((whole) => ({
     updateStatus: async (resource, object, options) => {
       const stored = await whole.updateStatus(resource, object, options);
@@ -33,12 +33,10 @@ const afterAnnouncement = (
   })),
 });
 
-/**
- * What could be wrong with retention, each as a sentence, how it is made so, and what catches it.
- */
-const breakages: Readonly<Record<string, Breakage & Hunt>> = {
-  'what is announced is deleted at once': {
-    rule: /deletions are announced|nothing active is deleted/,
+/** Mutants of retention, each named by a sentence, and the check that kills it. */
+const operatorMutants: Readonly<Record<string, ComponentMutant & ExpectedKill>> = {
+  'an announced object is deleted at once': {
+    rule: /deletions are announced|no object in use is deleted/,
     ...afterAnnouncement(async (whole, { kind, metadata: { namespace = 'default', name } }) => {
       const deletion =
         kind === conversations.kind
@@ -59,24 +57,24 @@ const breakages: Readonly<Record<string, Breakage & Hunt>> = {
 };
 
 describe('the simulation with deletions by retention', () => {
-  it.each<[NonNullable<Hunt['faults']>, boolean, number, number]>([
+  it.each<[NonNullable<ExpectedKill['faults']>, boolean, number, number]>([
     ['all', false, 1, 60],
     ['all', true, 1, 60],
     ['of leaders', false, 1, 20],
     ['none', true, 1, 25],
   ])(
     'is clean under faults: %s, with messages: %s, with seeds %i to %i',
-    async (faults, letters, first, last) => {
+    async (faults, messages, first, last) => {
       for (let seed = first; seed <= last; seed++)
-        await mustBeClean({ seed, faults, letters, retention: true });
+        await mustBeClean({ seed, faults, messages, retention: true });
     },
     timeoutMs,
   );
 
-  it.each(Object.entries(breakages))(
+  it.each(Object.entries(operatorMutants))(
     'notices when %s',
-    async (_name, { rule, ...breakage }) =>
-      mustBeCaught(breakage, { rule, letters: true, retention: true }),
+    async (_name, { rule, ...mutant }) =>
+      mustBeKilled(mutant, { rule, messages: true, retention: true }),
     timeoutMs,
   );
 });

@@ -45,8 +45,8 @@ const calmMs = 500;
 const promptMs = 3_000;
 
 /**
- * What retention may delete and has to delete, by the simulation's own record of what was stored
- * when. It shares no rule with the product.
+ * Checks what retention may delete and has to delete, by the simulation's own record of stored
+ * objects. The record shares no rule with the product.
  */
 export class Retention {
   readonly #options: RetentionOptions;
@@ -67,10 +67,10 @@ export class Retention {
     this.#history = new RetentionHistory(options);
     this.#dues = new RetentionDues({ cluster, history: this.#history });
     this.#wishes = enabled ? new RetentionWishes(options) : undefined;
-    cluster.onChange((change) => this.#look(change));
+    cluster.onChange((change) => this.#observe(change));
   }
 
-  /** Of the template at the beginning; undefined: nothing is ever let go. */
+  /** The settings of the template at the beginning; undefined: nothing ever expires. */
   get settings(): RetentionSettings | undefined {
     return this.#wishes?.settings;
   }
@@ -93,12 +93,12 @@ export class Retention {
     this.#calmSince = this.#now;
   }
 
-  /** What is on its way to be deleted, or wrongly said to be so, in words. */
+  /** Sentences about deletions that are under way, and about outdated announcements. */
   unsettled(): readonly string[] {
     return this.#pending().map(({ text }) => text);
   }
 
-  /** What is to be deleted by now, and announcements that do not hold. */
+  /** Duties for objects that have expired, and for announcements that are outdated. */
   duties(): readonly Duty[] {
     return this.#pending().flatMap(({ text, rule, dueMs }) =>
       dueMs > this.#now ? [] : [{ rule, subject: text, boundMs: promptMs }],
@@ -117,11 +117,11 @@ export class Retention {
         const leadMs = leadOf(first.keptMs);
         if (announcement === undefined)
           return [{ text, rule: 'a deletion is announced in time', dueMs: first.at - leadMs }];
-        // What was found late is announced first all the same.
+        // An object that was found late is announced first all the same.
         return [
           {
             text,
-            rule: 'what is over is deleted in time',
+            rule: 'an expired object is deleted in time',
             dueMs: Math.max(first.at, announcement.at + leadMs) + retentionTimes.confirmMs,
           },
         ];
@@ -130,7 +130,7 @@ export class Retention {
       return [
         {
           text: `${what} is kept, and said to be deleted`,
-          rule: 'an announcement that does not hold is withdrawn',
+          rule: 'an outdated announcement is withdrawn',
           dueMs: 0,
         },
       ];
@@ -157,7 +157,7 @@ export class Retention {
     return this.#options.scheduler.monotonic();
   }
 
-  #look(change: Change): void {
+  #observe(change: Change): void {
     const { plural, type, object, before, actor } = change;
     const offsets = this.#options.wallClocks().map((ms) => ms - this.#options.scheduler.now());
     this.#clockErrorMs = Math.max(
@@ -186,10 +186,7 @@ export class Retention {
       owners.some(({ uid }) => uid === metadata.uid) &&
       (status?.phase !== 'ERROR' || status.lastContainerID !== undefined);
     if (this.#options.cluster.sandboxes.some(uses))
-      throw new Violation(
-        'nothing that is used is deleted',
-        `${what}, whose sandbox is still there`,
-      );
+      throw new Violation('no object in use is deleted', `${what}, whose sandbox is still there`);
   }
 
   #conversationDeleted(what: string, conversation: Conversation): void {
@@ -206,7 +203,7 @@ export class Retention {
 
   #sandboxDeleted(what: string, sandbox: Sandbox): void {
     const { cluster } = this.#options;
-    // What was made for a start is given back when that has failed.
+    // The sandbox of a start is deleted when that start has failed.
     if (isFailedStart(cluster, sandbox)) return;
     this.deletions++;
     const { uid, ownerReferences = [] } = sandbox.metadata;
@@ -219,14 +216,14 @@ export class Retention {
       [sandbox, ...users],
     );
     if (byItself === undefined) return;
-    // A conversation takes the sandbox with it that nobody else uses.
+    // The deletion of a conversation deletes the sandbox that it alone uses.
     const [maker, ...others] = cluster.conversations.filter(({ metadata }) =>
       ownerReferences.some((owner) => owner.uid === metadata.uid),
     );
     if (maker === undefined) throw byItself;
     if (others.length > 0)
       throw new Violation(
-        'nothing that is used is deleted',
+        'no object in use is deleted',
         `${what}, which belongs to others too. By itself: ${byItself.message}`,
       );
     const record = this.#history.ofConversation(maker.metadata.uid);
@@ -246,7 +243,7 @@ export class Retention {
     return { now, knownUntil: now - (now - this.#calmSince > troubledMs ? calmMs : troubledMs) };
   }
 
-  /** What is wrong with a deletion of now. */
+  /** The mistake in a deletion that happens now. */
   #mistake(
     what: string,
     fate: Fate,
@@ -254,14 +251,14 @@ export class Retention {
     subjects: readonly KubeObject[],
   ): Violation | undefined {
     if ('used' in fate)
-      return new Violation('nothing that is used is deleted', `${what}: ${fate.used}`);
+      return new Violation('no object in use is deleted', `${what}: ${fate.used}`);
     const [first] = [...fate.dues].sort((one, other) => one.at - other.at);
     if (first === undefined)
-      return new Violation('nothing is deleted where retention is off', what);
+      return new Violation('no object is deleted where retention is off', what);
     const earlyMs = first.at - this.#now - this.#clockErrorMs - roundingMs;
     if (earlyMs > 0)
       return new Violation(
-        'nothing is deleted before its time',
+        'no object is deleted before its time',
         `${what}, ${earlyMs.toFixed(0)} ms too early`,
       );
     const mistake = this.#mistakeInAnnouncement(announcement, subjects);
@@ -284,11 +281,11 @@ export class Retention {
     if (saidMs < (isSure && areClocksRight ? minLeadMs : confirmMs))
       return `said ${saidMs.toFixed(0)} ms before`;
     const promised = Date.parse(/\d{4}-\d\d-\d\dT[\d:.]+Z/.exec(announcement.message)?.[0] ?? '');
-    const leastMs = areClocksRight ? confirmMs : -this.#clockErrorMs;
-    if (!(promised + leastMs <= this.#options.scheduler.now() + roundingMs))
+    const minMs = areClocksRight ? confirmMs : -this.#clockErrorMs;
+    if (!(promised + minMs <= this.#options.scheduler.now() + roundingMs))
       return `which was to be later: ${announcement.message}`;
     const uids = subjects.map(({ metadata }) => metadata.uid);
-    return isSure && !this.#history.isTold(uids, announcement.message)
+    return isSure && !this.#history.isAnnounced(uids, announcement.message)
       ? 'without an Event that says so'
       : undefined;
   }

@@ -25,7 +25,7 @@ const maxDelayMs = 100;
  */
 export class RetryDelayCheck implements TrafficListener {
   readonly #options: RetryDelayCheckOptions;
-  /** By process and object: when it was last asked or told anything. */
+  /** By process and object: the time of the last request. */
   readonly #sentAt = new Map<string, number>();
 
   constructor(options: RetryDelayCheckOptions) {

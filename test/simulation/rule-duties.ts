@@ -6,7 +6,7 @@ import { ownerOf } from './safety.ts';
 
 const promptMs = 3_000;
 
-/** What has to be said of templates and quotas. */
+/** Duties for the status of templates and quotas. */
 export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
   const templates = cluster.templates.filter(
     ({ metadata, status }) => status?.observedGeneration !== metadata.generation,
@@ -25,12 +25,14 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
     const active = holders.filter(isFor).length;
     const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active} active`;
     const says = status?.observedGeneration === metadata.generation && status.active === active;
-    return says ? [] : [{ rule: 'a quota says what is true in time', subject, boundMs: promptMs }];
+    return says
+      ? []
+      : [{ rule: 'the status of a quota is updated in time', subject, boundMs: promptMs }];
   });
   return [
     ...quotas,
     ...templates.map(({ metadata }) => ({
-      rule: 'a template is judged in time',
+      rule: 'a template is validated in time',
       subject: `template ${metadata.name} generation ${metadata.generation}`,
       boundMs: promptMs,
     })),

@@ -11,25 +11,25 @@ export interface RunWatchOptions {
 }
 
 /**
- * So long a conversation may be said to run after its agent has stopped to work on it, when the
- * operators know what is true.
+ * Maximum time for which a conversation may be reported as running after its agent has ceased to
+ * work on it, when the operators know the true state.
  */
-const mostMs = 30_000;
+const maxMs = 30_000;
 
 /**
- * Whether what is said to run does. To be asked again and again, from the moment on at which
- * nothing goes wrong any more.
+ * Checks that every conversation that is reported as running runs. The check is repeated from the
+ * moment on at which nothing goes wrong any more.
  */
 export class RunWatch {
   readonly #options: RunWatchOptions;
-  /** By the uid of the conversation: since when it is said to run, and does not. */
+  /** By the UID of a conversation: the time since which it is wrongly reported as running. */
   readonly #since = new Map<string, number>();
 
   constructor(options: RunWatchOptions) {
     this.#options = options;
   }
 
-  look(): void {
+  check(): void {
     const { cluster, node, scheduler } = this.#options;
     const works = new Set(
       node.running.flatMap(({ sandboxUid, running }) =>
@@ -40,7 +40,7 @@ export class RunWatch {
       const { metadata, status } = conversation;
       const said =
         status?.executionStatus === 'running' && metadata.deletionTimestamp === undefined;
-      // Of one that does not answer nobody knows (see AgentWatch).
+      // The work of an agent that does not answer is unknown (see AgentWatch).
       const unknown = node.running.some(
         ({ sandboxUid, silentSince }) =>
           sandboxUid === status?.sandboxUID && silentSince !== undefined,
@@ -55,10 +55,10 @@ export class RunWatch {
       }
       const since = this.#since.get(metadata.uid) ?? scheduler.monotonic();
       this.#since.set(metadata.uid, since);
-      if (scheduler.monotonic() - since > mostMs)
+      if (scheduler.monotonic() - since > maxMs)
         throw new Violation(
-          'nothing is said to run that does not',
-          `${metadata.name} for ${mostMs / 1000} s`,
+          'no conversation is reported as running without a running agent',
+          `${metadata.name} for ${maxMs / 1000} s`,
         );
     }
   }

@@ -35,11 +35,11 @@ export interface SafetyOptions {
   /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
   /**
-   * So old a run may be without the operator's knowing of it: a call to the agent and the deletion,
-   * as long as they may take.
+   * Maximum age of a run of which the operator need not know: the time of a call to the agent and
+   * of the deletion.
    */
   readonly unknownMs: number;
-  /** Of the template; absent: no run is stopped because nothing is heard of it. */
+  /** `agent.stuckAfter` of the template; absent: no run is interrupted as stuck. */
   readonly stuckAfterMs?: number | undefined;
   /**
    * Whether no wall clock was ever wrong: by clocks that are hours apart, a run seems to have
@@ -57,32 +57,32 @@ interface PodHistory {
 const orphanMs = 5_000;
 
 /**
- * Promises that hold at every moment, whatever goes wrong. Looks at every write and at every agent
- * after every step.
+ * Promises that hold at every moment, whatever goes wrong. The checks see every write, and every
+ * agent after every step.
  */
 export class Safety {
   readonly #options: SafetyOptions;
   readonly #pods = new Map<string, PodHistory>();
   readonly #secrets = new Map<string, readonly string[]>();
   /** The sandbox that has heard a first message, by the uid of the conversation. */
-  readonly #heard = new Map<string, number>();
+  readonly #firstMessages = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
   /**
-   * Of every sandbox there ever was: its agent may hear something while it goes, when another
-   * conversation of that id is there.
+   * By the UID of every sandbox there ever was: its agent may receive a message while the sandbox
+   * is deleted, when another conversation of that id exists.
    */
   readonly #owners = new Map<string, Sandbox['metadata']['ownerReferences']>();
-  /** What has been sent, by its text: each text is sent once. */
+  /** Sent messages, by their text: each text is sent once. */
   readonly #sent = new Map<string, { readonly uid: string; readonly number: number }>();
-  /** Up to which number the agent has been told, by the uid of the conversation. */
-  readonly #told = new Map<string, number>();
+  /** The number of the last message that the agent has, by the UID of the conversation. */
+  readonly #delivered = new Map<string, number>();
   #holder: string | undefined;
   /** Seen within a call, which must not see it itself. */
-  #broken: Violation | undefined;
+  #violation: Violation | undefined;
 
   constructor(options: SafetyOptions) {
     this.#options = options;
-    options.cluster.onChange((change) => this.#look(change));
+    options.cluster.onChange((change) => this.#observe(change));
   }
 
   /** The process that the lease names. */
@@ -92,34 +92,34 @@ export class Safety {
 
   /** After every step. */
   check(): void {
-    if (this.#broken !== undefined) throw this.#broken;
+    if (this.#violation !== undefined) throw this.#violation;
     const busy = new Map<string, AgentProcess>();
     for (const process of this.#options.node.running) {
       const other = busy.get(process.volume.claimUid);
       if (other !== undefined)
         throw new Violation(
-          'one agent per volume',
+          'a volume has one agent at most',
           `${other.id} and ${process.id} are on ${process.volume.claimUid}`,
         );
       busy.set(process.volume.claimUid, process);
     }
   }
 
-  /** The operator tells an agent to go on with a run. */
+  /** The operator asks an agent to resume a run. */
   operatorRuns(conversation: StoredConversation): void {
-    // A message that was told and not acted on is somebody's word, as one that was not told.
+    // A message that was delivered and not acted on is a request of a person, as undelivered ones.
     const asked = this.#options.cluster.conversations.some(
       ({ metadata, status }) =>
         metadata.name === conversation.id && status?.messages?.runPending === true,
     );
-    if (conversation.cutByOwner && !asked)
-      this.#broken ??= new Violation(
-        'a pause by its owner stays',
+    if (conversation.pausedByOwner && !asked)
+      this.#violation ??= new Violation(
+        'a run that its owner has paused stays paused',
         `the run of ${conversation.id} was continued`,
       );
     if (conversation.failure !== undefined)
-      this.#broken ??= new Violation(
-        'what has failed by itself is left alone',
+      this.#violation ??= new Violation(
+        'a run that has failed is not resumed',
         `the run of ${conversation.id} was continued`,
       );
     if (!conversation.lost) return;
@@ -127,8 +127,8 @@ export class Safety {
     conversation.continuations++;
     const allowed = this.#options.clocksAreRight() ? maxContainerLosses : 2 * maxContainerLosses;
     if (conversation.continuations > allowed)
-      this.#broken ??= new Violation(
-        'no run is continued again and again',
+      this.#violation ??= new Violation(
+        'the number of resumes of a run is limited',
         `${conversation.id} for the ${conversation.continuations}th time`,
       );
   }
@@ -143,7 +143,7 @@ export class Safety {
     );
   }
 
-  #look(change: Change): void {
+  #observe(change: Change): void {
     if (change.plural === leases.plural)
       this.#holder =
         change.type === 'DELETED' ? undefined : (change.object as Lease).spec?.holderIdentity;
@@ -163,7 +163,7 @@ export class Safety {
     if (!this.#options.isOperator(actor) || actor === this.#holder) return;
     throw new Violation(
       'only the leader writes',
-      `${actor} wrote ${type} ${plural}/${object.metadata.name}, the lease is held by ${this.#holder ?? 'nobody'}`,
+      `${actor} wrote ${type} ${plural}/${object.metadata.name}, the lease is held by ${this.#holder ?? 'no process'}`,
     );
   }
 
@@ -174,21 +174,21 @@ export class Safety {
     const words = now.map((transition) => transition.status);
     const story = `${metadata.name}: ${old.map((transition) => transition.status).join(' ')} -> ${words.join(' ')}`;
     if (old.some((transition, index) => JSON.stringify(transition) !== JSON.stringify(now[index])))
-      throw new Violation('starts only go on', story);
+      throw new Violation('transitions of a start are only appended', story);
     const ranks = words.map((word) => startStatuses.indexOf(word));
     if (ranks.some((rank, index) => index > 0 && rank <= (ranks[index - 1] ?? -1)))
       throw new Violation('no start goes backwards', story);
     if (words.slice(0, -1).some((word) => word === 'READY' || word === 'ERROR'))
       throw new Violation('READY and ERROR are final', story);
     if (status?.start !== undefined && status.start.status !== words.at(-1))
-      throw new Violation('starts only go on', story);
+      throw new Violation('transitions of a start are only appended', story);
     if (old.length > 0 && status?.start === undefined)
-      throw new Violation('starts only go on', story);
+      throw new Violation('transitions of a start are only appended', story);
     if (
       status?.start?.status === 'ERROR' &&
       !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== '')
     )
-      throw new Violation('ERROR has a reason', story);
+      throw new Violation('a failed start has a reason', story);
     const owners = this.#owners.get(status?.sandboxUID ?? '');
     if (
       status?.sandboxUID !== undefined &&
@@ -201,7 +201,7 @@ export class Safety {
       );
     // The template is there all the time.
     if (status?.start?.errorCode === SandboxFailure.templateNotFound)
-      throw new Violation('ERROR tells the truth', story);
+      throw new Violation('the reason of a failed start is true', story);
   }
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
@@ -215,7 +215,7 @@ export class Safety {
       JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec)
     )
       throw new Violation(
-        'the system leaves the spec alone',
+        'the operator does not change the spec of a sandbox',
         `${actor} changed the spec of ${name}`,
       );
     if (same && before.spec.replicas === 0 && sandbox.spec.replicas === 1)
@@ -226,15 +226,15 @@ export class Safety {
       phase === 'RUNNING' &&
       (!same || before.status?.phase !== 'RUNNING' || before.status.containerID !== containerID);
     if (running) {
-      // The container may have been started again since it was looked at; what counts is that the
-      // pod's agent has answered.
+      // The container may have restarted since the read of its status; the pod's agent must have
+      // answered.
       const { processes } = this.#options.node;
       const podUid = processes.get(containerID ?? '')?.podUid;
       if (
         ![...processes.values()].some((process) => process.podUid === podUid && process.hasAnswered)
       ) {
         throw new Violation(
-          'RUNNING only after the agent has answered',
+          'a sandbox is RUNNING only after its agent has answered',
           `${name} by ${containerID ?? 'no container'}`,
         );
       }
@@ -244,7 +244,10 @@ export class Safety {
       before.status?.masterKeyId !== undefined &&
       sandbox.status?.masterKeyId !== before.status.masterKeyId
     )
-      throw new Violation('keys stay', `the master key of ${name} has changed`);
+      throw new Violation(
+        'the master key of a sandbox does not change',
+        `the master key of ${name} has changed`,
+      );
     if (type === 'DELETED') {
       this.#expectOrphansToGo(uid);
       for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
@@ -276,10 +279,10 @@ export class Safety {
     if (!ends || !this.#options.isOperator(actor)) return;
     if (!history.mayGo)
       throw new Violation(
-        'no wanted pod is deleted',
+        'no pod is deleted while its sandbox should run',
         `${actor} deleted ${metadata.name} (${metadata.uid})`,
       );
-    this.#agentWasTold(metadata.uid);
+    this.#wasAgentInterrupted(metadata.uid);
   }
 
   #onePod(pod: Pod): void {
@@ -292,13 +295,14 @@ export class Safety {
         status?.phase !== 'Succeeded',
     );
     if (others.length > 0)
-      throw new Violation('one pod per sandbox', `${sandbox ?? ''} has ${others.length + 1} pods`);
+      throw new Violation(
+        'a sandbox has one pod at most',
+        `${sandbox ?? ''} has ${others.length + 1} pods`,
+      );
   }
 
-  /**
-   * Who deletes a pod has interrupted its agent's runs before, unless the agent can't be talked to.
-   */
-  #agentWasTold(podUid: string): void {
+  /** The deletion of a pod follows the interrupt of its runs, unless its agent can't be reached. */
+  #wasAgentInterrupted(podUid: string): void {
     const { node, scheduler, unknownMs } = this.#options;
     const now = scheduler.monotonic();
     for (const process of node.running) {
@@ -318,12 +322,12 @@ export class Safety {
       );
       if (asking.length > 0)
         throw new Violation(
-          'no action waits in a pod that goes',
+          'no pod is deleted while an action waits for a confirmation',
           `${asking.map(({ id }) => id).join(' ')} in ${process.id}`,
         );
       if (untold.length > 0)
         throw new Violation(
-          'runs are interrupted before their pod goes',
+          'a run is interrupted before its pod is deleted',
           `${untold.map(({ id }) => id).join(' ')} in ${process.id}`,
         );
     }
@@ -336,11 +340,13 @@ export class Safety {
         ({ metadata }) => metadata.deletionTimestamp === undefined,
       );
       if (left !== undefined && cluster.sandboxOf(ownerUid) === undefined)
-        throw new Violation('no pod of a deleted sandbox', left.metadata.name);
+        throw new Violation('no pod outlives its sandbox', left.metadata.name);
     });
   }
 
-  /** Session keys and the keys of agents' files stand nowhere; bootstrap keys in pods alone. */
+  /**
+   * Session keys and the keys of agents' files are stored nowhere; bootstrap keys in pods alone.
+   */
   #nothingSecret({ plural, object, text }: Change): void {
     const { keys } = this.#options;
     if (plural === sandboxes.plural) {
@@ -352,14 +358,14 @@ export class Safety {
       const known = plural === pods.plural ? [session, secret] : [session, secret, bootstrap];
       if (known.some((key) => text.includes(key)))
         throw new Violation(
-          'nothing secret is stored',
-          `a key of sandbox ${uid} stands in ${plural}/${object.metadata.name}`,
+          'no secret is stored',
+          `${plural}/${object.metadata.name} contains a key of sandbox ${uid}`,
         );
     }
   }
 
   /** An agent has stored a conversation with its first message. */
-  heard(process: AgentProcess, conversationId: string): void {
+  firstMessage(process: AgentProcess, conversationId: string): void {
     // The conversation that the sandbox was made for; of a sandbox that is shared, the present one
     // of that id.
     const owner = this.#owners
@@ -370,20 +376,20 @@ export class Safety {
       this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)
         ?.metadata.uid ??
       `${conversationId} in ${process.sandboxUid}`;
-    const count = (this.#heard.get(uid) ?? 0) + 1;
-    this.#heard.set(uid, count);
+    const count = (this.#firstMessages.get(uid) ?? 0) + 1;
+    this.#firstMessages.set(uid, count);
     if (count > 1)
-      this.#broken ??= new Violation(
-        'a first message is heard once',
-        `the conversation ${conversationId} (${uid}) was told ${count} times`,
+      this.#violation ??= new Violation(
+        'an agent receives a first message once',
+        `the conversation ${conversationId} (${uid}) was received ${count} times`,
       );
   }
 
-  heardBy(conversationUid: string): number {
-    return this.#heard.get(conversationUid) ?? 0;
+  firstMessagesOf(conversationUid: string): number {
+    return this.#firstMessages.get(conversationUid) ?? 0;
   }
 
-  /** What is stopped because nothing was heard of it has been silent for so long. */
+  /** A run that is interrupted as stuck has reported nothing for `stuckAfterMs`. */
   #stalls({ metadata: { name }, status }: Conversation, before: Conversation | undefined): void {
     const { node, scheduler, stuckAfterMs = Infinity } = this.#options;
     const stopped =
@@ -394,7 +400,7 @@ export class Safety {
     const silentMs = scheduler.monotonic() - (stored?.stalledAt ?? Infinity);
     if (stored !== undefined && silentMs < stuckAfterMs)
       throw new Violation(
-        'only a run of which nothing is heard is stopped',
+        'only a run that reports nothing is interrupted as stuck',
         `${name}, silent for ${silentMs} ms`,
       );
   }
@@ -402,29 +408,29 @@ export class Safety {
   #messages({ metadata: { uid, name }, spec, status }: Conversation): void {
     for (const { number, content } of spec.messages ?? [])
       this.#sent.set(textOf(content), { uid, number });
-    const { lastDelivered: told = 0 } = status?.messages ?? {};
-    if (told > this.toldTo(uid))
+    const { lastDelivered = 0 } = status?.messages ?? {};
+    if (lastDelivered > this.deliveredTo(uid))
       throw new Violation(
-        toldOnce,
-        `${name} counts ${told} messages as told, of ${this.toldTo(uid)}`,
+        deliveredOnce,
+        `${name} counts ${lastDelivered} messages as delivered, of ${this.deliveredTo(uid)}`,
       );
   }
 
   /** An agent has stored a message. */
-  told(text: string): void {
+  delivered(text: string): void {
     const sent = this.#sent.get(text);
     if (sent === undefined) return;
-    const before = this.toldTo(sent.uid);
-    if (sent.number === before + 1) this.#told.set(sent.uid, sent.number);
+    const before = this.deliveredTo(sent.uid);
+    if (sent.number === before + 1) this.#delivered.set(sent.uid, sent.number);
     else
-      this.#broken ??= new Violation(
-        toldOnce,
-        `message ${sent.number} was told after message ${before}: ${text}`,
+      this.#violation ??= new Violation(
+        deliveredOnce,
+        `message ${sent.number} was delivered after message ${before}: ${text}`,
       );
   }
 
-  toldTo(conversationUid: string): number {
-    return this.#told.get(conversationUid) ?? 0;
+  deliveredTo(conversationUid: string): number {
+    return this.#delivered.get(conversationUid) ?? 0;
   }
 
   #podsOf(sandboxUid: string): readonly Pod[] {
@@ -438,12 +444,12 @@ export class Safety {
   }
 }
 
-const toldOnce = 'each message is told once and in order';
+const deliveredOnce = 'each message is delivered once and in order';
 const textOf = (content: LaterMessage['content']): string =>
   content.map(({ text }) => text ?? '').join('\n');
 
 /**
- * So long a pause may still be on its way to those who carry it out: as long as a silent watch
+ * Maximum time until a pause has reached the processes that carry it out: as long as a silent watch
  * stays unnoticed.
  */
 const latelyMs = 180_000;

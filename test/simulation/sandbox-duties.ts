@@ -41,7 +41,7 @@ const probedMs = 6_000;
  */
 const unsettledMs = 10_000;
 
-/** What has to happen to sandboxes, by their spec, their admission, and the node's own record. */
+/** Duties for sandboxes, by their spec, their admission, and the node's own record. */
 export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[] {
   const { cluster, scheduler, history, hasRoom, isNewcomer } = options;
   const now = scheduler.monotonic();
@@ -61,9 +61,9 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
     if (!shouldRun(sandbox)) {
       if (pod === undefined)
         return slotTaken(sandbox)
-          ? due('a slot is given back in time', unsettledMs + promptMs)
+          ? due('a slot is released in time', unsettledMs + promptMs)
           : isNewcomer(sandbox) && hasRoom(sandbox.spec.owner)
-            ? due('who has room is let in in time', promptMs, generation)
+            ? due('a sandbox is admitted in time when the quota has room', promptMs, generation)
             : [];
       if (!isOwnedBy(pod, sandbox) || pod.metadata.deletionTimestamp !== undefined) return [];
       return due('a pause ends in time', pauseMs(agent), history.of(uid)?.unwantedSince);
@@ -71,7 +71,7 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
     const template = templateOf(sandbox);
     if (pod === undefined)
       return mayHavePod(sandbox, template)
-        ? due('a pod is made in time', promptMs, history.of(uid)?.wantedSince)
+        ? due('a pod is created in time', promptMs, history.of(uid)?.wantedSince)
         : [];
     if (
       agent?.podUid !== pod.metadata.uid ||
@@ -83,7 +83,7 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
       // Resumed before its container ended: what the pause was to interrupt is interrupted first.
       const stopping = (history.of(uid)?.unwantedSince ?? 0) > (agent.initialisedAt ?? Infinity);
       return due(
-        'who answers is RUNNING in time',
+        'a sandbox whose agent answers is RUNNING in time',
         probedMs + (stopping ? pauseBoundMs : 0),
         `${agent.id} ${generation}`,
       );
@@ -125,7 +125,7 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
     const stored = [...agent.volume.conversations.values()];
     const works =
       agent.running.length > 0 ||
-      stored.some((one) => isAsking(one) || (one.wanted && !one.mayStand)) ||
+      stored.some((one) => isAsking(one) || (one.wanted && !one.mayStayPaused)) ||
       users.some(
         (user) =>
           !isStartOver(startStatusOf(user)) ||

@@ -19,12 +19,12 @@ export interface SandboxRecord {
   unwantedSince: number | undefined;
   /** When it was first reported as RUNNING since it was wanted. */
   runningSince: number | undefined;
-  /** It has been RUNNING: there may be work on its volume. */
+  /** The sandbox has been RUNNING: its volume may contain work. */
   hasRun: boolean;
 }
 
 /**
- * What has become of every sandbox, by the writes as the API server took them and by the node's own
+ * The history of every sandbox, by the writes as the API server took them and by the node's own
  * record of agents. The checks compare the product's own fields with this, so that a field which is
  * wrong can't vouch for itself.
  */

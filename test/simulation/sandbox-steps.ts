@@ -58,7 +58,7 @@ export class SandboxSteps {
     return step === undefined ? 0 : Math.min(known.waitMs, Math.max(0, step.endsAt - now));
   }
 
-  /** What the command says at its end. */
+  /** The output of the command at its end. */
   resultOf(agent: AgentProcess, command: string): AgentCommandResult {
     const known = parsed(command);
     const stdout = known === undefined ? '/workspace/project\n' : this.#report(agent, known);

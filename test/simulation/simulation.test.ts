@@ -1,4 +1,4 @@
-import { mustBeClean } from './explain.ts';
+import { mustBeClean } from './expectations.ts';
 import { simulate } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
 
@@ -21,17 +21,17 @@ describe('the whole product under simulated faults', () => {
     534, 649, 737, 738, 792, 799, 822, 974, 1296, 1840, 1857, 2605, 2971, 3040, 5100, 6743, 7639,
     10896, 10913, 13154, 14802, 15590, 16113,
   ])(
-    'keeps them with seed %i, which found a mistake before agents told, hung or stalled',
+    'keeps them with seed %i, which found a mistake before agents notified, hung or stalled',
     (seed) => mustBeClean({ seed, world: 'plain' }),
     timeoutMs,
   );
 
   it.each([
-    ['writes down that a run is stuck before it is stopped', 495],
+    ['stores that a run is stuck before it is interrupted', 495],
     ['does not take the last event of an agent for the beginning of its run', 446],
-    ['takes no lost container for a run that was cut off', 1855],
-    ['believes no record of an agent that is older than that its run was stopped', 226],
-    ['believes an agent that was told to go on by a leader whose clock was ahead', 5000434],
+    ['takes no lost container for a run that was interrupted', 1855],
+    ['believes no record of an agent that is older than the interrupt of its run', 226],
+    ['believes an agent whose run was resumed by a leader whose clock was ahead', 5000434],
   ])('%s (seed %i)', (_case, seed) => mustBeClean({ seed, world: 'single-owner' }), timeoutMs);
 
   it(
@@ -57,7 +57,7 @@ describe('the whole product under simulated faults', () => {
   );
 });
 
-describe('the whole product while people send messages', () => {
+describe('the whole product while users send messages', () => {
   it.each<[NonNullable<SimulationOptions['faults']>, number, number]>([
     ['all', 1, 50],
     ['all', 51, 100],
@@ -68,13 +68,17 @@ describe('the whole product while people send messages', () => {
     'keeps its promises under faults: %s, with seeds %i to %i',
     async (faults, first, last) => {
       for (let seed = first; seed <= last; seed++)
-        await mustBeClean({ seed, faults, letters: true });
+        await mustBeClean({ seed, faults, messages: true });
     },
     timeoutMs,
   );
 
   it.each<[string, number, NonNullable<SimulationOptions['faults']>]>([
-    ['hears it of the right conversation when one of the same id was deleted', 62, 'of leaders'],
+    [
+      'accepts the report of the right conversation when one of the same id was deleted',
+      62,
+      'of leaders',
+    ],
     [
       'sends nothing again that may wait in the container after the one it was sent to',
       4668,
@@ -82,19 +86,19 @@ describe('the whole product while people send messages', () => {
     ],
   ])(
     '%s (seed %i)',
-    (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, world: 'plain' }),
+    (_case, seed, faults) => mustBeClean({ seed, faults, messages: true, world: 'plain' }),
     timeoutMs,
   );
 
   it(
     'takes no lost container for a stop from before the sandbox had run (seed 5000083)',
-    () => mustBeClean({ seed: 5000083, letters: true, world: 'single-owner' }),
+    () => mustBeClean({ seed: 5000083, messages: true, world: 'single-owner' }),
     timeoutMs,
   );
 
   it(
     'lets a message end the count of automatic resumes also when it was sent before the last of them (seed 7002245)',
-    () => mustBeClean({ seed: 7002245, letters: true }),
+    () => mustBeClean({ seed: 7002245, messages: true }),
     timeoutMs,
   );
 });

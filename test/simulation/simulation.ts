@@ -17,7 +17,7 @@ export interface Outcome {
 /**
  * After the last fault everything has come to rest within so long: the watchdog of a watch, a
  * start's deadline (11 min in an agent that hangs) and then one after the other what waits for its
- * slot, back-offs, the delays of what comes back by itself.
+ * slot, back-offs, the delays of automatic resumes.
  */
 const settleMs = 20 * 60_000;
 const quietMs = 60_000;
@@ -26,15 +26,15 @@ const pauseMs = 15_000;
 /** Reads that may happen in a quiet minute: a watch that begins anew, and none that repeats. */
 const quietReads = 20;
 const maxSteps = 400_000;
-/** Time between two looks at what is pending. */
-const lookMs = 1_000;
+/** Time between two checks of what is pending. */
+const checkMs = 1_000;
 
 /**
- * One run, made of nothing but its seed. With a breakage that patches a class, no other may run at
+ * One run, made of nothing but its seed. With a mutant that patches a class, no other may run at
  * the same time.
  */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
-  const restores = (options.breakage?.patches ?? []).map((patch) => patch());
+  const restores = (options.mutant?.patches ?? []).map((patch) => patch());
   try {
     return await new Play(stage(options)).play(options.seed);
   } finally {
@@ -49,7 +49,7 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
 class Play {
   readonly #stage: Stage;
   #steps = 0;
-  /** What is said to run is held against what does: since the operators know what is true. */
+  /** Whether reported runs are compared with true runs: once the operators know the true state. */
   #watches = false;
 
   constructor(staged: Stage) {
@@ -101,16 +101,16 @@ class Play {
       quotas,
       operators,
       shape,
-      people,
-      letters,
-      withLetters,
+      users,
+      messageSender,
+      withMessages,
       notifications,
       hangs,
       retention,
     } = this.#stage;
     await cluster.start();
     await scheduler.settle();
-    cluster.tell();
+    cluster.notify();
     await cluster.call(
       'kubectl',
       'POST',
@@ -120,8 +120,8 @@ class Play {
     await quotas.start();
     for (const operator of operators)
       scheduler.after(shape.between(0, 2_000), () => operator.start());
-    people.start();
-    if (withLetters) letters.start();
+    users.start();
+    if (withMessages) messageSender.start();
     retention.start();
     if (traits.notifications) notifications.start();
     hangs?.start();
@@ -132,11 +132,11 @@ class Play {
     const {
       faults,
       retention,
-      verdicts,
+      admissionCheck,
       agentWatch,
       blows,
       knowledge,
-      weather,
+      faultSchedule,
       trouble,
       busyMs,
       scheduler,
@@ -144,78 +144,77 @@ class Play {
       hangs,
     } = this.#stage;
     if (faults === 'none') {
-      verdicts.expectCalm();
+      admissionCheck.expectCalm();
       retention.expectCalm();
       agentWatch.begin();
     } else {
       blows.start();
-      // A watch that has fallen silent is only found out when the watchdog has lost its patience;
-      // one that was cut comes back after a pause, and another one where it has to begin with a
-      // list.
-      knowledge.unknownMs = weather.chances.watchSilent > 0 ? 200_000 : 130_000;
+      // A silent watch is only noticed when the watchdog times out; a watch that was closed comes
+      // back after a pause, and after another one where it has to begin with a list.
+      knowledge.unknownMs = faultSchedule.chances.watchSilent > 0 ? 200_000 : 130_000;
     }
     await this.#run(busyMs);
-    const deaf = weather.chances.watchSilent > 0;
+    const deaf = faultSchedule.chances.watchSilent > 0;
     blows.heal();
     trouble.now = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
-    // What lags is still under way, and a watch that was refused is tried again within a minute.
+    // Delayed messages are still under way, and a refused watch is retried within a minute.
     await this.#run(scheduler.monotonic() + (deaf ? knowledge.unknownMs : 65_000));
     await this.#until(() => operators.flatMap(({ behind }) => behind));
     this.#watches = true;
     agentWatch.begin();
     hangs?.strike();
     if (faults === 'none') return;
-    verdicts.expectCalm();
+    admissionCheck.expectCalm();
     retention.expectCalm();
   }
 
   async #settle(): Promise<void> {
-    await this.#until(() => (this.#isBusy ? ['people are still busy'] : this.#left()));
+    await this.#until(() => (this.#isBusy ? ['users are still busy'] : this.#left()));
   }
 
-  /** By a clock that is hours behind, what nobody uses is kept for hours more. */
+  /** By a clock that is hours behind, unused objects are kept for hours more. */
   #left(): readonly string[] {
     const { clocksAreRight, retention } = this.#stage;
     return [...unsettled(this.#stage), ...(clocksAreRight() ? retention.unsettled() : [])];
   }
 
   get #isBusy(): boolean {
-    const { people, letters, exercise, retention } = this.#stage;
-    return !people.done || !letters.done || exercise.busy || retention.busy;
+    const { users, messageSender, exercise, retention } = this.#stage;
+    return !users.done || !messageSender.done || exercise.busy || retention.busy;
   }
 
   async #run(untilMs: number): Promise<void> {
     const { scheduler, cluster, safety, findings } = this.#stage;
     while (await scheduler.step(untilMs)) {
       this.#steps++;
-      cluster.tell();
+      cluster.notify();
       safety.check();
       findings.check();
       if (this.#steps > maxSteps) throw new Violation('no hot loop', `${this.#steps} steps`);
     }
   }
 
-  /** Goes on until nothing is left of what is not yet as it should be, in words. */
+  /** Runs until no sentence is left about something that is not yet as it should be. */
   async #until(left: () => readonly string[]): Promise<void> {
     const { scheduler, duties, runWatch, agentWatch } = this.#stage;
     const began = scheduler.monotonic();
     while (left().length > 0) {
       if (scheduler.monotonic() - began > settleMs)
         throw new Violation('everything settles', left().join('; '));
-      for (let looks = 0; looks < 2; looks++) {
-        await this.#run(scheduler.monotonic() + lookMs);
-        duties.look();
+      for (let checks = 0; checks < 2; checks++) {
+        await this.#run(scheduler.monotonic() + checkMs);
+        duties.check();
       }
       if (!this.#watches) continue;
-      runWatch.look();
-      agentWatch.look();
+      runWatch.check();
+      agentWatch.check();
     }
   }
 
-  /** What has settled stays so, and asks nothing of the API server. */
+  /** A settled system stays settled, and sends no requests to the API server. */
   async #beQuiet(forMs: number): Promise<void> {
     const { scheduler, cluster } = this.#stage;
-    // What was written last is still on its way to the caches.
+    // The last writes are still on their way to the caches.
     await this.#run(scheduler.monotonic() + 10_000);
     const writes: string[] = [];
     const before = cluster.reads;
@@ -231,7 +230,8 @@ class Play {
     const mayExpire =
       !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined);
     if (mayExpire) await this.#settle();
-    else if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
+    else if (left.length > 0)
+      throw new Violation('a settled system stays settled', left.join('; '));
     if (writes.length > 0 && !mayExpire)
       throw new Violation(
         'no hot loop',
@@ -247,14 +247,14 @@ class Play {
 export const replayCommand = ({
   seed,
   faults = 'all',
-  letters = false,
+  messages = false,
   world = 'shared',
   retention = false,
 }: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
     ...(faults === 'all' ? [] : [`--faults '${faults}'`]),
-    ...(letters ? ['--letters'] : []),
+    ...(messages ? ['--messages'] : []),
     ...(world === 'shared' ? [] : [`--world ${world}`]),
     ...(retention ? ['--retention'] : []),
   ].join(' ');

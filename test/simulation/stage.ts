@@ -15,15 +15,16 @@ import { Findings } from './findings.ts';
 import { Hangs } from './hangs.ts';
 import { Notifications } from './notifications.ts';
 import { InterruptedRunsCheck } from './interrupted-runs-check.ts';
-import { Letters } from './letters.ts';
+import { MessageSender } from './message-sender.ts';
 import { SimulatedNode } from './node.ts';
 import { NodeConditions } from './node-conditions.ts';
-import { OperatorProcess, type Breakage } from './operator-process.ts';
+import type { ComponentMutant } from './component-mutants/component-mutant.ts';
+import { OperatorProcess } from './operator-process.ts';
 import { OrphanedSandboxCheck } from './orphaned-sandbox-check.ts';
 import { Outages } from './outages.ts';
 import { OverwrittenVersionCheck } from './overwritten-version-check.ts';
 import { PassingFailureCheck } from './passing-failure-check.ts';
-import { People } from './people.ts';
+import { Users } from './users.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
 import { RequestRateCheck } from './request-rate-check.ts';
@@ -40,25 +41,25 @@ import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { outcomeOf, someLimits } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
-import { Verdicts } from './verdicts.ts';
-import { Weather } from './weather.ts';
+import { AdmissionCheck } from './admission-check.ts';
+import { FaultSchedule } from './fault-schedule.ts';
 import { traitsOf, type World } from './world.ts';
 
 export interface SimulationOptions {
   readonly seed: number;
-  readonly breakage?: Breakage;
+  readonly mutant?: ComponentMutant;
   /** How many lines of the trace are kept for a reader; none by default. */
   readonly keepLines?: number;
   /** All kinds by default. */
   readonly faults?: FaultKind;
   /** Whether people send messages to conversations that are there; false by default. */
-  readonly letters?: boolean;
+  readonly messages?: boolean;
   /**
    * Whether runs may end in something else than success: a failure, a question, or with their
    * container; true by default.
    */
   readonly ends?: boolean;
-  /** Whether the template lets go what nobody uses, after seconds; false by default. */
+  /** Whether the template lets unused objects expire after seconds; false by default. */
   readonly retention?: boolean;
   /** Default shared. */
   readonly world?: World;
@@ -76,10 +77,10 @@ interface Knowledge {
 /** Everything and everybody that a run is made of, put together and not started. */
 export function stage({
   seed,
-  breakage = {},
+  mutant = {},
   keepLines = 0,
   faults = 'all',
-  letters = false,
+  messages = false,
   ends = true,
   world = 'shared',
   retention: withRetention = false,
@@ -96,7 +97,7 @@ export function stage({
     trace,
     ownLeases: world === 'shared',
   });
-  const weather = new Weather(random.fork('network'));
+  const faultSchedule = new FaultSchedule(random.fork('network'));
   const shape = random.fork('shape');
   const shortMs = shape.between(20_000, 90_000);
   // An outage that is to outlast a start takes its time.
@@ -118,12 +119,12 @@ export function stage({
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
-    ...(letters ? { steps: random.fork('steps') } : {}),
+    ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
     ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
   });
   const operators: OperatorProcess[] = [];
-  // Registering takes longer than anything that is counted, and nobody reads them.
+  // Registering takes longer than anything that is counted, and the metrics have no reader.
   const metrics = createMetrics();
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
   const machineOf = (actor: string) =>
@@ -161,7 +162,7 @@ export function stage({
     },
   });
   const { startDeadline } = traits;
-  const verdicts = new Verdicts({
+  const admissionCheck = new AdmissionCheck({
     cluster,
     scheduler,
     isOperator,
@@ -205,11 +206,11 @@ export function stage({
           name: `operator-${index}`,
           cluster,
           node,
-          weather,
+          faultSchedule,
           scheduler,
           trace,
           keys,
-          breakage,
+          mutant,
           traffic,
           metrics,
           retention: retentionTimes,
@@ -227,12 +228,12 @@ export function stage({
       }),
     );
   }
-  const people = new People({
-    ...{ cluster, node, weather, scheduler, trace, keys, busyMs, owners },
+  const users = new Users({
+    ...{ cluster, node, faultSchedule, scheduler, trace, keys, busyMs, owners },
     random: random.fork('people'),
     agentNetwork: {
       onRun: (conversation) => {
-        conversation.cutByOwner = false;
+        conversation.pausedByOwner = false;
         conversation.lost = false;
         conversation.continuations = 0;
         conversation.disruptions = 0;
@@ -244,9 +245,9 @@ export function stage({
       },
     },
   });
-  const messages = new Letters({
+  const messageSender = new MessageSender({
     cluster,
-    weather,
+    faultSchedule,
     scheduler,
     trace,
     random: random.fork('letters'),
@@ -257,7 +258,7 @@ export function stage({
       cluster,
       node,
       operators,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       random: random.fork('faults'),
@@ -280,7 +281,7 @@ export function stage({
       : undefined;
   const notifications = new Notifications({
     ...{ cluster, node, operators, scheduler, trace, random: random.fork('notifications') },
-    onDelivered: (process, conversation) => agentWatch.told(process, conversation),
+    onDelivered: (process, conversation) => agentWatch.notified(process, conversation),
     onForged: (notification) => agentWatch.forged(notification),
   });
   const duties = new Duties({
@@ -288,9 +289,9 @@ export function stage({
     pending: () => [
       ...dutiesOfSandboxes({
         ...{ cluster, node, scheduler, history },
-        isNewcomer: (sandbox) => verdicts.isNewcomer(sandbox),
+        isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
         clocksAreRight: () => blows.clocksAreRight,
-        hasRoom: (owner) => verdicts.hasRoom(owner),
+        hasRoom: (owner) => admissionCheck.hasRoom(owner),
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...dutiesOfRules(cluster),
@@ -315,10 +316,10 @@ export function stage({
       retryDelay,
       random: random.fork('exercise'),
     },
-    letters: messages,
+    messageSender,
   });
 
-  node.onCut = (conversation, sandboxUid, how, disrupted) => {
+  node.onInterrupted = (conversation, sandboxUid, how, disrupted) => {
     const sandbox = cluster.sandboxOf(sandboxUid);
     const wanted = sandbox !== undefined && shouldRun(sandbox);
     // A start whose agent is lost before its answer came begins the run again, and can know of no
@@ -331,10 +332,10 @@ export function stage({
     if (how === 'killed' && wanted && !disrupted) conversation.losses++;
     if (how !== 'killed' && world === 'shared')
       interruptedRuns.interrupted(sandboxUid, conversation);
-    conversation.cutByOwner = sandbox?.spec.replicas === 0;
-    conversation.mayStand = safety.pausedLately(sandboxUid);
+    conversation.pausedByOwner = sandbox?.spec.replicas === 0;
+    conversation.mayStayPaused = safety.pausedLately(sandboxUid);
   };
-  // What its owner wants counts more than the loss that came before.
+  // The wish of the owner counts more than the loss that came before.
   cluster.onChange(({ plural, object }) => {
     if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
@@ -348,11 +349,11 @@ export function stage({
       );
     for (const conversation of stored) {
       if (!isGivenUp(conversation)) forgetLosses(object as Sandbox, conversation);
-      if (isPausedByOwner(object as Sandbox)) letStand(conversation);
+      if (isPausedByOwner(object as Sandbox)) allowPause(conversation);
     }
   });
   // An operator that sees a crash together with the deletion or the disruption of its pod can't
-  // tell which came first.
+  // know which came first.
   cluster.onChange(({ plural, type, object }) => {
     if (plural !== 'pods' || type === 'DELETED') return;
     const { conditions } = (object as Pod).status ?? {};
@@ -368,8 +369,8 @@ export function stage({
       conversation.lost = false;
     }
   });
-  node.onTold = (text) => safety.told(text);
-  node.onHeard = (process, id) => safety.heard(process, id);
+  node.onMessage = (text) => safety.delivered(text);
+  node.onFirstMessage = (process, id) => safety.firstMessage(process, id);
 
   return {
     ...{
@@ -378,7 +379,7 @@ export function stage({
       trace,
       traits,
       cluster,
-      weather,
+      faultSchedule,
       shape,
       busyMs,
       trouble,
@@ -387,11 +388,11 @@ export function stage({
       safety,
       knowledge,
       quotas,
-      verdicts,
+      admissionCheck,
     },
     ...{
       limits,
-      people,
+      users,
       blows,
       runWatch,
       agentWatch,
@@ -405,8 +406,8 @@ export function stage({
       retention,
     },
     clocksAreRight: () => blows.clocksAreRight,
-    letters: messages,
-    withLetters: letters,
+    messageSender,
+    withMessages: messages,
   };
 }
 
@@ -423,11 +424,11 @@ function forgetLosses(sandbox: Sandbox, conversation: StoredConversation): void 
 }
 
 /**
- * After a pause by its owner a run goes on when its owner says so, also a run that the operator had
- * given up before.
+ * After a pause by its owner a run resumes when its owner asks for it, also a run that the operator
+ * had abandoned before.
  */
-function letStand(conversation: StoredConversation): void {
+function allowPause(conversation: StoredConversation): void {
   // A conversation whose action was rejected for the pause is idle.
   if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted))
-    conversation.mayStand = true;
+    conversation.mayStayPaused = true;
 }

@@ -18,7 +18,7 @@ export interface StartDeadlineCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly history: SandboxHistory;
-  /** Of the template. */
+  /** `startDeadline` of the template. */
   readonly startDeadline: string;
 }
 
@@ -60,7 +60,7 @@ export class StartDeadlineCheck {
     const forMs = now - (this.#wantedSince.get(uid) ?? now);
     if (forMs < durationMs(startDeadline))
       throw new Violation(
-        'a first start has its time',
+        'a first start gets its whole start deadline',
         `${name} failed with ${reason} after ${forMs.toFixed(0)} ms of ${startDeadline}`,
       );
   }

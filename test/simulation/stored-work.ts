@@ -6,7 +6,7 @@ import {
 } from '../../src/resources/conversation.ts';
 import { SandboxReason } from '../../src/resources/sandbox.ts';
 
-const isToGoOn = ({ status }: Conversation): boolean =>
+const isToResume = ({ status }: Conversation): boolean =>
   status?.interruption !== undefined &&
   status.interruption.reason !== SandboxReason.user &&
   status.interruption.abandonedReason === undefined;
@@ -14,17 +14,17 @@ const isToGoOn = ({ status }: Conversation): boolean =>
 const hasMessage = (conversation: Conversation): boolean =>
   conversation.status?.executionStatus !== 'error' && undeliveredMessages(conversation).length > 0;
 
-/** It is stored that its agent works, waits for a person, or goes on with something. */
+/** Whether the stored status shows work of the agent, a wait for a person, or a run to resume. */
 export function works(conversation: Conversation): boolean {
   if (startStatusOf(conversation) !== 'READY') return false;
   const { executionStatus } = conversation.status ?? {};
   if (executionStatus === 'running' || executionStatus === 'waiting_for_confirmation') return true;
-  return (executionStatus === 'paused' && isToGoOn(conversation)) || hasMessage(conversation);
+  return (executionStatus === 'paused' && isToResume(conversation)) || hasMessage(conversation);
 }
 
 /**
- * It has something left to do by itself. An agent that waits for a person has nothing to do until
- * that person answers.
+ * Whether the conversation has unfinished work. An agent that waits for a person has nothing to do
+ * until that person answers.
  */
 export function isUnfinished(conversation: Conversation): boolean {
   const asks =
@@ -33,6 +33,6 @@ export function isUnfinished(conversation: Conversation): boolean {
   return (
     !isStartOver(startStatusOf(conversation)) ||
     (works(conversation) && !asks) ||
-    isToGoOn(conversation)
+    isToResume(conversation)
   );
 }

@@ -29,7 +29,7 @@ export const someLimits = (random: Random): TimeLimits => ({
   ...(random.chance(0.1) ? { maxActiveTime: `${random.whole(10, 60)}s` } : {}),
 });
 
-/** What commands in a sandbox do, by what is asked. */
+/** The outcome of a command in a sandbox. */
 export function outcomeOf(command: string, random: Random) {
   if (!command.includes('git clone')) return { tookMs: random.between(1, 50) };
   if (command.includes("'missing'")) return { exitCode: 242, tookMs: random.between(10, 2_000) };

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { Clock } from '../../packages/kube/src/clock.ts';
 import type { LogFields, Logger, LogLevel } from '@conversation-operator/kube/logger';
 
-/** What has happened, as a hash; the words are kept only where somebody will read them. */
+/** The history of a run as a hash; its lines are kept only for a reader. */
 export class Trace {
   readonly #clock: Clock;
   readonly #keep: number;
@@ -37,7 +37,7 @@ export class Trace {
     return this.#lines.slice(-this.#keep);
   }
 
-  /** Of everything noted so far. */
+  /** The hash of everything noted so far. */
   digest(): string {
     return this.#hash.toString(16).padStart(8, '0');
   }

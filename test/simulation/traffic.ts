@@ -15,7 +15,7 @@ export interface TrafficListener {
   answered?(request: TrafficRequest, status: number, body: string): void;
 }
 
-/** What processes ask of the API server and hear from it, for those who judge that. */
+/** Requests of processes to the API server and the answers, for checks. */
 export class Traffic {
   readonly #listeners: TrafficListener[] = [];
   /**

@@ -33,7 +33,7 @@ export interface Traits {
    * later: the chance for each write.
    */
   readonly lateExecution: number;
-  /** The API server answers lists in pages of so many objects; absent: in one. */
+  /** Maximum number of objects in a page of a list; absent: a list has one page. */
   readonly pageSize?: number;
   /** `agent.stuckAfter` of the template; absent: the template has none, and every run reports. */
   readonly stuckAfterMs?: number;

@@ -8,15 +8,15 @@ const read = (path: string): string => {
   try {
     return readFileSync(path, 'latin1');
   } catch {
-    // Gone in the meantime, or somebody else's.
+    // The process is gone in the meantime, or belongs to another user.
     return '';
   }
 };
 
 /**
  * Counts the agents of one installation as `ps` would see them, whatever the installation says of
- * itself. It knows them by the node's id in their environment, so those of others that run at the
- * same time are not counted.
+ * itself. The node's id in the environment identifies its agents, so those of others that run at
+ * the same time are not counted.
  */
 export class AgentWatch {
   readonly #marker: string;
@@ -25,7 +25,7 @@ export class AgentWatch {
   /** The most that were seen at once. */
   most = 0;
   samples = 0;
-  /** How long it has not looked, at most: on a busy machine a timer comes late. */
+  /** Maximum time between two samples: on a busy machine a timer comes late. */
   longestGapMs = 0;
 
   constructor(dataDir: string) {
@@ -35,8 +35,8 @@ export class AgentWatch {
   }
 
   /**
-   * The process ids of the agents that live. What they run is theirs, also in the moment between
-   * fork and exec, in which it looks like them.
+   * The process ids of the agents that live. Their children belong to them, also in the moment
+   * between fork and exec, in which a child resembles its agent.
    */
   agents(): readonly number[] {
     const parents = new Map<number, number>();

@@ -80,7 +80,7 @@ function matchesLabels(object: Stored, selector: string | undefined): boolean {
 /**
  * An API server's storage in memory, with the semantics that controllers lean on: resource versions
  * and conflicts, watches from a version, preconditions of a delete, graceful deletion of bound
- * pods, finalizers. It validates nothing and defaults nothing.
+ * pods, finalizers. The fake validates nothing and defaults nothing.
  */
 export class FakeKubeClient implements KubeClient {
   readonly #objects = new Map<string, Stored>();

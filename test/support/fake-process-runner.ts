@@ -5,10 +5,7 @@ import type {
   RunningProcess,
 } from '../../packages/local-cluster/src/kubelet/process-runner.ts';
 
-/**
- * A process that does what a test says. Unless told otherwise it ignores SIGTERM and dies of
- * SIGKILL.
- */
+/** A process under the control of a test. By default it ignores SIGTERM and dies of SIGKILL. */
 export class FakeProcess implements RunningProcess {
   readonly request: ProcessRequest;
   readonly exited: Promise<ProcessExit>;

@@ -18,7 +18,7 @@ export interface SeenRequest {
 export interface GitServerOptions {
   /** Any by default. */
   readonly port?: number;
-  /** What its URL ends with: /scm. */
+  /** The end of the path in its URL: /scm. */
   readonly prefix?: string;
   /**
    * By name: branches, tags and HEAD, with an empty commit; or these files in a commit on main; or
@@ -89,7 +89,7 @@ export class GitServer {
   readonly #server: Server;
   readonly requests: SeenRequest[] = [];
   readonly faults = new Map<string, Fault>();
-  /** What the answers with objects of a repository wait for, once they have begun. */
+  /** Promises for which answers with objects of a repository wait, once they have begun. */
   readonly gates = new Map<string, Promise<void>>();
   /** Commit of the first branch, by repository. */
   readonly commits = new Map<string, string>();
@@ -173,8 +173,8 @@ export class GitServer {
     const readers = this.readers[name];
     const isKnown =
       reader === undefined || Object.values(this.readers).some((known) => known.includes(reader));
-    // As GitHub does: nobody learns which names there are, and who has no access is told that there
-    // is nothing.
+    // As with GitHub: no user learns which names exist, and a user without access gets the answer
+    // that nothing exists.
     if (
       !pathname.startsWith(prefix) ||
       !isKnown ||

@@ -1,14 +1,14 @@
 import { createServer, type Socket } from 'node:net';
 
 /**
- * An agent's container that is none: what it does to whoever connects is its first argument. It
- * listens where an agent does.
+ * A false agent in an agent's container: its first argument is its behaviour towards each client.
+ * The process listens where an agent does.
  */
 const [behaviour = ''] = process.argv.slice(2);
 const json = (body: string, status = '200 OK') =>
   `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
-/** Ready, with keys, and no runs: RUNNING. What comes after that is a hostile conversation. */
+/** Ready, with keys, and no runs: RUNNING. A hostile conversation follows. */
 const friendly = (request: string): string | undefined => {
   if (request.includes(' /ready ')) return json('{"status":"ready"}');
   if (request.includes(' /api/init ')) return json('{"state":"ready"}');

@@ -102,7 +102,7 @@ export class Installation extends RestUser {
     return code;
   }
 
-  /** Ids of the processes of its agents, and of what they run, whoever their parent is. */
+  /** Ids of the processes of its agents, and of their children, whatever their parent is. */
   agentProcesses(): number[] {
     const id = readFileSync(join(this.dataDir, 'node', 'node-id'), 'utf8').trim();
     return readdirSync('/proc').flatMap((entry) => {

@@ -24,7 +24,7 @@ export function kubectlPath(): string {
   ]);
   execFileSync('chmod', ['-R', 'u+rwx', unpacked]);
   try {
-    // Whoever comes first wins; the content is the same.
+    // The first process wins; the content is the same.
     renameSync(join(unpacked, 'kubectl'), dirname(path));
   } catch (error) {
     if (!existsSync(path)) throw error;

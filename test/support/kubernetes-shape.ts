@@ -34,8 +34,7 @@ const primitive = (type: string, value: unknown): boolean => {
 };
 
 /**
- * What is not as the client library's model of a kind has it: unknown fields, and values of another
- * type.
+ * Differences to the client library's model of a kind: unknown fields, and values of another type.
  */
 export function shapeErrors(type: string, value: unknown, path = ''): readonly string[] {
   const list = /^(?:Array|Set)<(.*)>$/.exec(type)?.[1];

@@ -1,7 +1,7 @@
 /** A text that may be seen nowhere, under the name that a report calls it by. */
 export type Secrets = Readonly<Record<string, string | Buffer>>;
 
-/** How a secret may look in a text: as it is, and as common encodings make it. */
+/** Forms of a secret in a text: as it is, and as common encodings make it. */
 function formsOf(secret: string | Buffer): readonly string[] {
   const bytes = Buffer.from(secret);
   const text = bytes.toString();
@@ -16,7 +16,7 @@ function formsOf(secret: string | Buffer): readonly string[] {
   return [...new Set(forms)];
 }
 
-/** Which secrets stand in a text, in whatever form. */
+/** The secrets that a text contains, in any form. */
 export function leaksIn(text: string, secrets: Secrets): readonly string[] {
   return Object.entries(secrets)
     .filter(([, secret]) => formsOf(secret).some((form) => text.includes(form)))

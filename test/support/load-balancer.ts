@@ -6,7 +6,7 @@ const pollMs = 100;
 
 /**
  * A load balancer as a Service of Kubernetes is one: each new connection goes to the next backend
- * whose /ready says yes, and stays there. It repeats nothing, and hides nothing that a backend
+ * whose /ready answers yes, and stays there. The balancer repeats nothing, and hides nothing that a
  * does.
  */
 export class LoadBalancer {

@@ -6,10 +6,10 @@ import { z } from 'zod';
 /** A call of a tool, or a text, which ends a run. */
 type Completion = { readonly tool: string; readonly arguments: object } | { readonly text: string };
 
-/** What a request gets instead of a completion. */
+/** Answers in the place of a completion. */
 type Failure =
   | { readonly status: number; readonly retryAfterSeconds?: number }
-  /** Never an answer; half of one that is JSON; a connection that is cut. */
+  /** Never an answer; half of one that is JSON; a connection that is closed. */
   | 'hang'
   | 'malformed'
   | 'reset';
@@ -51,7 +51,7 @@ export interface ModelRequest {
   readonly messages: readonly ModelMessage[];
 }
 
-/** What one script has been asked, and what it has left to say. */
+/** One script: the requests to it, and its remaining answers. */
 interface Script {
   readonly answers: readonly ModelAnswer[];
   readonly requests: ModelRequest[];
@@ -60,18 +60,18 @@ interface Script {
 export const tool = (command: string): Completion => ({ tool: 'terminal', arguments: { command } });
 export const finish: Completion = { tool: 'finish', arguments: { message: 'all done' } };
 
-/** Stands in the user's message, and says which answers that conversation gets. */
+/** A part of the user's message that names the script of the conversation. */
 export const marker = (name: string): string => `[script ${name}]`;
 const markerPattern = /\[script ([a-z0-9-]+)\]/;
 
-/** Of each completion. */
+/** The usage of each completion. */
 export const usage = { prompt_tokens: 10, completion_tokens: 2, total_tokens: 12 };
 
 /**
- * An OpenAI-compatible model that says what it was told to: nothing is random, and no time passes
- * but what an answer asks for. A request of a conversation whose user's message has a marker gets
- * the next answer of that script, any other one the next of those given at the start; the last
- * answer again and again. One without tools is for a title.
+ * An OpenAI-compatible model that follows a script: nothing is random, and no time passes but what
+ * an answer asks for. A request of a conversation whose user's message has a marker gets the next
+ * answer of that script, any other one the next of those given at the start; the last answer again
+ * and again. One without tools is for a title.
  */
 export class ModelServer implements AsyncDisposable {
   readonly #scripts = new Map<string, Script>();
@@ -104,12 +104,12 @@ export class ModelServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}/v1`;
   }
 
-  /** What conversations with this marker get. */
+  /** Sets the answers for conversations with this marker. */
   script(name: string, ...answers: readonly ModelAnswer[]): void {
     this.#scripts.set(name, { answers, requests: [] });
   }
 
-  /** What was asked, but for titles; of a script, or of those without a marker. */
+  /** Requests other than those for titles: of a script, or of conversations without a marker. */
   requests(name = ''): readonly ModelRequest[] {
     return this.#scripts.get(name)?.requests ?? [];
   }

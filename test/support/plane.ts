@@ -1,4 +1,5 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable @typescript-eslint/no-unsafe-assignment --
+  Answers are JSON of every shape; a wrong guess fails the test. */
 import {
   ControlPlane,
   type ControlPlaneOptions,
@@ -10,7 +11,7 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { crds } from './crd-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Loose on purpose: tests look into answers of every kind. */
+/** The type is loose on purpose: tests read answers of every kind. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -79,7 +79,7 @@ const aPodWith = (spec: object = {}, container: object = {}, metadata: object = 
     spec: { containers: [{ name: 'agent', image: 'agent:1', ...container }], ...spec },
   });
 
-/** What has to be there before the cases are tried. */
+/** Objects that have to exist before the cases are tried. */
 export const policyFixtures: readonly object[] = [
   aConversation('bob', 'policy-test-of-bob'),
   aConversation(tenants.alice, 'policy-test-of-alice'),
@@ -306,7 +306,7 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
   ];
 };
 
-/** What is not as a case says, in words; empty when it is. */
+/** A sentence about the difference to the case; empty where there is none. */
 export function judge({ refused }: PolicyCase, { code, stderr }: KubectlResult): string {
   if (refused === undefined) return code === 0 ? '' : `refused: ${stderr}`;
   if (code === 0) return 'allowed';

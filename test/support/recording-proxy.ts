@@ -9,7 +9,7 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** Stands between clients and the service, and keeps each answer with its headers. */
+/** A proxy between clients and the service that keeps each answer with its headers. */
 export async function recordingProxy(upstream: string) {
   const exchanges: Exchange[] = [];
   const { hostname, port } = new URL(upstream);

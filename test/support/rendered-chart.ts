@@ -1,4 +1,8 @@
-/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-return -- resources of every kind; a wrong guess fails the test */
+/* eslint-disable
+  @typescript-eslint/no-unsafe-member-access,
+  @typescript-eslint/no-unsafe-assignment,
+  @typescript-eslint/no-unsafe-return --
+  Resources are of every kind; a wrong guess fails the test. */
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { HelmVersion } from '../../helm/tools/binaries.ts';
@@ -11,7 +15,7 @@ const resourceSchema = z.looseObject({
   metadata: z.looseObject({ name: z.string() }),
 });
 
-/** What a chart makes: loose on purpose, tests look into resources of every kind. */
+/** The output of a chart, with a loose type on purpose: tests read resources of every kind. */
 export class RenderedChart {
   readonly resources: readonly Body[];
 

@@ -12,7 +12,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** Somebody with an API key, who has nothing but the REST service. */
+/** A user with an API key, who has nothing but the REST service. */
 export class RestUser {
   url: string;
   key: string;

@@ -39,7 +39,7 @@ const sandboxName = 'sbx-talk';
 const announced = ({ conditions = [] }: SandboxState) =>
   conditions.filter(({ type }) => type === 'Expiring');
 
-/** Again where somebody else has written in between, as every controller does. */
+/** Repeats a write after a conflict, as every controller does. */
 async function persistently(write: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
@@ -53,7 +53,7 @@ async function persistently(write: () => Promise<void>): Promise<void> {
 
 /**
  * A conversation in its sandbox, as other controllers and people change both, and the retention
- * controller that looks at them.
+ * controller that deletes them.
  */
 export class RetainedObjects {
   readonly client = new FakeKubeClient();
@@ -92,7 +92,7 @@ export class RetainedObjects {
     [this.#reconciler, this.#controller] = this.#start();
   }
 
-  /** What every clock says that nobody has set. */
+  /** The time of every clock that no test has set. */
   get trueNowMs(): number {
     return this.#begunMs + this.clock.monotonic();
   }
@@ -249,7 +249,7 @@ export class RetainedObjects {
     await this.show();
   }
 
-  /** Lets time pass, with caches that follow every so often. */
+  /** Lets time pass, with caches that follow every `followMs`. */
   async pass(ms: number, followMs = 10_000): Promise<void> {
     for (let left = ms; left > 0; left -= followMs) {
       await this.show();

@@ -114,7 +114,7 @@ export class SandboxScene {
     return { requeueAfterMs: result?.requeueAfterMs, phase, reason };
   }
 
-  /** What the controller does after a conflict. */
+  /** Reads the object again, as the controller does after a conflict. */
   refresh(): Promise<void> {
     return this.#reconciler.refresh(
       { namespace: 'default', name: 'sbx-1' },

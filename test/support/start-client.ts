@@ -4,15 +4,15 @@ import { saying } from './installation.ts';
 
 /**
  * A client in a process of its own: posts its starts all at once, each under an id of its own until
- * it is accepted, and tells its parent the conversation's id. The parent says where the service is,
- * anew whenever that has changed.
+ * it is accepted, and reports the conversation's id to its parent. The parent sends the URL of the
+ * service, again whenever that has changed.
  */
 const [key = '', name = '', count = '0'] = process.argv.slice(2);
-const told = z.object({ url: z.string() });
+const order = z.object({ url: z.string() });
 const retryMs = 100;
 let url = '';
 
-/** Undefined where nobody answers, or nobody can for the moment. */
+/** Undefined where the service does not answer, or can't for the moment. */
 async function post(body: string): Promise<Response | undefined> {
   try {
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
@@ -45,7 +45,7 @@ async function start(index: number): Promise<void> {
 
 process.on('message', (message) => {
   const first = url === '';
-  ({ url } = told.parse(message));
+  ({ url } = order.parse(message));
   if (first)
     void Promise.all(Array.from({ length: Number(count) }, (_, index) => start(index))).then(() =>
       process.disconnect(),

@@ -20,8 +20,8 @@ export interface Answered {
 }
 
 /**
- * Clients that go on until they are told to stop, each on a connection of its own that it keeps,
- * and that repeat nothing.
+ * Clients that continue until they are stopped, each on a connection of its own that it keeps, and
+ * that repeat nothing.
  */
 export class SteadyLoad {
   readonly #port: number;
@@ -54,7 +54,7 @@ export class SteadyLoad {
     );
   }
 
-  /** Keeps a WebSocket open that echoes, and opens another when it is told to come back. */
+  /** Keeps a WebSocket open that echoes, and opens another when the server asks for it. */
   talk(name: string, path: string, headers: Readonly<Record<string, string>>): void {
     this.#running.push(
       this.#repeat(name, async () => {

@@ -55,7 +55,7 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Lets so much time pass, with everything that happens in it. */
+  /** Lets `delayMs` pass, with everything that happens in that time. */
   async advance(delayMs: number): Promise<void> {
     const end = this.#monotonic + delayMs;
     await this.settle();

@@ -133,12 +133,12 @@ describe('the answer to info/refs', () => {
       { kind: 'refused', isAboutAccess: false },
     ],
     [
-      'a list cut in the middle of a packet',
+      'a list truncated in the middle of a packet',
       service + first(`${one} refs/heads/a`) + line(`${one} refs/heads/b`).slice(0, -9),
       refs(undefined, branch('a')),
     ],
     [
-      'a list cut before the default branch',
+      'a list truncated before the default branch',
       service +
         first(`${two} HEAD`, 'symref=HEAD:refs/heads/trunk') +
         line(`${one} refs/heads/a`) +
@@ -146,7 +146,7 @@ describe('the answer to info/refs', () => {
       refs('trunk', branch('trunk', two), branch('a')),
     ],
     [
-      'a list cut in the middle of a length',
+      'a list truncated in the middle of a length',
       service + first(`${one} refs/heads/a`) + '00',
       refs(undefined, branch('a')),
     ],
@@ -157,7 +157,7 @@ describe('the answer to info/refs', () => {
   it.each<[string, string, string?]>([
     ['nothing', ''],
     ['the line of the service alone', service],
-    ['a first packet that was cut', service + first(`${one} HEAD`).slice(0, 20)],
+    ['a first packet that was truncated', service + first(`${one} HEAD`).slice(0, 20)],
     ['a length that is no number', 'zzzz'],
     ['a length with a sign', '+00a12345678'],
     ['a length of three', '0003'],
@@ -182,7 +182,7 @@ describe('the answer to info/refs', () => {
   ])('may be the list of a host that only serves files, %s', (_name, type) => {
     expect(
       read(
-        `${one}\trefs/heads/main\n${two}\trefs/heads/x\n${two}\trefs/tags/v1\n${two}\trefs/heads/cut`,
+        `${one}\trefs/heads/main\n${two}\trefs/heads/x\n${two}\trefs/tags/v1\n${two}\trefs/heads/rest`,
         type,
       ),
     ).toEqual({
@@ -243,7 +243,7 @@ describe('the list of version 2', () => {
     ],
     ['nothing at all', flush, { defaultBranch: undefined, branches: [] }],
     [
-      'a list that was cut',
+      'a list that was truncated',
       line(`${one} refs/heads/main`) + '003',
       { defaultBranch: undefined, branches: [branch('main')] },
     ],

@@ -25,7 +25,7 @@ describe('the shell code blocks of a message', () => {
       ['sh: ls'],
     ],
     ['not empty ones', `${fence}sh\n\n${fence}`, []],
-    ['not one that may be cut off', `${fence}sh\nrm -rf /tmp/x`, []],
+    ['not one that may be truncated', `${fence}sh\nrm -rf /tmp/x`, []],
     ['tildes as well', '~~~sh\nls\n~~~', ['sh: ls']],
     [
       'a fence inside a longer fence as its text',

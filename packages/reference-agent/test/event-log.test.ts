@@ -29,7 +29,7 @@ describe('the event log', () => {
     expect(again.handledThrough).toBe(2);
   });
 
-  it('drops a last line that a crash has cut off, and goes on behind it', async () => {
+  it('drops a last line that a crash has truncated, and continues behind it', async () => {
     await appendFile(path, '{"event":{"id":"torn"');
     const log = await open();
     expect(log.entries).toHaveLength(1);
@@ -60,7 +60,7 @@ describe('the event log', () => {
     expect(counts).toEqual([1, 2, 3]);
   });
 
-  it('goes on after an append whose decision has failed', async () => {
+  it('continues after an append whose decision has failed', async () => {
     const log = await open();
     await expect(
       log.append(() => {
@@ -80,7 +80,7 @@ describe('the event log', () => {
     expect(events[1]?.parent_id).toBe(events[0]?.id);
   });
 
-  it('tells subscribers after it has stored, until they leave', async () => {
+  it('notifies subscribers after it has stored, until they leave', async () => {
     const log = await open();
     const heard: string[] = [];
     const leave = log.subscribe((events) => heard.push(...events.map(({ kind }) => kind)));

@@ -1,6 +1,6 @@
 import { EventPost, type EventPostOptions } from '../src/event-post.ts';
 
-/** A receiver that takes what it is told to take, at most one at a time. */
+/** A receiver that takes as many requests as it is allowed to, at most one at a time. */
 function setUp(options: Partial<EventPostOptions> = {}) {
   const bodies: string[] = [];
   let refusals = 0;
@@ -27,7 +27,7 @@ function setUp(options: Partial<EventPostOptions> = {}) {
           throw new Error('no');
         }
         bodies.push(body);
-        for (const look of waiting.splice(0)) look();
+        for (const check of waiting.splice(0)) check();
       },
     },
     ...options,
@@ -74,7 +74,7 @@ describe('EventPost', () => {
     expect(await taken(8)).toEqual(numbers(1, 8));
   });
 
-  it('keeps so many events of a receiver that takes nothing, the last ones', async () => {
+  it('keeps the last 1000 events of a receiver that takes nothing', async () => {
     const { post, taken, refuse } = setUp({ maxQueuedEvents: 4 });
     refuse(6);
     for (const number of numbers(1, 50)) post.add(String(number));

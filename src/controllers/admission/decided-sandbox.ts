@@ -81,14 +81,14 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
       return {
         admitted: false,
         reason: SandboxReason.waitingForAdmission,
-        message: 'It has no pod and needs no slot.',
+        message: 'The sandbox has no pod and needs no slot.',
         // A failed sandbox may have a later request to resume: its owner has not paused it.
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
       const slots =
         rule === undefined
-          ? 'No quota limits it.'
+          ? 'No quota limits the sandbox.'
           : `One of ${rule.limit} that may be active ${scopeOf(rule)}.`;
       return {
         admitted: true,

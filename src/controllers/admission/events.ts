@@ -28,7 +28,7 @@ export function eventsOf(decision: Decision, message: string): readonly Decision
             {
               about,
               reason: 'ResumedByQuota',
-              message: 'Comes back by itself: there is room again.',
+              message: 'The sandbox resumes automatically: there is room again.',
             },
           ]
         : [];

@@ -28,7 +28,7 @@ export function ownershipOf(claim: CachedClaim, sandbox: Sandbox): ClaimOwnershi
 
 export const volumeNameTaken = (name: string): Failure => ({
   code: FailureCode.volumeNameTaken,
-  message: `There is a volume claim ${name} already, which is not this sandbox's to take.`,
+  message: `A volume claim ${name} exists already and does not belong to the sandbox.`,
   policy: FailurePolicy.transient,
 });
 
@@ -48,7 +48,7 @@ export const bindingInMs = (pod: CachedPod, now: number): number =>
 export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): Failure | undefined {
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
-    const message = 'Its volume does not exist any more.';
+    const message = 'The volume of the sandbox does not exist any more.';
     return { code: FailureCode.volumeLost, message, policy: FailurePolicy.needsRepair };
   }
   const { conditions, containerStatuses, phase: podPhase = 'Pending' } = pod.status ?? {};
@@ -70,7 +70,7 @@ export function volumeNotBound({ spec }: CachedClaim): Failure {
       : `the storage class ${storageClassName} does not exist, or does not provide it`;
   return {
     code: FailureCode.volumeNotBound,
-    message: `Its volume is not bound yet: ${why}.`,
+    message: `The volume of the sandbox is not bound yet: ${why}.`,
     policy: FailurePolicy.transient,
   };
 }

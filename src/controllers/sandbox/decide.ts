@@ -102,7 +102,7 @@ function decideEnding(
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
   if (unendedInMs <= 0) {
     const { code, message } = nodeLost(
-      'Its old pod does not end: its node does not answer. It gets a new one when the node is back, or removed.',
+      'The old pod of the sandbox does not end: its node does not answer. The sandbox gets a new pod when the node is back, or removed.',
     );
     return { kind: 'wait', reason: code, message };
   }
@@ -185,7 +185,8 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       ? {
           kind: 'fail',
           code: SandboxFailure.startDeadlineExceeded,
-          message: 'A pod of the same name, which is not its own, did not go in time.',
+          message:
+            'A pod of the same name, which does not belong to the sandbox, did not end in time.',
         }
       : { kind: 'wait', reason: SandboxReason.waitingForPod, message, requeueAfterMs: 2_000 };
   }
@@ -227,7 +228,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
         ? failure
         : {
             code: SandboxReason.waitingForVolume,
-            message: 'Waiting for a volume of the same name to go.',
+            message: 'Waiting for the deletion of a volume of the same name.',
           };
     return { kind: 'wait', reason: code, message, ...requeueAtNext(deadlineMs - startingForMs) };
   }

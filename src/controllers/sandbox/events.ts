@@ -7,7 +7,8 @@ import { FailureCode, isFailureCode } from './failure.ts';
 /** The Event of a new volume; undefined for the first volume of a sandbox. */
 export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
   if (status?.lastContainerID === undefined) return undefined;
-  const message = 'Its volume claim was deleted, and the files with it. It gets a new, empty one.';
+  const message =
+    'The volume claim of the sandbox was deleted, and the files with it. The sandbox gets a new, empty one.';
   return { type: 'Warning', reason: FailureCode.volumeLost, message };
 }
 
@@ -21,7 +22,7 @@ export function podEvent(
     return {
       type: 'Warning',
       reason: SandboxReason.podLost,
-      message: 'Its pod is gone; it gets a new one on the same volume.',
+      message: 'The pod is gone; the sandbox gets a new one on the same volume.',
     };
   }
   const older =
@@ -32,7 +33,7 @@ export function podEvent(
   return {
     type: 'Normal',
     reason: 'VolumeReused',
-    message: `It continues with the volume claim ${claim.metadata.name}, which was retained for its owner.`,
+    message: `The sandbox continues with the volume claim ${claim.metadata.name}, which was retained for its owner.`,
   };
 }
 

@@ -140,11 +140,15 @@ function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined
       text,
     )
   )
-    return { code: FailureCode.volumeNotBound, message: 'Its volume is not bound yet.', policy };
+    return {
+      code: FailureCode.volumeNotBound,
+      message: 'The volume of the sandbox is not bound yet.',
+      policy,
+    };
   if (scheduled.reason === 'SchedulingGated')
     return {
       code: FailureCode.unschedulable,
-      message: 'Its pod is held back by a scheduling gate.',
+      message: 'The pod of the sandbox is held back by a scheduling gate.',
       policy,
     };
   if (scheduled.reason !== 'Unschedulable') return undefined;
@@ -187,7 +191,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
   if (isOnLostNode(pod))
     return nodeLost(
-      'Its node does not answer; it continues when the node is back, or is replaced.',
+      'The node of the sandbox does not answer; the sandbox continues when the node is back, or is replaced.',
     );
   // Init containers are to end, except those that are restarted always, which run beside the
   // others.

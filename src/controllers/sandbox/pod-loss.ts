@@ -17,7 +17,7 @@ export interface PodLoss {
 
 const evicted = (why: string): PodLoss => ({
   code: FailureCode.podEvicted,
-  message: `Its pod was evicted${why}.`,
+  message: `The pod of the sandbox was evicted${why}.`,
   isDisruption: true,
 });
 /**
@@ -30,7 +30,7 @@ const lostNode = (message: string): PodLoss => ({
   message,
   isDisruption: true,
 });
-const shutDown = lostNode('Its node was shut down.');
+const shutDown = lostNode('The node of the sandbox was shut down.');
 
 /**
  * The loss that the reason of the condition DisruptionTarget states. Only the message of an
@@ -47,10 +47,10 @@ function disruptionOf({ status }: CachedPod): PodLoss | undefined {
       return evicted(' for one of a higher priority');
     case 'DeletionByTaintManager':
       return lostNode(
-        'Its pod was taken from its node, which does not answer or does not take it any more.',
+        'The pod of the sandbox was taken from its node, which does not answer or does not take the pod any more.',
       );
     case 'DeletionByPodGC':
-      return lostNode('Its node does not exist any more.');
+      return lostNode('The node of the sandbox does not exist any more.');
     case 'DeletionByDeviceTaintManager':
       return evicted(' because a device of its node does not take it any more');
     default:
@@ -74,7 +74,7 @@ function endOf({ status }: CachedPod): PodLoss | undefined {
     case 'Preempting':
       return evicted(' for one of a higher priority');
     case 'NodeLost':
-      return lostNode('Its node does not answer.');
+      return lostNode('The node of the sandbox does not answer.');
     case 'Terminated':
     case 'NodeShutdown':
     case 'Shutdown':
@@ -93,7 +93,7 @@ export function podLoss(pod: CachedPod): PodLoss {
   if (known !== undefined) return known;
   const reason = /^[A-Za-z-]{1,64}$/.exec(pod.status?.reason ?? '')?.[0];
   const isDisruption = pod.metadata.deletionTimestamp !== undefined;
-  const how = isDisruption ? 'Its pod was deleted' : 'The pod ended';
+  const how = isDisruption ? 'The pod of the sandbox was deleted' : 'The pod ended';
   return {
     code: SandboxReason.podLost,
     message: `${how}${reason === undefined ? '' : ` (${reason})`}.`,

@@ -306,7 +306,7 @@ export class SandboxReconciler {
     if (output === undefined) return failed(scope, failure);
     return failed(scope, {
       ...failure,
-      message: `${failure.message} It printed: ${this.#shown(output, sandbox)}`,
+      message: `${failure.message} The container printed: ${this.#shown(output, sandbox)}`,
     });
   }
 

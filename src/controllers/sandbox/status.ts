@@ -158,7 +158,7 @@ export const unready = {
   },
   stopping: {
     reason: SandboxReason.waitingForAgent,
-    message: 'Waiting for its agent to stop what ran when it was paused.',
+    message: 'Waiting for the agent to stop the runs that the pause interrupts.',
   },
   recovered: {
     reason: SandboxReason.waitingForAdmission,
@@ -168,6 +168,6 @@ export const unready = {
   silent: {
     reason: SandboxReason.agentSilent,
     message:
-      'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
+      'The agent runs and does not answer. The operator asks again until the agent answers, or its container is replaced.',
   },
 } as const;

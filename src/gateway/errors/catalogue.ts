@@ -23,7 +23,7 @@ export const problems = {
   'legacy-api-removed': { status: 410, title: 'The legacy interface is switched off' },
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
-  'expectation-failed': { status: 417, title: 'What is expected can not be met' },
+  'expectation-failed': { status: 417, title: 'The expectation can not be met' },
   'idempotency-key-reused': {
     status: 422,
     title: 'The idempotency key belongs to another request',

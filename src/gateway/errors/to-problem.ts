@@ -15,15 +15,19 @@ const apiProblem = (error: ApiError): ProblemError => {
   if (error.status === 403)
     return new ProblemError(
       'refused-by-cluster',
-      'The cluster does not allow this now. Its administrators find why in the log.',
+      'The cluster does not allow this now. The log of the gateway has the reason.',
       { cause: error, retryAfterSeconds: 30 },
     );
   if (error.status === 404)
-    return new ProblemError('not-found', 'It does not exist any more.', { cause: error });
+    return new ProblemError('not-found', 'The object does not exist any more.', { cause: error });
   if (error.status === 409)
-    return new ProblemError('conflict', 'It was changed at the same time. Read it and try again.', {
-      cause: error,
-    });
+    return new ProblemError(
+      'conflict',
+      'The object was changed at the same time. Read it and try again.',
+      {
+        cause: error,
+      },
+    );
   if (isInvalid(error))
     return new ProblemError('invalid-request', 'The request was refused as not valid.', {
       cause: error,

@@ -118,7 +118,7 @@ export class AgentReads {
 const agentSilent = (restMs: number): ProblemError =>
   new ProblemError(
     'agent-silent',
-    'The agent has not answered lately. It is asked again a little later.',
+    'The agent has not answered lately. The gateway asks again a little later.',
     {
       headers: { 'retry-after': String(Math.max(1, Math.ceil(restMs / 1000))) },
     },

@@ -124,14 +124,14 @@ const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of yours' 
 const waits = (rule: QuotaRule, why: string): NextStart => ({
   outcome: 'waits',
   rule,
-  reason: `It would wait: ${why}`,
+  reason: `The start would wait: ${why}`,
 });
 const full = (rule: QuotaRule): string =>
   `at most ${rule.limit} ${whose(rule)} may be active at once`;
 const rejected = (rule: QuotaRule, more = ''): NextStart => ({
   outcome: 'rejected',
   rule,
-  reason: `It would be refused: ${full(rule)}${more}.`,
+  reason: `The start would be refused: ${full(rule)}${more}.`,
 });
 
 /** The reason why the quota would choose this victim. */
@@ -146,7 +146,7 @@ function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
 function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
   const which = whichOf(rule, victim);
   const whom = own ? `sandbox ${victim.metadata.name}` : 'a sandbox of another owner';
-  const reason = `It would pause ${whom}, ${which}: ${full(rule)}.`;
+  const reason = `The start would pause ${whom}, ${which}: ${full(rule)}.`;
   return { outcome: 'pauses', rule, reason, victim, at };
 }
 
@@ -172,7 +172,7 @@ function nextStart(sources: QuotaSources): NextStart {
   switch (outlook.outcome) {
     case 'admitted': {
       const rule = group.rule ?? shared?.rule;
-      const reason = rule === undefined ? 'No quota limits it.' : 'There is room.';
+      const reason = rule === undefined ? 'No quota limits the start.' : 'There is room.';
       return inShared(sources) ?? { outcome: 'admitted', rule, reason };
     }
     case 'follows':

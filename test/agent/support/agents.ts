@@ -19,7 +19,7 @@ export const startMs = 120_000;
 const eventsSchema = z.object({ items: z.array(z.looseObject({ kind: z.string() })) });
 export type AgentEvent = z.output<typeof eventsSchema>['items'][number];
 
-/** What the agents show the model. */
+/** The key that the agents send to the model. */
 export const modelKey = 'llm-key-of-the-tests';
 
 const install = (folder: string, env: Readonly<Record<string, string>>): Promise<Installation> =>
@@ -121,7 +121,7 @@ export class Agents {
     }
   }
 
-  /** What kubectl prints. */
+  /** The output of kubectl. */
   async k(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await kubectl(this.up.kubeconfig, args);
     if (code !== 0) throw new Error(stderr);
@@ -179,7 +179,7 @@ export class Agents {
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
   }
 
-  /** What has happened, oldest first, as the gateway passes it on. */
+  /** The events of the agent, oldest first, as the gateway passes them on. */
   async events(id: string, query = ''): Promise<readonly AgentEvent[]> {
     const { body } = await this.up.call(
       'GET',

@@ -5,8 +5,8 @@ import type { Agents } from './agents.ts';
 const kinds = 'conversations,sandboxes,sandboxtemplates,conversationquotas,pods,pvc,events';
 
 /**
- * What anybody on the machine can read of the processes of sandboxes: arguments and environments,
- * by path.
+ * Arguments and environments of the processes of sandboxes, which every user of the machine can
+ * read, by path.
  */
 export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
   new Map(
@@ -38,7 +38,7 @@ export async function tracesOf(agents: Agents, secret: string): Promise<readonly
     ...processTexts(agents),
   ];
   const files = spawnSync('grep', ['-rlaF', secret, agents.up.dataDir], { encoding: 'utf8' });
-  // 2 is for files that went while it was looking.
+  // The status 2 is for files that disappeared during the search.
   if (files.status === null) throw files.error ?? new Error('grep was ended');
   return [
     ...texts.filter(([, text]) => text.includes(secret)).map(([where]) => where),

@@ -68,7 +68,7 @@ export class Window {
     return this.#browser.close();
   }
 
-  /** What a person sees now, as `artifacts/ui/NN-name.png`. */
+  /** A screenshot of the page, as `artifacts/ui/NN-name.png`. */
   async picture(name: string, options: { readonly fullPage?: boolean } = {}): Promise<void> {
     const number = String(this.#pictures++).padStart(2, '0');
     mkdirSync(pictures, { recursive: true });
@@ -78,7 +78,7 @@ export class Window {
     });
   }
 
-  /** What has gone wrong since the last call and is in no list of what may. */
+  /** Errors since the last call that no list of exceptions contains. */
   faults(): readonly string[] {
     return unexpected(this.#faults.splice(0)).map(({ what, url }) => `${what} ${url}`);
   }
@@ -88,7 +88,7 @@ export class Window {
     page.on('console', (message) => {
       const text = message.text();
       if (text.startsWith('announced: ')) this.announced.push(text.slice('announced: '.length));
-      // Of a request, below.
+      // Failed requests are recorded below.
       else if (message.type() === 'error' && !text.startsWith('Failed to load resource:'))
         this.#faults.push({ what: `console: ${text}`, url: message.location().url });
     });

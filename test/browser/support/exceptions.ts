@@ -5,7 +5,7 @@ export interface Fault {
 
 interface Exception {
   readonly what: RegExp;
-  /** Of the whole URL. */
+  /** Matches the whole URL. */
   readonly url: RegExp;
   readonly why: string;
 }

@@ -17,8 +17,8 @@ const cache = join(
 );
 
 /**
- * The folder of the official web UI as its makers have built it. It can't be a dependency: what it
- * depends on is not all on the registry. Fetched and checked once, then kept.
+ * The folder of the official web UI as its makers have built it. The web UI can't be a dependency:
+ * some of its own dependencies are not in the registry. Fetched and checked once, then kept.
  */
 export function webUiFolder(): string {
   const folder = join(cache, 'web-ui', version);
@@ -41,7 +41,7 @@ export function webUiFolder(): string {
     execFileSync('tar', ['-xzf', path, '-C', work, 'package/build', 'package/package.json']);
     renameSync(join(work, 'package'), folder);
   } catch (error) {
-    // Whoever comes first wins; the content is the same.
+    // The first process wins; the content is the same.
     if (!existsSync(folder)) throw error;
   } finally {
     rmSync(work, { recursive: true, force: true });
@@ -67,8 +67,7 @@ export interface StaticServer {
 }
 
 /**
- * What any static server does with an app of one page: files as they are, and `index.html` for
- * every other path.
+ * A static server for an app of one page: files as they are, and `index.html` for every other path.
  */
 export async function serveFolder(folder: string): Promise<StaticServer> {
   const send = (response: ServerResponse, path: string) => {

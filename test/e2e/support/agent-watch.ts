@@ -18,7 +18,7 @@ export class AgentWatch {
   readonly #present = new Set<string>();
   #child: ChildProcess | undefined;
   #closed = false;
-  #mostAtOnce = 0;
+  #maxAtOnce = 0;
   #connected = false;
 
   private constructor(namespace: string, owner: string) {
@@ -33,8 +33,8 @@ export class AgentWatch {
     return watch;
   }
 
-  get mostAtOnce(): number {
-    return this.#mostAtOnce;
+  get maxAtOnce(): number {
+    return this.#maxAtOnce;
   }
 
   stop(): void {
@@ -64,7 +64,7 @@ export class AgentWatch {
     );
     this.#child = child;
     createInterface(child.stdout).on('line', (text) => this.#note(text));
-    // It says nothing on standard output as long as there are no pods.
+    // kubectl writes nothing to standard output as long as no pod exists.
     createInterface(child.stderr).on(
       'line',
       (text) => (this.#connected ||= /watch=true.*200/.test(text)),
@@ -80,6 +80,6 @@ export class AgentWatch {
     if (owner !== this.#owner) return;
     if (type === 'DELETED') this.#present.delete(name);
     else this.#present.add(name);
-    this.#mostAtOnce = Math.max(this.#mostAtOnce, this.#present.size);
+    this.#maxAtOnce = Math.max(this.#maxAtOnce, this.#present.size);
   }
 }

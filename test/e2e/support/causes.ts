@@ -10,8 +10,8 @@ export const webhookName = `${sandboxes}.webhook.e2e.local`;
 const causeLabel = 'e2e-cause';
 
 /**
- * What a platform's people have in a namespace or in a cluster that refuses pods: each meant for
- * the pods of one case only.
+ * Limits of a platform in a namespace, or in a cluster that refuses pods: each meant for the pods
+ * of one case only.
  */
 export async function restrictNamespace(): Promise<void> {
   const inNamespace = {
@@ -104,7 +104,7 @@ export async function unrestrictNamespace(): Promise<void> {
 export interface Cause {
   readonly name: string;
   readonly code: string;
-  /** What the start task says. */
+  /** Matches the message of the start task. */
   readonly says: RegExp;
   readonly container?: object;
   readonly pod?: object;

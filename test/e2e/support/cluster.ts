@@ -11,9 +11,7 @@ const up = fileURLToPath(new URL('../../cluster/up', import.meta.url));
 
 export const kubeconfig = process.env['KUBECONFIG'] ?? '';
 
-/**
- * Where a cluster of test/cluster keeps its files; undefined when the cluster is somebody else's.
- */
+/** The folder with the files of a cluster of test/cluster; undefined for any other cluster. */
 export const stateFolder = process.env['CLUSTER_STATE'];
 
 /**

@@ -1,9 +1,9 @@
 import { startServer } from './server.ts';
 
-/** What the repository holds. */
+/** Content of the repository. */
 export const readme = 'The shop.';
-export const feature = 'What is being worked on.';
-/** What its set-up script writes. */
+export const feature = 'Work in progress.';
+/** The file that the set-up script writes. */
 export const setUpFile = '.set-up';
 
 const server = `
@@ -40,7 +40,7 @@ git -C /tmp/repositories/acme/shop.git update-server-info
 exec node --eval "$SERVER"
 `;
 
-/** A git server in the cluster; returns the base URL of its repositories. It has one: acme/shop. */
+/** A git server in the cluster with one repository, acme/shop; returns the base URL. */
 export const startGitServer = (namespace: string, image: string): Promise<string> =>
   startServer({
     namespace,

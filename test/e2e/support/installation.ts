@@ -31,7 +31,7 @@ const factsSchema = z.object({
   sandboxes: z.string(),
   /** Where the test's own pods are. */
   tools: z.string(),
-  /** Of the gateway's Service. */
+  /** URL of the gateway's Service. */
   url: z.string(),
   gitUrl: z.string(),
   /** A chart of an older version, which is installed first. */
@@ -40,7 +40,9 @@ const factsSchema = z.object({
 });
 export type Facts = z.output<typeof factsSchema>;
 
-/** What the set-up leaves for the tests, which run in modules of their own. */
+/**
+ * The file through which the set-up passes facts to the tests, which run in modules of their own.
+ */
 const factsFile = (): string => join(process.env['E2E_WORK'] ?? '', 'facts.json');
 export const writeFacts = (facts: Facts): void => writeFileSync(factsFile(), JSON.stringify(facts));
 export const readFacts = (): Facts =>
@@ -60,7 +62,7 @@ export function report(name: string, value: string): void {
 
 export const release = 'conversation-operator';
 
-/** What the gateway takes for its own address. Nothing resolves it here. */
+/** The gateway's own address by its configuration. No resolver knows it here. */
 export const publicUrl = 'http://conversations.test';
 
 /** Runs Helm; throws what it says when it fails. */
@@ -83,8 +85,8 @@ export async function helm(args: readonly string[], values?: object): Promise<st
 }
 
 /**
- * What somebody sets who installs on a cluster like this one; everything else is as the chart has
- * it.
+ * The values that an administrator sets on a cluster like this one; everything else is as the chart
+ * has it.
  */
 export function chartValues({ tools, gitUrl }: Pick<Facts, 'tools' | 'gitUrl'>): object {
   const registry = process.env['REGISTRY'] ?? '';
@@ -98,7 +100,7 @@ export function chartValues({ tools, gitUrl }: Pick<Facts, 'tools' | 'gitUrl'>):
     gitHosts: [{ provider: 'github', url: gitUrl }],
     gateway: { publicUrl },
     networkPolicies: {
-      // It clones from there, and the gateway asks for the repository first.
+      // Sandboxes clone from there, and the gateway asks for the repository first.
       sandboxes: { extraEgress: [gitServer] },
       gateway: { extraEgress: [gitServer] },
     },

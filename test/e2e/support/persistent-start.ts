@@ -6,8 +6,8 @@ import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
 const retryMs = 300;
 
 /**
- * Asks again as a client does that is told "later", or whose connection breaks; never gives up
- * before `withinMs`.
+ * Repeats a request as a client does that gets the answer "later", or whose connection breaks;
+ * never gives up before `withinMs`.
  */
 async function persistently(ask: () => Promise<Answer>, withinMs: number): Promise<Answer> {
   const deadline = performance.now() + withinMs;

@@ -29,7 +29,7 @@ export default class InOrder {
     return tests.toSorted((one, other) => position(one) - position(other));
   }
 
-  /** What was learnt from a run is not used by the next. */
+  /** Durations of a run are not used by the next run. */
   cacheResults(): void {
     // Nothing to keep.
   }

@@ -3,7 +3,7 @@ import { apply, kubectl } from './cluster.ts';
 export interface ServerOptions {
   readonly namespace: string;
   readonly name: string;
-  /** Of the one container, beside its name; it listens at port 8080. */
+  /** Fields of the one container, beside its name; it listens at port 8080. */
   readonly container: Readonly<Record<string, unknown>>;
   readonly volumes?: readonly object[];
 }

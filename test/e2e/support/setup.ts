@@ -74,7 +74,7 @@ async function install(place: Place): Promise<Facts> {
   return { ...place, url, gitUrl, keys };
 }
 
-/** Installs the chart, once for all tests. What goes wrong here ends the run. */
+/** Installs the chart, once for all tests. A failure here ends the run. */
 export default async function setup(): Promise<void> {
   const work = process.env['E2E_WORK'];
   if (work === undefined || kubeconfig === '')

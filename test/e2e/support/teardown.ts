@@ -1,8 +1,8 @@
 import { cleanUp } from './clean-up.ts';
 import { readFigures } from './installation.ts';
 
-/** How long the process may go on for what a test that has failed half-way has left behind. */
-const lastWordsMs = 10_000;
+/** Maximum time of the process for tasks that a failed test has left behind. */
+const maxExitMs = 10_000;
 
 /** Prints what was measured, and tidies up. */
 export default async function teardown(): Promise<void> {
@@ -12,6 +12,6 @@ export default async function teardown(): Promise<void> {
   );
   process.stdout.write(`\nMeasured:\n${lines.join('')}`);
   await cleanUp();
-  // Nobody waits for this timer: it matters only where something else never ends.
-  setTimeout(() => process.exit(), lastWordsMs).unref();
+  // The process does not wait for this timer, which matters only where something else never ends.
+  setTimeout(() => process.exit(), maxExitMs).unref();
 }

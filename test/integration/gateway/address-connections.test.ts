@@ -30,7 +30,7 @@ describe('connections of one address', () => {
     sockets.push(socket);
     return socket.resume();
   };
-  /** Of a client behind the proxy: a request that the agent lets wait, or a WebSocket. */
+  /** A request of a client behind the proxy that the agent lets wait, or a WebSocket. */
   const ask = (client: string, more = '') =>
     `GET /sandboxes/sbx-1/AGENT_SERVER/wait HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${client}\r\nX-Session-API-Key: ${key}\r\n${more}\r\n`;
   const webSocket =
@@ -41,7 +41,7 @@ describe('connections of one address', () => {
     return socket;
   };
 
-  it('are so many and no more; those of others are not concerned', async () => {
+  it('are limited, and those of others are not concerned', async () => {
     await begin();
     const [first] = [await open('127.0.0.2'), await open('127.0.0.2')];
     const third = await open('127.0.0.2');
@@ -82,7 +82,7 @@ describe('connections of one address', () => {
     expect(verdictOf(await sendRaw(gateway.port, ask('192.0.2.1', webSocket)))).toBe(
       '503 too-many-connections',
     );
-    // What a client says itself about where it comes from stands before what the proxy says.
+    // The client's own claim about its address comes before the address that the proxy adds.
     expect(verdictOf(await sendRaw(gateway.port, ask('10.0.0.1, 192.0.2.1')))).toBe(
       '503 too-many-connections',
     );

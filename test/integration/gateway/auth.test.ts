@@ -79,7 +79,10 @@ describe('authentication', () => {
           authorization: `Bearer ${gateway.alice.slice(0, -1)}${gateway.alice.endsWith('0') ? '1' : '0'}`,
         }),
       ],
-      ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${generateKey()}` })],
+      [
+        'a well-formed key that does not exist',
+        () => ({ authorization: `Bearer ${generateKey()}` }),
+      ],
       [
         'an expired key',
         async () => ({
@@ -134,7 +137,7 @@ describe('authentication', () => {
     ]);
   });
 
-  it('tells which key is used, never its value', async () => {
+  it('shows which key is used, never its value', async () => {
     const answer = await gateway.get('/api/keys/current');
     expect(answer.json).toMatchObject({
       name: "alice's key",

@@ -85,7 +85,7 @@ describe("the gateway's agent side", () => {
     expect(await answer.text()).not.toContain('10.0.0.1');
   });
 
-  it("lets the sandboxes of one owner have a quarter of the connections, told apart by their pods' addresses", async () => {
+  it("lets the sandboxes of one owner have a quarter of the connections, by their pods' addresses", async () => {
     const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
     for (const [name, owner, podIP] of [
       ['a1', 'alice', '127.0.0.11'],

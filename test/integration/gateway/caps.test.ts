@@ -190,7 +190,7 @@ describe('a limit on sandboxes', () => {
 });
 
 describe('a limit on stored bytes', () => {
-  it('refuses the start that would exceed it, and lets in a smaller one', async () => {
+  it('refuses the start that would exceed it, and accepts a smaller one', async () => {
     await addQuota({ maxStoredBytes: 20_000 });
     expect(await start(saying('x'.repeat(15_000)))).toMatchObject({ status: 200 });
     const refused = await start(saying('x'.repeat(10_000)));

@@ -106,7 +106,7 @@ describe('events', () => {
     'limit=x',
     'sort_order=SIZE',
     'kind=a%26b',
-    'source=somebody',
+    'source=another',
     'timestamp__gte=yesterday',
     'timestamp__lt=',
     'page_id=',
@@ -187,7 +187,7 @@ describe('events', () => {
     expect(got.text).not.toMatch(/10\.1\.2\.3|127\.0\.0\.1/);
   });
 
-  it('are cut off where a page has no end', async () => {
+  it('are closed where a page has no end', async () => {
     await using _agent = await setUp({
       [route('search')]: { text: `"${'x'.repeat(33 * 1024 * 1024)}"` },
     });

@@ -7,9 +7,9 @@ import type { Begun, Stats } from '../../support/gateway/gateway-process.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 
 /**
- * FLOOD=10000 opens so many connections of each kind, one kind after the other, and waits as long
- * as the product does; by default there are fewer, of all kinds together, and all times and limits
- * are smaller.
+ * FLOOD=10000 opens this number of connections of each kind, one kind after the other, and waits as
+ * long as the product does; by default there are fewer, of all kinds together, and all times and
+ * limits are smaller.
  */
 const isLong = process.env['FLOOD'] !== undefined;
 const connections = Number(process.env['FLOOD'] ?? 1000);
@@ -22,15 +22,15 @@ const timeouts = {
 };
 const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRESS: '100' };
 /**
- * Of attackers. All of them together have less than the gateway: with enough of them, anybody can
- * have all of it.
+ * Number of addresses of attackers. All of them together have less than the gateway: with enough
+ * addresses, attackers can have all of it.
  */
 const addresses = 4;
 /**
- * Until every connection of an attacker is cut. A connection without a time limit is never cut; a
- * busy machine cuts late.
+ * Maximum time until every connection of an attacker is closed. A connection without a time limit
+ * is never closed; a busy machine closes late.
  */
-const cutMs = isLong ? 180_000 : 60_000;
+const closeMs = isLong ? 180_000 : 60_000;
 const maxRssBytes = 400 * 1024 * 1024;
 
 let agent: StubAgent;
@@ -117,7 +117,7 @@ class Attackers {
   }
 }
 
-/** Somebody else, who only wants an answer, on a new connection each time. */
+/** Another client, who only wants an answer, on a new connection each time. */
 class Bystander {
   readonly times: number[] = [];
   readonly failures: unknown[] = [];
@@ -224,7 +224,7 @@ const mixed: Attack = (attackers, socket) => {
 
 describe(`${connections} connections at once that`, () => {
   it.each<[string, Attack]>(isLong ? Object.entries(attacks) : [['do any of this', mixed]])(
-    '%s are cut in time, harm nobody else and leave nothing',
+    '%s are closed in time, harm no other client and leave nothing',
     async (kind, begin) => {
       const before = await stats();
       const attackers = new Attackers();
@@ -240,9 +240,9 @@ describe(`${connections} connections at once that`, () => {
       const during = await stats();
       // The bystander's own may be among them.
       await eventually(
-        'all of them are cut',
+        'all of them are closed',
         async () => (await stats()).connections <= before.connections + 1,
-        cutMs,
+        closeMs,
       );
       await bystander.stop();
       const after = await eventually('nothing is left of them', async () => {
@@ -261,6 +261,6 @@ describe(`${connections} connections at once that`, () => {
       });
       expect(during.rssBytes).toBeLessThan(maxRssBytes);
     },
-    cutMs + 60_000,
+    closeMs + 60_000,
   );
 });

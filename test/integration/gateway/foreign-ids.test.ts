@@ -7,14 +7,11 @@ import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gat
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
-/** What an id may be of. `shared`: belongs to nobody. `own`: each owner has its own ones. */
+/** Kinds of ids. `shared`: belongs to no owner. `own`: each owner has its own ones. */
 type Kind =
   'conversation' | 'startTask' | 'sandbox' | 'key' | 'cursor' | 'own' | 'shared' | 'chosen';
 
-/**
- * Of everything in the document that takes an id: what it is of. An operation that is added has to
- * be added here.
- */
+/** The kind of each id that the document takes. An operation that is added has to be added here. */
 const kinds: Readonly<Record<string, Kind>> = {
   'startConversation header idempotency-key': 'own',
   'startConversation body conversation_id': 'chosen',
@@ -61,7 +58,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 };
 
 const message = { content: [{ type: 'text', text: 'Hello' }] };
-/** What is sent beside the id. */
+/** The rest of the request beside the id. */
 const bodies: Readonly<Record<string, object>> = {
   startConversation: { initial_message: message },
   streamStartConversation: { initial_message: message },
@@ -92,7 +89,7 @@ const broken = [
 ];
 const states = ['running', 'paused', 'starting', 'failed', 'missing', 'refused'] as const;
 const idIn = (state: string) => uuidOf(`bob/${state}`);
-const nobodys = uuidOf('nobody');
+const unknownId = uuidOf('unknown');
 
 const world = await TwoOwners.start();
 const document = JSON.parse(
@@ -136,7 +133,7 @@ const valueOf = (place: IdPlace, id: string): string => {
     case 'sandbox':
       return `sbx-${id}`;
     case 'key':
-      return id === nobodys ? 'key-none' : keyOfBob.name;
+      return id === unknownId ? 'key-none' : keyOfBob.name;
     case 'cursor':
       return (
         encodeCursor(orders[place.operation.operationId] ?? '', {
@@ -252,15 +249,17 @@ describe("another owner's ids show nothing and change nothing", () => {
 
   it.each(foreign.map((place) => [labelOf(place), place] as const))('%s', async (_label, place) => {
     const { operation } = place;
-    const unknown = valueOf(place, nobodys);
+    const unknown = valueOf(place, unknownId);
     const needles = await bobs();
     for (const state of states) {
       const value = valueOf(place, idIn(state));
       // A start that is accepted would be a change of its own.
       const before = await world.cluster();
       const got = await sent(requestOf(operation, world.keys.alice, place, value));
-      const ofNobody = await sent(requestOf(operation, world.keys.alice, place, unknown));
-      expect(comparable(got, value, idIn(state))).toEqual(comparable(ofNobody, unknown, nobodys));
+      const ofUnknown = await sent(requestOf(operation, world.keys.alice, place, unknown));
+      expect(comparable(got, value, idIn(state))).toEqual(
+        comparable(ofUnknown, unknown, unknownId),
+      );
       expect(foreignIn(got, needles, value, idIn(state), `sbx-${idIn(state)}`)).toEqual([]);
       expect(await world.cluster()).toEqual(before);
     }
@@ -278,11 +277,11 @@ describe("another owner's ids show nothing and change nothing", () => {
     const value =
       kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
     const got = await sent(requestOf(place.operation, world.keys.bob, place, value));
-    const unknown = valueOf(place, nobodys);
-    const ofNobody = await sent(requestOf(place.operation, world.keys.bob, place, unknown));
+    const unknown = valueOf(place, unknownId);
+    const ofUnknown = await sent(requestOf(place.operation, world.keys.bob, place, unknown));
     if (label === 'getSandboxSecret path id') return;
     expect(got.status).toBeLessThan(300);
-    expect(comparable(got, value, id)).not.toEqual(comparable(ofNobody, unknown, nobodys));
+    expect(comparable(got, value, id)).not.toEqual(comparable(ofUnknown, unknown, unknownId));
   });
 });
 
@@ -312,7 +311,7 @@ describe('what another owner has made of the same words', () => {
   });
 
   it.each(['startConversation', 'streamStartConversation'])(
-    'an id that one chooses can only be in use, whoever uses it: %s',
+    'an id that one chooses can only be in use, whichever owner uses it: %s',
     async (operationId) => {
       const operation = operations.find((candidate) => candidate.operationId === operationId);
       if (operation === undefined) throw new Error(`there is no ${operationId}`);
@@ -392,8 +391,8 @@ describe("another owner's sandbox behind the proxy", () => {
       });
       return { ...comparable(got), isSlow: performance.now() - began > 5_000 };
     };
-    const [ofNobody, ...ofBob] = await Promise.all([nobodys, ...states.map(idIn)].map(timed));
-    for (const got of ofBob) expect(got).toEqual(ofNobody);
+    const [ofUnknown, ...ofBob] = await Promise.all([unknownId, ...states.map(idIn)].map(timed));
+    for (const got of ofBob) expect(got).toEqual(ofUnknown);
     expect(world.agent.seen).toEqual([]);
   });
 
@@ -411,11 +410,11 @@ describe("another owner's sandbox behind the proxy", () => {
         socket.on('error', () => undefined);
       });
     world.agent.seen.length = 0;
-    const ofNobody = await refusal(proxied(nobodys, '/sockets/events/1'));
+    const ofUnknown = await refusal(proxied(unknownId, '/sockets/events/1'));
     const ofBob = await Promise.all(
       states.map((state) => refusal(proxied(idIn(state), '/sockets/events/1'))),
     );
-    for (const got of ofBob) expect(got).toEqual(ofNobody);
+    for (const got of ofBob) expect(got).toEqual(ofUnknown);
     expect(world.agent.seen).toEqual([]);
   });
 });

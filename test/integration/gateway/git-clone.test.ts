@@ -110,7 +110,7 @@ beforeAll(async () => {
   const readers = {
     'acme/secret': [secret],
     'acme/other': [secret],
-    'acme/locked': ['somebody:else'],
+    'acme/locked': ['another:user'],
   };
   host = await GitServer.start({ prefix: '/scm', repositories, readers });
   elsewhere = await GitServer.start({ prefix: '/scm', repositories });
@@ -262,7 +262,7 @@ describe('a private repository', () => {
   it.each([
     ['is denied', 'acme/locked', 403],
     ['is not there', 'acme/nothing', 403],
-  ])('that %s by the host looks like any other that is', async (_sentence, repository, status) => {
+  ])('that %s by the host resembles any other that is', async (_sentence, repository, status) => {
     const sandbox = prepare(`sbx-${repository.replace('/', '-')}`, { repository });
     const answer = await ask(sandbox.metadata.name, ticketOf(sandbox, grantOf(repository)), {
       repository,
@@ -316,11 +316,11 @@ describe('a ticket', () => {
     ],
     ['is the session key', () => keys.sessionKey(prepare('sbx-right').metadata.uid), {}],
     [
-      'is for reading, and somebody wants to push',
+      'is for reading, and a client wants to push',
       right,
       { what: 'info/refs?service=git-receive-pack' },
     ],
-    ['is for reading, and somebody pushes', right, { what: 'git-receive-pack', method: 'POST' }],
+    ['is for reading, and a client pushes', right, { what: 'git-receive-pack', method: 'POST' }],
     ['is shown for another repository', right, { repository: 'acme/other' }],
     ['is shown for a sandbox that is not there', right, { sandbox: 'sbx-none' }],
   ])('does not open anything when it %s', async (_sentence, ticket, what) => {
@@ -336,7 +336,7 @@ describe('a ticket', () => {
     ['after it', { status: 'SETTING_UP_SKILLS' }],
     ['once the start is over', { status: 'READY' }],
     ['for a conversation with another repository', { repository: 'acme/other' }],
-    ['for a conversation of somebody else', { owner: 'bob' }],
+    ['for a conversation of another owner', { owner: 'bob' }],
   ])(
     'does not open anything %s',
     async (_sentence, wish) => {
@@ -368,7 +368,7 @@ describe('a ticket', () => {
 });
 
 describe('a git host', () => {
-  it('that stops in the middle holds nobody for longer than the limit', async () => {
+  it('that stops in the middle holds no client for longer than the limit', async () => {
     const sandbox = prepare('sbx-slow');
     host.gates.set('acme/secret', new Promise(() => undefined));
     const { code, signal, stderr } = await clone(sandbox);

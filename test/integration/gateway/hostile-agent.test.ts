@@ -24,8 +24,8 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   expect(await gateway.get('/alive', { key: null })).toMatchObject({ status: 200 });
-  // Nothing of the exchange is left: the agent's connections are closed as soon as nobody waits for
-  // them.
+  // Nothing of the exchange is left: the agent's connections are closed as soon as no client waits
+  // for them.
   for (const socket of agent.connections) socket.destroy();
 });
 afterAll(async () => {
@@ -56,7 +56,7 @@ describe('an agent that answers with', () => {
     ['a status of four digits', 'HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n', unreachable],
     ['a status in letters', 'HTTP/1.1 OK\r\n\r\n', unreachable],
     [
-      'a switch of protocols that nobody asked for',
+      'a switch of protocols without a request for it',
       'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n',
       unreachable,
     ],
@@ -95,7 +95,7 @@ describe('an agent that answers with', () => {
       'less',
     ],
     ['no last chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nless\r\n', 'less'],
-  ])('%s is cut, so that nobody takes it for whole', async (_case, text, part) => {
+  ])('%s is closed, so that no client takes it for whole', async (_case, text, part) => {
     agent.answerWith(text);
     const { text: got, isClosed, answers } = await ask();
     expect({ isClosed, answers }).toEqual({ isClosed: true, answers: [] });
@@ -113,7 +113,7 @@ describe('an agent that answers with', () => {
       'a body to what has not changed',
       `HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\nevil`,
     ],
-  ])('%s: nobody else gets the rest', async (_case, text) => {
+  ])('%s: no other client gets the rest', async (_case, text) => {
     agent.answerWith(text, false);
     const outcome = await sendRaw(
       gateway.port,
@@ -155,7 +155,7 @@ describe('an agent that answers with', () => {
     socket.pause();
     socket.write(`GET ${path}/x HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`);
     await eventually(
-      'the client that takes nothing is cut off, and the agent left',
+      'the connection of a client that reads nothing is closed, and the agent left',
       () => agent.connections.size === 0,
       10_000,
     );
@@ -218,7 +218,7 @@ describe('what an agent says', () => {
     '/\\evil.example',
     'http:evil.example',
     '\\\\evil.example',
-  ])('to whoever shows no key leads nowhere else: %s', async (location) => {
+  ])('to a client without a key leads nowhere else: %s', async (location) => {
     agent.answerWith(`HTTP/1.1 302 Found\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`);
     for (const host of ['x', 'sbx-1-agent-server.agents.example']) {
       const target = host === 'x' ? `${path}/alive` : '/alive';
@@ -232,12 +232,12 @@ describe('what an agent says', () => {
   });
 
   it('is never followed', async () => {
-    agent.heard = '';
+    agent.received = '';
     agent.answerWith(
       'HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n',
     );
     expect((await ask()).answers[0]).toMatchObject({ status: 302 });
-    expect(agent.heard.match(/GET /g)).toHaveLength(1);
+    expect(agent.received.match(/GET /g)).toHaveLength(1);
   });
 });
 
@@ -264,22 +264,22 @@ describe('what a client says to an agent', () => {
     ['what it declares to be hop-by-hop', 'Connection: X-Own\r\nX-Own: secret'],
     ['TE', 'TE: trailers, secret'],
   ])('does not reach it: %s', async (_case, header) => {
-    agent.heard = '';
+    agent.received = '';
     agent.answerWith(withHeaders());
     expect(verdictOf(await ask(`${path}/x`, `${header}\r\n`))).toBe('200');
-    expect(agent.heard).not.toContain('secret');
-    expect(agent.heard).toMatch(/^x-forwarded-for: 127\.0\.0\.1\r$/im);
+    expect(agent.received).not.toContain('secret');
+    expect(agent.received).toMatch(/^x-forwarded-for: 127\.0\.0\.1\r$/im);
   });
 
   it('can not take away what the gateway says', async () => {
-    agent.heard = '';
+    agent.received = '';
     agent.answerWith(withHeaders());
     await ask(
       `${path}/x`,
       'Connection: close, host, x-session-api-key, x-forwarded-for, x-request-id\r\n',
     );
     for (const name of ['host', 'x-session-api-key', 'x-forwarded-for', 'x-request-id']) {
-      expect(agent.heard.toLowerCase().split(`\r\n${name}: `)).toHaveLength(2);
+      expect(agent.received.toLowerCase().split(`\r\n${name}: `)).toHaveLength(2);
     }
   });
 });

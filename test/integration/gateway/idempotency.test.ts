@@ -112,7 +112,7 @@ describe('starts with an Idempotency-Key', () => {
     expect(await start('k1')).toMatchObject({ status: 200, json: { id: idOf(first) } });
   });
 
-  it('have a name that nobody can foresee who has no master key, and that no other start can take', async () => {
+  it('have a name that no client without a master key can foresee, and that no other start can take', async () => {
     const { name } = (await started('k1')).metadata;
     expect([uuidOf('idempotency/alice/0/k1'), newUuid(0)].map((id) => id === name)).toEqual([
       false,

@@ -102,7 +102,7 @@ describe("another owner's ids behave exactly like unknown ones", () => {
     const send = (id: string) =>
       gateway.send(method, path(id), body === undefined ? {} : { body: body(id) });
     const foreign = same(await send(bobs));
-    // The same work is done for both, so the time it takes tells nothing either.
+    // The same work is done for both, so the time it takes shows nothing either.
     const callsForForeign = calls.splice(0);
     expect(foreign).toEqual(same(await send(nobodys)));
     expect(callsForForeign).toEqual(calls);

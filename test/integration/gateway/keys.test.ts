@@ -108,7 +108,7 @@ describe('API keys over REST', () => {
     }
   });
 
-  it('can be made for somebody else, and with the role admin, by an admin', async () => {
+  it('can be made for another owner, and with the role admin, by an admin', async () => {
     const issued = await create({ name: 'for carol', owner: 'carol' }, admin);
     expect(await me(issued.key)).toMatchObject({
       status: 200,
@@ -134,7 +134,7 @@ describe('API keys over REST', () => {
   });
 
   it.each<[string, object, number, string]>([
-    ['for somebody else', { name: 'x', owner: 'bob' }, 403, 'forbidden'],
+    ['for another owner', { name: 'x', owner: 'bob' }, 403, 'forbidden'],
     ['of a higher role', { name: 'x', role: 'admin' }, 403, 'forbidden'],
     ['without a name', {}, 422, 'invalid-request'],
     ['with an empty name', { name: '   ' }, 422, 'invalid-request'],

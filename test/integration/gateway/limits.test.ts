@@ -76,7 +76,7 @@ describe('rate limits', () => {
       expect(await write(gateway.bob)).toMatchObject({ status: 404 });
     });
 
-    it('end the connection of an owner that goes on sending large bodies, which are not read any more', async () => {
+    it('end the connection of an owner that keeps sending large bodies, which are not read any more', async () => {
       const head = `POST /api/v1/app-conversations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.alice}\r\nContent-Type: application/json\r\n`;
       const large = async () => {
         const socket = await openRaw(gateway.port);
@@ -94,7 +94,7 @@ describe('rate limits', () => {
       const refused: Awaited<ReturnType<typeof large>>[] = [];
       for (let sent = 0; sent < 60; sent++) refused.push(await large());
       const last = refused.at(-1);
-      await eventually('the last one is answered and cut off', async () => {
+      await eventually('the last one is answered and closed', async () => {
         await clock.advance(500);
         return last?.socket.destroyed === true;
       });
@@ -128,7 +128,7 @@ describe('rate limits', () => {
       }
     });
 
-    it('refuse who guesses on, and nobody else', async () => {
+    it('refuse a client that keeps guessing, and no other client', async () => {
       const answers = await many(200, () => guess('198.51.100.2'));
       expect(statuses(answers).filter((status) => status === 401)).toHaveLength(120);
       expect(answers.at(-1)).toMatchObject({
@@ -174,7 +174,7 @@ describe('rate limits', () => {
 });
 
 describe('overload', () => {
-  it('is answered with 503 and Retry-After, writes first, while health checks go on', async () => {
+  it('is answered with 503 and Retry-After, writes first, while health checks continue', async () => {
     const gateway = await TestGateway.start({
       load: { maxUnderWay: 4 },
       corsOrigins: ['https://ui.example.com'],
@@ -204,7 +204,7 @@ describe('overload', () => {
       });
       expect(await gateway.get(me, { key: keys[2] ?? '' })).toMatchObject({ status: 200 });
       expect(await gateway.get('/ready', { key: null })).toMatchObject({ status: 200 });
-      // Nothing is spent on it, not even a look at its key; a page of another origin may read why.
+      // Nothing is spent on it, not even a check of its key; a page of another origin may read why.
       const headers = { Origin: 'https://ui.example.com', 'X-Request-ID': 'r-1' };
       const strange = await gateway.send('DELETE', '/api/keys/none', {
         key: 'co_strange',

@@ -10,7 +10,7 @@ import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 const start = '/api/v1/app-conversations';
 const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
 const helloText = JSON.stringify(hello);
-/** A start with more in it, as it stands in the text. */
+/** A start with more in it, as raw text. */
 const helloWith = (more: string) => `${helloText.slice(0, -1)},${more}}`;
 const message = (text: string) =>
   `{"initial_message":{"content":[{"type":"text","text":"${text}"}]}}`;
@@ -62,7 +62,7 @@ describe('a body', () => {
     ['that is not packed as it says', { 'Content-Encoding': 'gzip' }, helloText, bad],
     ['packed in another way than it says', { 'Content-Encoding': 'br' }, packed, bad],
     ['packed without saying it', {}, packed, noJson],
-    ['packed and cut short', { 'Content-Encoding': 'gzip' }, packed.subarray(0, -9), bad],
+    ['packed and truncated', { 'Content-Encoding': 'gzip' }, packed.subarray(0, -9), bad],
     [
       'packed with a wrong checksum',
       { 'Content-Encoding': 'gzip' },
@@ -184,7 +184,7 @@ describe('a body', () => {
       helloWith('"x":{"a":1},"y":[{"a":1},{"a":1}],"a":"a"'),
       '200',
     ],
-    ['with names in strings that look like that', {}, message('{\\"a\\":1,\\"a\\":2}'), '200'],
+    ['with names in strings that resemble that', {}, message('{\\"a\\":1,\\"a\\":2}'), '200'],
 
     [
       'that is nested 10,000 levels deep',
@@ -248,7 +248,7 @@ describe('a body', () => {
     expect(Object.prototype).not.toHaveProperty('owner');
   });
 
-  it('says which name stands twice, and where', async () => {
+  it('says which name appears twice, and where', async () => {
     const answer = await gateway.send('POST', start, {
       rawBody: '{"initial_message":{"content":[{"type":"text"},{"type":"a","type":"b"}]}}',
     });
@@ -267,7 +267,7 @@ describe('a body', () => {
     expect(texts.filter((text) => /\\ud8/i.test(text))).toEqual([]);
   });
 
-  it('makes nobody else the owner, whatever its names', async () => {
+  it('makes no other user the owner, whatever its names', async () => {
     const rawBody = helloWith('"owner":"bob","spec":{"owner":"bob"},"__proto__":{"owner":"bob"}');
     const { json } = await gateway.send('POST', start, { rawBody });
     expect(json).toMatchObject({ created_by_user_id: 'alice' });

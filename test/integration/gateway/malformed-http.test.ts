@@ -51,7 +51,7 @@ describe('a request that is hardly HTTP', () => {
     ['an unknown method', () => `HACK /alive HTTP/1.1\r\n${host}${end}`, bad],
     ['a method in lower case', () => `get /alive HTTP/1.1\r\n${host}${end}`, bad],
     [
-      'a known method that nobody serves',
+      'a known method that no route serves',
       () => `PROPFIND /alive HTTP/1.1\r\n${host}${end}`,
       '405 method-not-allowed',
     ],
@@ -59,9 +59,9 @@ describe('a request that is hardly HTTP', () => {
     [
       'CONNECT to another host',
       () => `CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: 169.254.169.254:80\r\n\r\n`,
-      'cut',
+      'closed',
     ],
-    ['CONNECT to a path', () => `CONNECT /alive HTTP/1.1\r\n${host}\r\n`, 'cut'],
+    ['CONNECT to a path', () => `CONNECT /alive HTTP/1.1\r\n${host}\r\n`, 'closed'],
     ['a method overridden by a header', () => me('X-HTTP-Method-Override: DELETE\r\n'), '200'],
     ['OPTIONS *', () => `OPTIONS * HTTP/1.1\r\n${host}${end}`, '404 route-not-found'],
     ['GET *', () => `GET * HTTP/1.1\r\n${host}${end}`, bad],
@@ -231,19 +231,19 @@ describe('a request that is hardly HTTP', () => {
       (smuggled) => post(`Content-Length: 4\r\n${chunked}`, `2\r\n{}\r\n0\r\n\r\n${smuggled}`),
     ],
     [
-      'what stands behind a body without a length',
+      'bytes after a body without a length',
       (smuggled) => post('Transfer-Encoding: identity\r\n', `{}${smuggled}`),
     ],
     [
-      'what stands behind chunks of HTTP/1.0',
+      'bytes after chunks of HTTP/1.0',
       (smuggled) => post(chunked, `0\r\n\r\n${smuggled}`).replace('HTTP/1.1', 'HTTP/1.0'),
     ],
     [
-      'what stands behind a second Host',
+      'bytes after a second Host',
       (smuggled) => `GET /alive HTTP/1.1\r\n${host}Host: y\r\nContent-Length: 0\r\n\r\n${smuggled}`,
     ],
     [
-      'what stands behind a malformed head',
+      'bytes after a malformed head',
       (smuggled) => `GET /alive HTTP/1.1\r\n${host}X : y\r\n\r\n${smuggled}`,
     ],
   ])('never serves %s', async (_case, bytes) => {
@@ -266,7 +266,7 @@ describe('a request that is hardly HTTP', () => {
     );
   });
 
-  it('cuts a connection on which more than 64 wait for their answers', async () => {
+  it('closes a connection on which more than 64 wait for their answers', async () => {
     const one = `GET /api/v1/app-conversations/search HTTP/1.1\r\n${host}Authorization: Bearer ${gateway.alice}\r\n\r\n`;
     const outcome = await sendRaw(gateway.port, one.repeat(200), { answers: 200 });
     expect(outcome).toMatchObject(ended);

@@ -53,7 +53,7 @@ describe('notifications between gateways and operators', () => {
     return sender;
   }
 
-  it('two gateways tell both operators', async () => {
+  it('two gateways notify both operators', async () => {
     const one = await anOperator('127.0.0.1');
     const other = await anOperator('127.0.0.2', one.port);
     const resolve = () => Promise.resolve(['127.0.0.1', '127.0.0.2']);
@@ -96,7 +96,7 @@ describe('notifications between gateways and operators', () => {
     answers[1]?.();
   });
 
-  it('an operator that is not there, hangs or refuses keeps nobody from telling the others, and is told again later', async () => {
+  it('an operator that is not there, hangs or refuses delays no notification to the others, and is notified again later', async () => {
     const clock = new VirtualClock();
     const hanging = createServer(() => undefined).listen(0, '127.0.0.3');
     await once(hanging, 'listening');
@@ -143,12 +143,12 @@ describe('notifications between gateways and operators', () => {
     expect(one.seen).toHaveLength(1);
   });
 
-  it('a gateway that has another master key in front is understood by whoever has both', async () => {
+  it('a gateway that has another master key in front is understood by each operator that has both', async () => {
     const rotated = new SandboxKeys([Buffer.alloc(32, 7), Buffer.alloc(32, 1)]);
     const one = await anOperator('127.0.0.1', 0, rotated);
     const sender = await aGateway(one.url);
     sender.notify(notificationOf('a'), 'alice');
-    await eventually('it is told', () => one.seen.length === 1);
+    await eventually('it is notified', () => one.seen.length === 1);
   });
 
   const bad: [string, RequestInit & { path?: string }, number][] = [

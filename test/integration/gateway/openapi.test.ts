@@ -123,7 +123,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('tells pages from JSON', () => {
+  it('distinguishes pages from JSON', () => {
     const pages = operations().filter(
       ({ responses }) => 'text/html' in (responses['200']?.content ?? {}),
     );

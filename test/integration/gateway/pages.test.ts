@@ -31,7 +31,7 @@ describe('pages', () => {
   };
 
   it.each([['/docs'], [`/conversations/${id}`]])(
-    '%s takes nothing from elsewhere and runs nothing but what stands in it',
+    '%s takes nothing from elsewhere and runs only its own code',
     async (path) => {
       const { status, headers, html } = await read(path);
       expect(status).toBe(200);
@@ -142,7 +142,7 @@ describe('pages', () => {
     ['its id', id, ['Sandbox', 'STARTING, starting', 'Conversation', id]],
     ["its start task's id", startTaskIdOf(id), ['Start', 'WORKING']],
   ])(
-    'shows a conversation under %s once it has a key, and looks again',
+    'shows a conversation under %s once it has a key, and polls again',
     async (_case, shown, facts) => {
       const page = await openPage(`/conversations/${shown}`);
       page.give(`${gateway.alice} `);
@@ -156,8 +156,8 @@ describe('pages', () => {
       // As text: nothing of it becomes markup.
       expect(page.text('title')).toBe('A <b>bold</b> one');
       expect(page.key()).toBe('');
-      for (const look of page.timers.splice(0)) look();
-      await eventually('it has looked again', () => page.timers.length > 0);
+      for (const poll of page.timers.splice(0)) poll();
+      await eventually('it has polled again', () => page.timers.length > 0);
     },
   );
 

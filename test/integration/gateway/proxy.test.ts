@@ -68,7 +68,7 @@ const pause = async ({ metadata: { name } }: Sandbox) => {
   await gateway.seen(gateway.caches.sandboxes, updated);
 };
 
-/** What a raw connection gets back until it is closed, or until `enough` says so. */
+/** The bytes that a raw connection receives until it is closed, or until `enough` says so. */
 async function raw(
   text: string,
   enough: (answer: string) => boolean = () => false,
@@ -238,7 +238,7 @@ describe('a request to an agent', () => {
     const response = await send('GET', '/sandboxes/unknown/AGENT_SERVER/alive', keyed(key));
     expect([response.statusCode, (await problem(response)).code]).toEqual([404, 'not-found']);
     expect((await send('GET', '/sandboxes/unknown/VSCODE/', keyed(key))).statusCode).toBe(404);
-    // What needs its key is answered as with the key of another one.
+    // A request that needs its key is answered as with the key of another one.
     expect(
       (await send('GET', '/sandboxes/unknown/AGENT_SERVER/api/x', keyed(key))).statusCode,
     ).toBe(401);
@@ -362,7 +362,7 @@ describe('a request to an agent', () => {
     outgoing.destroy();
   });
 
-  it('that nobody reads the answer of holds the agent back', async () => {
+  it('whose answer no client reads holds the agent back', async () => {
     const { path, key } = await aSandbox();
     let written = 0;
     let isHeld = false;
@@ -405,7 +405,7 @@ describe('a request to an agent', () => {
     await eventually('the agent knows', () => isGone);
   });
 
-  it('that breaks off in the middle is cut, not ended', async () => {
+  it('that breaks off in the middle is closed, not ended', async () => {
     const { path, key } = await aSandbox();
     agent.answer = (request, response) => {
       response.write('half');
@@ -427,7 +427,7 @@ describe('a request to an agent', () => {
     expect(await body(response)).toBe('late');
   });
 
-  it('finds only so many places', async () => {
+  it('finds a limited number of places', async () => {
     const { path, key } = await aSandbox();
     const held: (() => unknown)[] = [];
     agent.answer = (_request, response) => held.push(() => response.end('ok'));
@@ -602,7 +602,7 @@ describe('a WebSocket to an agent', () => {
     expect(await code).toBe(1001);
   });
 
-  it('finds only so many places before it has shown a key', async () => {
+  it('finds a limited number of places before it has shown a key', async () => {
     const { path: base, key } = await aSandbox();
     const [first, second] = [webSocket(path(base)), webSocket(path(base))];
     await Promise.all([once(first, 'open'), once(second, 'open')]);

@@ -107,7 +107,7 @@ describe('GET /api/v1/quota', () => {
       ...{ active: 1, waiting: 0, paused: 0, quotas: [] },
       ...{ stored: { conversations: 0, stored_bytes: 0, sandboxes: 1 }, caps: [] },
       next_start: {
-        ...{ outcome: 'admitted', reason: 'No quota limits it.', quota: null },
+        ...{ outcome: 'admitted', reason: 'No quota limits the start.', quota: null },
         ...{ pauses: [], pauses_other_owner: false, not_before: null },
       },
     });
@@ -162,7 +162,7 @@ describe('GET /api/v1/quota', () => {
       next_start: {
         ...{ outcome: 'pauses', quota: 'default', pauses_other_owner: false, not_before: null },
         reason:
-          'It would pause sandbox sbx-2, the oldest that runs: at most 2 of yours may be active at once.',
+          'The start would pause sandbox sbx-2, the oldest that runs: at most 2 of yours may be active at once.',
         pauses: [{ sandbox_id: 'sbx-2', conversation_ids: [older] }],
       },
     });
@@ -203,14 +203,14 @@ describe('GET /api/v1/quota', () => {
       {
         outcome: 'waits',
         reason:
-          'It would wait: at most 1 of yours may be active at once, and none of them can be paused now.',
+          'The start would wait: at most 1 of yours may be active at once, and none of them can be paused now.',
       },
     ],
     [
       'waits for a slot that is getting free',
       {},
       { ...pausedByQuota, replicas: 1 },
-      { outcome: 'waits', reason: 'It would wait: a slot is getting free.' },
+      { outcome: 'waits', reason: 'The start would wait: a slot is getting free.' },
     ],
     [
       'is refused under Reject',
@@ -218,7 +218,7 @@ describe('GET /api/v1/quota', () => {
       runningSince('2026-03-01T10:00:00Z'),
       {
         outcome: 'rejected',
-        reason: 'It would be refused: at most 1 of yours may be active at once, and 1 are.',
+        reason: 'The start would be refused: at most 1 of yours may be active at once, and 1 are.',
       },
     ],
     ['never starts under a limit of 0', { limit: 0 }, pausedByQuota, { outcome: 'waits' }],
@@ -251,7 +251,7 @@ describe('GET /api/v1/quota', () => {
         next_start: {
           ...{ outcome: 'pauses', quota: 'all', pauses: [], pauses_other_owner: true },
           reason:
-            'It would pause a sandbox of another owner, the oldest that runs: at most 2 of all owners may be active at once.',
+            'The start would pause a sandbox of another owner, the oldest that runs: at most 2 of all owners may be active at once.',
         },
       });
       expect(JSON.stringify(json)).not.toContain('bob');
@@ -313,7 +313,8 @@ describe('GET /api/v1/quota', () => {
       expect(await quotaOf()).toMatchObject({
         next_start: {
           outcome: 'rejected',
-          reason: 'It would be refused: at most 1 of all owners may be active at once, and 1 are.',
+          reason:
+            'The start would be refused: at most 1 of all owners may be active at once, and 1 are.',
         },
       });
     });

@@ -32,7 +32,7 @@ describe('a start with a repository', () => {
   let directory: RepositoryAccessChecker;
   let impatient: RepositoryAccessChecker;
   let gateway: TestGateway;
-  /** It waits for hosts for a moment only. */
+  /** A gateway that waits for hosts for a moment only. */
   let hasty: TestGateway;
   const folder = mkdtempSync(join(tmpdir(), 'git-credentials-'));
   const { logger, lines } = recordingLogger();
@@ -156,7 +156,7 @@ describe('a start with a repository', () => {
       403,
     ],
     ['a wrong name', 'alice', 'acme/none', {}, 403],
-    ['a wrong owner', 'bob', 'nobody/public', {}, 403],
+    ['a wrong owner', 'bob', 'missing/public', {}, 403],
     [
       'one of another host, by an older protocol',
       'bob',
@@ -499,7 +499,7 @@ describe('a start with a repository', () => {
       }
     });
 
-    it('is away is told about once, and once when it is back; not where it is', async () => {
+    it('is away is reported once, and once when it is back; not where it is', async () => {
       github.faults.set('acme/odd', (_request, response) => response.writeHead(503).end());
       await start('acme/odd');
       expire();
@@ -640,7 +640,7 @@ describe('a start with a repository', () => {
       ],
       ['provider=github&query=acme', 'alice', () => []],
       ['provider=github', 'alice', () => []],
-      ['provider=nobody&query=acme/many', 'alice', () => []],
+      ['provider=unknown&query=acme/many', 'alice', () => []],
     ])('by repositories/search?%s of %s', async (query, owner, expected) => {
       expect(await get(`repositories/search?${query}`, keyOf(owner))).toEqual(
         (expected as () => unknown)(),
@@ -697,7 +697,7 @@ describe('a start with a repository', () => {
       expect(await get(`branches/search?${query}`)).toEqual((expected as () => unknown)());
     });
 
-    it('with the typed names when the host tells everything but these', async () => {
+    it('with the typed names when the host lists everything but these', async () => {
       github.faults.set('acme/many', (request, response) =>
         request.method === 'POST'
           ? response.writeHead(500).end()

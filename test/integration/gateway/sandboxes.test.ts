@@ -134,7 +134,7 @@ describe('sandboxes', () => {
     }
   });
 
-  it('tell the quota that a person wants them back', async () => {
+  it('notify the quota that a person wants them back', async () => {
     const { metadata } = await add(pausedByQuota);
     const before = Date.now();
     await gateway.post(`${base}/${metadata.name}/resume`);
@@ -146,7 +146,7 @@ describe('sandboxes', () => {
   describe('resumed with {"run": true}', () => {
     const isAsked = async (name: string) => isRunRequested(await stored(name));
 
-    it('are told that what their owner has stopped goes on, until their owner pauses them again, by whatever means', async () => {
+    it('get the request to resume what their owner has stopped, until their owner pauses them again, by any means', async () => {
       const { metadata } = await add(running);
       const url = `${base}/${metadata.name}`;
       await gateway.post(`${url}/pause`);
@@ -172,7 +172,7 @@ describe('sandboxes', () => {
       expect(await isAsked(metadata.name)).toBe(true);
     });
 
-    it('are so whoever else changes them at the same time', async () => {
+    it('are so whichever process changes them at the same time', async () => {
       const { metadata } = await add(running);
       const url = `${base}/${metadata.name}`;
       for (let round = 0; round < 5; round++) {
@@ -265,7 +265,7 @@ describe('sandboxes', () => {
     },
   );
 
-  it('let their conversations tell how to reach them', async () => {
+  it('let their conversations show how to reach them', async () => {
     const { metadata } = await add(running);
     const id = newUuid(Date.now());
     await gateway.addConversation(id, {

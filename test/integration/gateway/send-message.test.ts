@@ -66,8 +66,10 @@ describe('sending a message', () => {
     ((await stored(id)).spec.messages ?? []).map(
       ({ number, content }) => `${number} ${content[0]?.text ?? ''}`,
     );
-  /** Plays the operator, which tells the agent everything that is sent to one conversation. */
-  const tellAll = (id: string) =>
+  /**
+   * Plays the operator, which delivers to the agent everything that is sent to one conversation.
+   */
+  const deliverAll = (id: string) =>
     gateway.caches.conversations.addHandler({
       updated: ({ metadata, spec, status }: CachedConversation) => {
         const last = Math.max(0, ...(spec.messages ?? []).map(({ number }) => number));
@@ -76,22 +78,22 @@ describe('sending a message', () => {
       },
     });
 
-  it('is done when the agent has been told, where it runs', async () => {
+  it('is done when the agent has received it, where it runs', async () => {
     const id = await add();
-    const stop = tellAll(id);
-    expect(await send(id, message('Go on'))).toMatchObject({
+    const stop = deliverAll(id);
+    expect(await send(id, message('Continue'))).toMatchObject({
       status: 200,
       json: { success: true, sandbox_status: 'RUNNING', queued: false },
     });
     stop();
     expect((await stored(id)).spec.messages).toMatchObject([
-      { number: 1, role: 'user', run: true, content: [{ type: 'text', text: 'Go on' }] },
+      { number: 1, role: 'user', run: true, content: [{ type: 'text', text: 'Continue' }] },
     ]);
   });
 
   it('is accepted where the agent has no time for it, and shows that there is work to do', async () => {
     const id = await add();
-    const answer = await send(id, message('Go on'));
+    const answer = await send(id, message('Continue'));
     expect(answer).toMatchObject({
       status: 202,
       json: { success: true, sandbox_status: 'RUNNING', queued: true },
@@ -147,7 +149,7 @@ describe('sending a message', () => {
   ])('to a sandbox %s', async (_case, sandbox, start, expected) => {
     const id = await add(sandbox, start);
     const before = (await stored(id)).metadata.resourceVersion;
-    expect(await send(id, message('Go on'))).toMatchObject(expected);
+    expect(await send(id, message('Continue'))).toMatchObject(expected);
     const isWoken =
       sandbox?.replicas === 0 ||
       sandbox?.status === pausedByQuota ||
@@ -157,7 +159,7 @@ describe('sending a message', () => {
     if (isWoken) expect(spec.replicas).toBe(1);
     if ((expected as { status: number }).status === 409)
       expect((await stored(id)).metadata.resourceVersion).toBe(before);
-    else expect(await queue(id)).toEqual(['1 Go on']);
+    else expect(await queue(id)).toEqual(['1 Continue']);
   });
 
   it('finds a sandbox paused that its own cache still shows running', async () => {
@@ -165,7 +167,7 @@ describe('sending a message', () => {
     const behind = await gateway.replica();
     await behind.fallBehind();
     await gateway.post(`/api/v1/sandboxes/sbx-${id}/pause`);
-    expect(await send(id, message('Go on'), {}, behind)).toMatchObject({
+    expect(await send(id, message('Continue'), {}, behind)).toMatchObject({
       status: 202,
       json: { sandbox_status: 'STARTING' },
     });
@@ -176,9 +178,9 @@ describe('sending a message', () => {
   it('is refused where its sandbox is gone, and to conversations that are not there', async () => {
     const id = await add();
     await gateway.send('DELETE', `/api/v1/sandboxes/sbx-${id}`);
-    expect(await send(id, message('Go on'))).toMatchObject({ status: 409 });
-    expect(await send(newUuid(1), message('Go on'))).toMatchObject({ status: 404 });
-    expect(await send('nonsense', message('Go on'))).toMatchObject({ status: 422 });
+    expect(await send(id, message('Continue'))).toMatchObject({ status: 409 });
+    expect(await send(newUuid(1), message('Continue'))).toMatchObject({ status: 404 });
+    expect(await send('nonsense', message('Continue'))).toMatchObject({ status: 422 });
     expect(
       await gateway.post(`${base}/${id}/send-message`, message('x'), { key: gateway.bob }),
     ).toMatchObject({ status: 404 });
@@ -200,7 +202,7 @@ describe('sending a message', () => {
     });
     await gateway.seen(gateway.caches.quotas, made);
     await gateway.addSandbox('sbx-other', { status: running });
-    expect(await send(id, message('Go on'))).toMatchObject({
+    expect(await send(id, message('Continue'))).toMatchObject({
       status: 429,
       json: { code: 'quota-exceeded' },
     });
@@ -238,7 +240,7 @@ describe('sending a message', () => {
     expect(await queue(id)).toEqual(['1 a']);
   });
 
-  it('has room for 32 that wait, and forgets those that were told long ago', async () => {
+  it('has room for 32 that wait, and forgets those that were delivered long ago', async () => {
     const id = await add({ status: starting });
     for (let index = 1; index <= 32; index++)
       expect((await send(id, message(`m${index}`))).status).toBe(202);
@@ -262,7 +264,7 @@ describe('sending a message', () => {
     expect((await queue(id)).map((line) => line.slice(0, 9))).toEqual(['2 short', '3 xxxxxxx']);
   });
 
-  it('goes on counting when everything that was told has been forgotten', async () => {
+  it('continues to count when everything that was delivered has been forgotten', async () => {
     const id = await add({ status: starting });
     await gateway.setStatus(id, { messages: { lastDelivered: 41 } });
     await send(id, message('a'));
@@ -279,7 +281,7 @@ describe('sending a message', () => {
       { content: [{ type: 'image', image_urls: ['x'.repeat(250_000), 'y'.repeat(250_000)] }] },
       422,
     ],
-    ['from somebody else', message('x', { role: 'system' }), 422],
+    ['from another role', message('x', { role: 'system' }), 422],
     ['with what is not known', message('x', { extra: 1, role: null, run: null }), 202],
     ['with a picture', { content: [{ type: 'image', image_urls: ['data:x'] }], run: false }, 202],
   ])('%s', async (_case, body, status) => {
@@ -312,13 +314,13 @@ describe('sending a message', () => {
           Object.assign(gateway.client, {
             mergePatch: async (...parameters: Parameters<typeof patch>) => {
               const fate = left.shift() ?? 'fine';
-              if (fate === 'lost before') throw new TransportError('cut');
+              if (fate === 'lost before') throw new TransportError('interrupted');
               if (fate === 'conflict')
                 await patch(conversations, namespace, id, {
                   metadata: { annotations: { n: String(Math.random()) } },
                 });
               const result = await patch(...parameters);
-              if (fate === 'lost after') throw new TransportError('cut');
+              if (fate === 'lost after') throw new TransportError('interrupted');
               return result;
             },
           });

@@ -19,7 +19,7 @@ describe('the server', () => {
 
   it.each<[string, number, string, { rawBody: string | Buffer; headers?: Record<string, string> }]>(
     [
-      ['JSON that is cut short', 400, 'malformed-json', { rawBody: '{"initial_message":' }],
+      ['JSON that is truncated', 400, 'malformed-json', { rawBody: '{"initial_message":' }],
       ['a bare text', 400, 'malformed-json', { rawBody: '"hello"' }],
       [
         'a body over 1 MiB',
@@ -146,7 +146,7 @@ describe('the server', () => {
     expect(labels.join()).not.toContain('secret');
   });
 
-  it('sends no header that tells what it is built on', async () => {
+  it('sends no header that shows what it is built on', async () => {
     const { headers } = await gateway.get('/alive');
     expect(headers).not.toHaveProperty('x-powered-by');
     expect(headers).not.toHaveProperty('etag');

@@ -16,7 +16,7 @@ import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
-/** What API.md gives a revocation, on every replica. */
+/** The maximum time of a revocation by API.md, on every replica. */
 const withinMs = 10_000;
 
 let agent: StubAgent;
@@ -175,17 +175,17 @@ describe('a rotation', () => {
     agent.answer = (_request, response) => response.write('begin');
     const stream = await send(path, before, other);
     await once(stream, 'data');
-    const ends = Promise.all([...sockets.map(closed), textOf(stream).catch(() => 'cut')]);
+    const ends = Promise.all([...sockets.map(closed), textOf(stream).catch(() => 'closed')]);
     const began = Date.now();
     expect(await rotate(name)).toMatchObject({ status: 200, json: { success: true } });
-    expect(await ends).toEqual([4001, 4001, 'cut']);
+    expect(await ends).toEqual([4001, 4001, 'closed']);
     expect(Date.now() - began).toBeLessThan(withinMs);
     agent.reset();
     const after = await shownTo(gateway.alice, name);
     expect(after).not.toBe(before);
     expect(await opens(path, before)).toEqual([401, 401]);
     expect(await opens(path, after)).toEqual([200, 200]);
-    // The agent has been told nothing, and has the key that it had.
+    // The agent has received nothing, and has the key that it had.
     expect(agent.seen.map(({ headers }) => headers['x-session-api-key'])).toEqual([
       agentKeyOf(sandbox),
       agentKeyOf(sandbox),
@@ -201,11 +201,11 @@ describe('a rotation', () => {
   it('is the owner’s alone', async () => {
     const { name, path } = await aSandbox();
     const key = await shownTo(gateway.alice, name);
-    const [theirs, ofNobody] = [
+    const [theirs, ofUnknown] = [
       await rotate(name, { key: gateway.bob }),
       await rotate('sbx-none', { key: gateway.bob }),
     ];
-    expect([theirs.status, ofNobody.status]).toEqual([404, 404]);
+    expect([theirs.status, ofUnknown.status]).toEqual([404, 404]);
     expect(await rotate(name, { key: null, headers: keyed(key) })).toMatchObject({ status: 401 });
     expect(await statusOf(path, key)).toBe(200);
   });

@@ -67,7 +67,7 @@ describe("one owner's agent that takes connections and answers nothing", () => {
   };
   const seen = () => silent.connections.size;
 
-  it('keeps nobody else from reading events: its own reads have a share, however many there are', async () => {
+  it('delays no other read of events: its own reads have a share, however many there are', async () => {
     const [id = ''] = ids;
     reads = Array.from({ length: 64 }, () => gateway.get(events(id)));
     await gateway.get('/api/v1/users/me');
@@ -84,7 +84,7 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     );
     expect(codes).toContain('504 agent-timeout');
     expect(codes).toContain('503 agent-busy');
-    // Who waited until the first ones had given up.
+    // Two requests waited until the first ones had given up.
     expect([...codes].filter((code) => !code.endsWith('agent-silent'))).toHaveLength(2);
   });
 
@@ -99,7 +99,7 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     expect(performance.now() - began).toBeLessThan(soonMs / 2);
   });
 
-  it("delays nobody else's reads and starts with 200 conversations in its sandbox, all read and written to", async () => {
+  it("delays no other owner's reads and starts with 200 conversations in its sandbox, all read and written to", async () => {
     const message = { content: [{ type: 'text', text: 'Hello' }] };
     reads = ids.flatMap((id) => [
       gateway.get(events(id)),

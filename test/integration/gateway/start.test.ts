@@ -51,7 +51,7 @@ describe('starting a conversation', () => {
       initial_message: {
         role: 'user',
         content: [
-          { type: 'text', text: 'Look' },
+          { type: 'text', text: 'Read' },
           { type: 'image', image_urls: ['https://x/y.png'] },
         ],
         run: false,
@@ -84,7 +84,7 @@ describe('starting a conversation', () => {
       initialMessage: {
         role: 'user',
         content: [
-          { type: 'text', text: 'Look' },
+          { type: 'text', text: 'Read' },
           { type: 'image', imageUrls: ['https://x/y.png'] },
         ],
         run: false,

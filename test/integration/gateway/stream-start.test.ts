@@ -186,7 +186,7 @@ describe('starting a conversation with a stream', () => {
     });
   });
 
-  it('tells the whole story of a start that is over already', async () => {
+  it('shows the whole story of a start that is over already', async () => {
     const { id, reader } = await open();
     await moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'READY');
     await reader.end();
@@ -202,7 +202,7 @@ describe('starting a conversation with a stream', () => {
     expect(statuses(await reader.end())).toEqual(['WORKING', 'READY']);
   });
 
-  it('lets the start go on when the client leaves', async () => {
+  it('lets the start continue when the client leaves', async () => {
     const { id, reader } = await open();
     reader.response.destroy();
     await reader.until(({ ended }) => ended);
@@ -273,7 +273,7 @@ describe('starting a conversation with a stream', () => {
       expect(statuses(await reader.end())).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'READY']);
   });
 
-  it('is refused to an owner with too many streams, before anything is started, and to nobody else', async () => {
+  it('is refused to an owner with too many streams, before anything is started, and to no other owner', async () => {
     const own = await TestGateway.start({ streams: { perOwner: 2 } });
     try {
       const body = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };

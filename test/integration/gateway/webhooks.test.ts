@@ -101,13 +101,13 @@ describe("the agents' webhooks", () => {
     ['output of a tool', `one/events/${id}`, toolEvent, []],
     ['a token count', `one/events/${id}`, [{ key: 'stats', value: {} }], []],
     [
-      'a change that stands after much output',
+      'a change after much output',
       `one/events/${id}`,
       [...toolEvent, ...statusEvent],
       [{ conversationId: id }],
     ],
     [
-      'more than anybody reads',
+      'more than the gateway reads',
       `one/events/${id}`,
       Array(6).fill(toolEvent),
       [{ conversationId: id }],
@@ -146,7 +146,7 @@ describe("the agents' webhooks", () => {
     ],
     ['of a webhook that does not exist, without a key', 'one/other', ''],
   ];
-  it('all that are not authenticated get the same answer, and nobody hears of them', async () => {
+  it('all that are not authenticated get the same answer, and reach no operator', async () => {
     const answers = await Promise.all(refused.map(([, path, key]) => post(path, statusEvent, key)));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
     const withoutIds = answers.map(({ text }) => ({
@@ -173,7 +173,7 @@ describe("the agents' webhooks", () => {
     expect((await post('one/conversations', undefined, undefined, 'GET')).status).toBe(405);
   });
 
-  it('an agent that sends all the time gets its answers, and is heard only so often; the others are not held up', async () => {
+  it('an agent that sends all the time gets its answers, and is notified of at a limited rate; the others are not held up', async () => {
     const began = performance.now();
     for (let round = 0; round < 20; round++)
       await Promise.all(Array.from({ length: 20 }, () => post('one/conversations', {})));

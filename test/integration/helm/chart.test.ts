@@ -1,4 +1,10 @@
-/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-return -- resources of every kind; a wrong guess fails the test */
+/* eslint-disable
+  @typescript-eslint/no-unsafe-member-access,
+  @typescript-eslint/no-unsafe-assignment,
+  @typescript-eslint/no-unsafe-argument,
+  @typescript-eslint/no-unsafe-call,
+  @typescript-eslint/no-unsafe-return --
+  Resources are of every kind; a wrong guess fails the test. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -94,7 +100,7 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'sandboxes.createNamespace must not be true',
     ],
     [
-      "somebody's key without its hash",
+      "another user's key without its hash",
       { firstKey: { existingSecret: 'mine' } },
       'firstKey.sha256 is needed',
     ],
@@ -174,7 +180,7 @@ describe('the chart', () => {
       SETUP_TIMEOUT_SECONDS: 600,
       REPOSITORY_MAX_MIB: 10_240,
     };
-    // What the chart has by default is what the program has.
+    // The defaults of the chart are those of the program.
     expect(operator).toMatchObject(preparation);
     expect(
       readOperatorConfig({ MASTER_KEY_FILES: operator.MASTER_KEY_FILES.join(',') }),
@@ -198,7 +204,7 @@ describe('the chart', () => {
       RATE_LIMIT_WRITES: 100,
       MAX_CONNECTIONS: 10_000,
       MAX_CONNECTIONS_PER_ADDRESS: 0,
-      // Helm writes large numbers in another form when nobody takes care.
+      // Helm writes large numbers in another form when a template takes no care.
       MAX_REQUESTS: 3_000_000,
     });
   });
@@ -317,7 +323,7 @@ describe('the chart', () => {
     const known = await RenderedChart.of(4, { apiVersions: [ours] });
     expect(ofOurs(chart).map(hookOf)).toEqual(Array(3).fill('post-install,post-upgrade'));
     expect(ofOurs(known).map(hookOf)).toEqual(Array(3).fill(undefined));
-    // What the next upgrade takes the resource over by.
+    // The next upgrade takes the resource over by these annotations.
     for (const { metadata } of ofOurs(chart))
       expect(metadata.annotations['meta.helm.sh/release-name']).toBe('conversation-operator');
   });
@@ -372,7 +378,7 @@ describe('the chart', () => {
     );
   });
 
-  it("lets agents tell the gateway, and the gateway alone tell the operators, by names and ports that are the others'", async () => {
+  it("lets agents notify the gateway, and the gateway alone the operators, by names and ports that are the others'", async () => {
     const partOf = (component: string) => ({ 'app.kubernetes.io/component': component });
     for (const rendered of [chart, full]) {
       const envOf = (component: string, name: string): unknown =>
@@ -455,7 +461,7 @@ describe('the chart', () => {
     }
   });
 
-  it('lets the gateway ask the git hosts on the public internet, at their ports, and nobody else', () => {
+  it('lets the gateway ask the git hosts on the public internet, at their ports, and no other host', () => {
     const egressOf = (rendered: RenderedChart, component: string): readonly Body[] =>
       rendered.one('NetworkPolicy', component).spec.egress;
     const open = ({ to }: Body) => to?.[0].ipBlock?.except !== undefined;
@@ -474,7 +480,7 @@ describe('the chart', () => {
   });
 
   it.each([
-    ['when nobody asks', { gateway: { repositoryCheck: { enabled: false } } }],
+    ['without a repository check', { gateway: { repositoryCheck: { enabled: false } } }],
     ['when it is closed', { networkPolicies: { gateway: { internet: false } } }],
   ])('opens nothing to the gateway for git hosts %s', async (_name, values) => {
     const { spec } = (await RenderedChart.of(4, { values })).one('NetworkPolicy', '-gateway');

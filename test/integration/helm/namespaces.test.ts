@@ -1,4 +1,7 @@
-/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment -- resources of every kind; a wrong guess fails the test */
+/* eslint-disable
+  @typescript-eslint/no-unsafe-member-access,
+  @typescript-eslint/no-unsafe-assignment --
+  Resources are of every kind; a wrong guess fails the test. */
 import type { Body } from '../../support/plane.ts';
 import { RenderedChart } from '../../support/rendered-chart.ts';
 

@@ -1,4 +1,7 @@
-/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment -- resources of every kind; a wrong guess fails the test */
+/* eslint-disable
+  @typescript-eslint/no-unsafe-member-access,
+  @typescript-eslint/no-unsafe-assignment --
+  Resources are of every kind; a wrong guess fails the test. */
 import { renderChart } from '../../../helm/tools/render.ts';
 import { definitions } from '../../../src/resources/crd.ts';
 import { group } from '../../../src/resources/group.ts';
@@ -31,7 +34,7 @@ describe('the ResourceQuota on the number of objects', () => {
       apiVersions,
     });
     expect(chart.all('ResourceQuota')).toHaveLength(count);
-    // Helm writes large numbers in another form when nobody takes care.
+    // Helm writes large numbers in another form when a template takes no care.
     for (const { spec } of chart.all('ResourceQuota'))
       expect(spec.hard[`count/conversations.${group}`]).toBe('2000000');
   });

@@ -1,4 +1,6 @@
-/* eslint-disable @typescript-eslint/no-unsafe-member-access -- resources of every kind; a wrong guess fails the test */
+/* eslint-disable
+  @typescript-eslint/no-unsafe-member-access --
+  Resources are of every kind; a wrong guess fails the test. */
 import { renderChart } from '../../../helm/tools/render.ts';
 import type { Body } from '../../support/plane.ts';
 import { RenderedChart } from '../../support/rendered-chart.ts';

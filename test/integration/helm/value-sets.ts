@@ -1,4 +1,4 @@
-/** What platform teams set, each of them something else. */
+/** Settings of platform teams, each of them another one. */
 export const valueSets: Readonly<Record<string, object>> = {
   'the defaults': {},
   'everything that is optional': {

@@ -13,7 +13,7 @@ export const controllerMutants = {
     file: 'src/controllers/sandbox-controller.ts',
     from: 'watch(caches.claims, sandboxOf),',
     to: '',
-    rule: 'a pod is made in time',
+    rule: 'a pod is created in time',
     seed: 11,
   },
   'the operator ignores changes of pods': {
@@ -27,7 +27,7 @@ export const controllerMutants = {
     file: 'src/controllers/template-controller.ts',
     from: 'watch(caches.templates, (template) => [requestOf(template)])',
     to: '',
-    rule: 'a template is judged in time',
+    rule: 'a template is validated in time',
     seed: 1,
   },
   'the sandbox controller ignores changes of sandboxes': {
@@ -49,14 +49,14 @@ export const controllerMutants = {
     from: '  conversation.metadata.generation !== old.metadata.generation ||\n',
     to: '',
     rule: 'a message is delivered in time',
-    letters: true,
+    messages: true,
     seed: 4,
   },
-  'what was written last is forgotten': {
+  'the last write of a process is forgotten': {
     file: 'packages/kube/src/newest-store.ts',
     from: 'if (known === undefined || isNewerVersion(object, known)) this.#ahead.set(key, object);',
     to: '',
-    rule: 'a controller does not act on what it has overwritten',
+    rule: 'no controller acts on a version that it has overwritten',
     seed: 1,
   },
   'failures are not counted': {

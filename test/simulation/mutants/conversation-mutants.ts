@@ -1,10 +1,10 @@
 import type { Mutant } from './mutant.ts';
 
-const again = 'no run is continued again and again';
+const again = 'the number of resumes of a run is limited';
 const delivered = 'a message is delivered in time';
 const settles = 'everything settles';
 
-/** Mistakes in how runs go on, how messages arrive, and how agents are polled. */
+/** Mistakes in the resume of runs, the delivery of messages, and the polls of agents. */
 export const conversationMutants = {
   'a lost container does not count against its run': {
     file: 'src/controllers/conversation/execution/run-resume.ts',
@@ -20,18 +20,18 @@ export const conversationMutants = {
     rule: again,
     seed: 17,
   },
-  'a sandbox is made for a conversation that only the cache shows': {
+  'a sandbox is created for a conversation that only the cache contains': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    try {',
     to: 'try {',
-    rule: 'no sandbox is made for a conversation that is gone',
+    rule: 'no sandbox is created for a deleted conversation',
     seed: 43,
   },
-  'a conversation that is gone still needs its sandbox': {
+  'a deleted conversation still needs its sandbox': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: "return stored !== undefined && startStatusOf(stored) === 'WORKING';",
     to: "return stored === undefined || startStatusOf(stored) === 'WORKING';",
-    rule: 'no sandbox is made for a conversation that is gone',
+    rule: 'no sandbox is created for a deleted conversation',
     seed: 18,
   },
   'a new message is no reason to poll its agent': {
@@ -39,7 +39,7 @@ export const conversationMutants = {
     from: '[metadata.uid, metadata.generation, sandbox.metadata.uid',
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
-    letters: true,
+    messages: true,
     seed: 4,
   },
   'a message in doubt waits for minutes': {
@@ -47,29 +47,29 @@ export const conversationMutants = {
     from: 'const settleMs = 20_000;',
     to: 'const settleMs = 200_000;',
     rule: delivered,
-    letters: true,
+    messages: true,
     seed: 3,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
     from: 'if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);',
     to: 'void delayMs;',
-    rule: 'a notification of an agent is acted on soon',
-    letters: true,
+    rule: 'a notification of an agent takes effect soon',
+    messages: true,
     seed: 129,
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
-    rule: 'nothing is said to run that does not',
+    rule: 'no conversation is reported as running without a running agent',
     seed: 8,
   },
-  'an agent that does not answer is called silent after ten minutes': {
+  'an agent counts as unresponsive only after ten minutes': {
     file: 'src/controllers/unresponsive-agents.ts',
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
-    rule: 'a silent agent is not said to run',
+    rule: 'no unresponsive agent is reported as running',
     seed: 27,
   },
   'a conversation is ready whatever its sandbox does': {
@@ -91,7 +91,7 @@ export const conversationMutants = {
     from: '{ ...update, observedGeneration, lastTransitionTime }',
     to: '{ ...update, observedGeneration: old?.observedGeneration ?? observedGeneration, lastTransitionTime }',
     rule: settles,
-    letters: true,
+    messages: true,
     seed: 1,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

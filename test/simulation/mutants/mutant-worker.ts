@@ -4,7 +4,7 @@ import { mutateSource, type SourceMutation } from './mutated-source.ts';
 
 export interface MutantJob extends Pick<
   SimulationOptions,
-  'faults' | 'letters' | 'world' | 'retention'
+  'faults' | 'messages' | 'world' | 'retention'
 > {
   readonly mutation: SourceMutation;
   readonly firstSeed: number;
@@ -12,7 +12,7 @@ export interface MutantJob extends Pick<
 }
 
 /** The first seed whose simulation fails with the mistake; undefined: none does. */
-export interface Kill {
+export interface ExpectedKill {
   readonly seed: number;
   readonly rule: string;
   readonly message: string;
@@ -21,7 +21,7 @@ export interface Kill {
 const { mutation, firstSeed, seeds, ...options } = workerData as MutantJob;
 mutateSource(mutation);
 const { simulate } = await import('../simulation.ts');
-let kill: Kill | undefined;
+let kill: ExpectedKill | undefined;
 for (let seed = firstSeed; seed < firstSeed + seeds && kill === undefined; seed++) {
   const { failure } = await simulate({ seed, ...options });
   if (failure !== undefined) kill = { seed, ...failure };

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 export interface SourceMutation {
   /** Path below the root of the repository. */
   readonly file: string;
-  /** A text that stands in the file exactly once. */
+  /** A text that the file contains exactly once. */
   readonly from: string;
   readonly to: string;
 }
@@ -14,9 +14,9 @@ export interface SourceMutation {
 const source = new URL('../../../', import.meta.url);
 
 /**
- * The text of the mutated file. `from` is found whatever the layout of the file: white space does not
- * count, nor does the comma before a closing bracket. Throws when the text to replace does not stand
- * in the file exactly once: then the product has moved on.
+ * The text of the mutated file. `from` is found whatever the layout of the file: white space does
+ * not count, nor does the comma before a closing bracket. Throws when the file does not contain the
+ * text exactly once: then the product has moved on.
  */
 export function mutatedText({ file, from, to }: SourceMutation): string {
   const text = readFileSync(new URL(file, source), 'utf8');

@@ -1,8 +1,8 @@
 import type { Mutant } from './mutant.ts';
 
-/** Mistakes in who is let in, who is paused for others, and who comes back. */
+/** Mistakes in admissions, evictions and automatic resumes. */
 export const quotaMutants = {
-  'the last to come is let in first': {
+  'the last newcomer is admitted first': {
     file: 'src/quota/slot-order.ts',
     from: 'one.requestedAt - other.requestedAt || byName(one, other);',
     to: 'other.requestedAt - one.requestedAt || byName(one, other);',
@@ -10,14 +10,14 @@ export const quotaMutants = {
     faults: 'none',
     seed: 3,
   },
-  'what a watch shows counts for the quota, however old': {
+  'the quota counts an old version that a watch delivers': {
     file: 'src/controllers/admission/slot-index.ts',
     from: '!isNewerVersion(sandbox, known)) {',
     to: 'known === sandbox) {',
-    rule: 'a controller does not act on what it has overwritten',
+    rule: 'no controller acts on a version that it has overwritten',
     seed: 3,
   },
-  'owners are let in by their names': {
+  'owners are admitted in the order of their names': {
     file: 'src/quota/owner-groups.ts',
     from: 'readonly #ready = new OrderedSet(byRequest);',
     to: 'readonly #ready = new OrderedSet<Slot>((one, other) => one.owner.localeCompare(other.owner) || byRequest(one, other));',
@@ -25,7 +25,7 @@ export const quotaMutants = {
     faults: 'none',
     seed: 25,
   },
-  "the limit of an owner counts everybody's sandboxes": {
+  'the limit of an owner counts the sandboxes of all owners': {
     file: 'src/quota/owner-groups.ts',
     from: 'const ready = group.hasRoom ? group.waiting.first : undefined;',
     to: 'const ready = [...this.#groups.values()].reduce((sum, { taken }) => sum + taken, 0) < group.limit ? group.waiting.first : undefined;',
@@ -37,7 +37,7 @@ export const quotaMutants = {
     file: 'src/quota/owner-groups.ts',
     from: 'group.rule = ownerRule(this.#rules, group.owner);',
     to: 'group.rule = this.#rules.everyOwner;',
-    rule: 'who has room is let in in time',
+    rule: 'a sandbox is admitted in time when the quota has room',
     faults: 'none',
     seed: 20,
   },
@@ -61,7 +61,7 @@ export const quotaMutants = {
     file: 'src/controllers/admission/slot-index.ts',
     from: 'if (this.#assumed.get(uid)?.until !== Infinity) this.#assumed.delete(uid);',
     to: 'this.#assumed.delete(uid);',
-    rule: 'a controller does not act on what it has overwritten',
+    rule: 'no controller acts on a version that it has overwritten',
     seed: 7,
   },
   'a slot is free before its pod is gone': {
@@ -72,19 +72,19 @@ export const quotaMutants = {
     faults: 'none',
     seed: 3,
   },
-  'the quota pauses one sandbox more than necessary': {
+  'the quota evicts one sandbox more than necessary': {
     file: 'src/quota/limit-group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
-    rule: 'no sandbox is paused without need',
+    rule: 'no sandbox is evicted without need',
     faults: 'none',
     seed: 1,
   },
-  'the youngest is paused first': {
+  'the youngest sandbox is evicted first': {
     file: 'src/quota/slot-order.ts',
     from: 'one.activeSince - other.activeSince || byName',
     to: 'other.activeSince - one.activeSince || byName',
-    rule: 'the oldest is paused first',
+    rule: 'the oldest sandbox is evicted first',
     faults: 'none',
     world: 'plain',
     seed: 2,
@@ -93,27 +93,27 @@ export const quotaMutants = {
     file: 'src/quota/eviction-candidates.ts',
     from: 'slot.activeSince + (this.#rule?.minActiveMs ?? 0)',
     to: 'slot.activeSince',
-    rule: 'no sandbox is paused before its time',
+    rule: 'no sandbox is evicted before its minActiveSeconds',
     faults: 'none',
     seed: 3,
   },
-  'a sandbox in which a conversation starts is paused for others': {
+  'a sandbox in which a conversation starts is evicted': {
     file: 'src/quota/classify.ts',
     from: 'conversations.every((conversation) => isStartOver(startStatusOf(conversation)));\n    return isStarted',
     to: 'true;\n    return isStarted',
-    rule: 'what still starts is not paused for others',
+    rule: 'a sandbox that still starts is not evicted',
     faults: 'none',
     seed: 4,
   },
-  'a bare resume pauses an agent that works': {
+  'a bare resume evicts an agent that works': {
     file: 'src/quota/classify.ts',
     from: "const bare = state === 'waiting' && isBare(facts);",
     to: 'const bare = false;',
-    rule: 'a bare resume pauses no agent that works',
+    rule: 'a bare resume evicts no agent that works',
     faults: 'none',
     seed: 1,
   },
-  'a bare resume pauses no sandbox': {
+  'a bare resume evicts no sandbox': {
     file: 'src/quota/admission-queue.ts',
     from: 'evictIdle(this.all, this.#owners) ??\n',
     to: '',
@@ -121,14 +121,14 @@ export const quotaMutants = {
     faults: 'none',
     seed: 27,
   },
-  'an agent that is lost never counts as idle': {
+  'a lost agent never counts as idle': {
     file: 'src/quota/slot-timing.ts',
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
     seed: 270,
   },
-  'what comes back by itself comes before newcomers': {
+  'an automatic resume comes before newcomers': {
     file: 'src/quota/admission-queue.ts',
     from: 'this.#due.expire(now) ??\n',
     to: 'this.#due.expire(now) ??\n      this.#resume(now) ??\n',
@@ -140,24 +140,24 @@ export const quotaMutants = {
     file: 'src/quota/owner-groups.ts',
     from: "if (policies.includes('Never')) return undefined;",
     to: '',
-    rule: 'what is not to come back stays paused',
+    rule: 'a sandbox that must not resume stays paused',
     faults: 'none',
     seed: 3,
   },
-  'what comes back by itself does so without a delay': {
+  'an automatic resume has no delay': {
     file: 'src/quota/automatic-resume.ts',
     from: 'minDelayMs * 2 ** Math.max(0, count - 1)',
     to: 'minDelayMs * Math.min(1, count - 1)',
-    rule: 'what has come back by itself is not woken again at once',
+    rule: 'automatic resumes of a sandbox keep their delay',
     faults: 'none',
     world: 'plain',
     seed: 29,
   },
-  'what has nothing to do comes back again': {
+  'a sandbox without unfinished work resumes automatically again': {
     file: 'src/quota/classify.ts',
     from: 'return mayResume && (status?.automaticResumes === undefined || isUnfinishedIn(inside))',
     to: 'return mayResume',
-    rule: 'what has come back by itself and has nothing to do rests',
+    rule: 'a sandbox without unfinished work resumes automatically only once',
     faults: 'none',
     world: 'plain',
     seed: 66,

@@ -1,13 +1,13 @@
 import type { Mutant } from './mutant.ts';
 
-const used = 'nothing that is used is deleted';
-const early = 'nothing is deleted before its time';
+const used = 'no object in use is deleted';
+const early = 'no object is deleted before its time';
 const announced = 'deletions are announced';
 const announcedInTime = 'a deletion is announced in time';
-const inTime = 'what is over is deleted in time';
-const off = 'nothing is deleted where retention is off';
+const inTime = 'an expired object is deleted in time';
+const off = 'no object is deleted where retention is off';
 
-/** Mistakes in what is deleted because nobody has used it for long. */
+/** Mistakes in the deletion of objects that have been unused for long. */
 export const retentionMutants = {
   'a resume does not restart the countdown of its conversation': {
     file: 'src/controllers/retention/countdown.ts',
@@ -68,16 +68,16 @@ export const retentionMutants = {
     retention: true,
     seed: 2,
   },
-  'a sandbox goes in which a message waits': {
+  'a sandbox is deleted while a message waits in it': {
     file: 'src/controllers/retention/countdown.ts',
     from: ' || conversations.some(isUnderWay)) return undefined;',
     to: ') return undefined;',
     rule: used,
-    letters: true,
+    messages: true,
     retention: true,
     seed: 1,
   },
-  'a sandbox goes before its pod': {
+  'a sandbox is deleted before its pod': {
     file: 'src/controllers/retention/countdown.ts',
     from: ' || slotTaken(sandbox) || conversations',
     to: ' || conversations',
@@ -85,7 +85,7 @@ export const retentionMutants = {
     retention: true,
     seed: 1,
   },
-  'a sandbox goes that a quota has paused in the middle of its work': {
+  'a sandbox is deleted that a quota has paused during a run': {
     file: 'src/controllers/retention/countdown.ts',
     from: 'if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;',
     to: '',
@@ -93,7 +93,7 @@ export const retentionMutants = {
     retention: true,
     seed: 44,
   },
-  'a volume goes with the first of the conversations that use it': {
+  'a volume is deleted with the first of the conversations that use it': {
     file: 'src/controllers/retention/subjects.ts',
     from: 'ownerReferences.every(({ uid }) => uid === metadata.uid);',
     to: 'ownerReferences.some(({ uid }) => uid === metadata.uid);',
@@ -102,7 +102,7 @@ export const retentionMutants = {
     retention: true,
     seed: 2,
   },
-  'what has no setting is deleted': {
+  'an object without a setting is deleted': {
     file: 'src/controllers/retention/countdown.ts',
     from: 'const kept = template?.spec.retention?.[rule];',
     to: "const kept = template?.spec.retention?.[rule] ?? '0s';",
@@ -110,7 +110,7 @@ export const retentionMutants = {
     retention: true,
     seed: 1,
   },
-  "a conversation's own setting does not count": {
+  'the setting of a conversation is ignored': {
     file: 'src/controllers/retention/countdown.ts',
     from: 'seconds === undefined\n',
     to: 'seconds !== 0\n',
@@ -119,7 +119,7 @@ export const retentionMutants = {
     retention: true,
     seed: 1,
   },
-  'what is due is never deleted': {
+  'an expired object is never deleted': {
     file: 'src/controllers/retention/reconcile.ts',
     from: 'if (isSurelyDue) await',
     to: 'if (!isSurelyDue) await',
@@ -127,7 +127,7 @@ export const retentionMutants = {
     retention: true,
     seed: 2,
   },
-  'a due object is deleted at once, without a second check': {
+  'an expired object is deleted without a second check': {
     file: 'src/controllers/retention/due-watch.ts',
     from: '    return confirmMs;',
     to: '    return 0;',
@@ -136,7 +136,7 @@ export const retentionMutants = {
     retention: true,
     seed: 1,
   },
-  'what is due is deleted minutes later': {
+  'an expired object is deleted minutes later': {
     file: 'src/controllers/retention/reconcile.ts',
     from: 'times?.confirmMs ?? 120_000',
     to: '120_000',
@@ -145,7 +145,7 @@ export const retentionMutants = {
     retention: true,
     seed: 1,
   },
-  'records of sandboxes that are gone are never deleted': {
+  'the record of a conversation without a sandbox is never deleted': {
     file: 'src/controllers/retention/countdown.ts',
     from: "isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined",
     to: 'void isGone',
@@ -153,15 +153,15 @@ export const retentionMutants = {
     retention: true,
     seed: 2,
   },
-  'an announcement that does not hold stays': {
+  'an outdated announcement stays': {
     file: 'src/controllers/retention/reconcile.ts',
     from: 'await this.#store(stored.object, undefined, signal);',
     to: 'void 0;',
-    rule: 'an announcement that does not hold is withdrawn',
+    rule: 'an outdated announcement is withdrawn',
     retention: true,
     seed: 2,
   },
-  'the change of a template is not seen': {
+  'a change of a template is ignored': {
     file: 'src/controllers/retention-controller.ts',
     from: 'updated: (template, old) => reconciler.observeTemplate(template, old),',
     to: '',

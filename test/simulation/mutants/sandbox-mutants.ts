@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-const activeSince = 'activeSince is when a sandbox began to run since its last pause';
+const activeSince = 'activeSince is when a sandbox began to run after its last pause';
 
 /** Mistakes in what becomes of a sandbox, and of the runs in it. */
 export const sandboxMutants = {
@@ -23,7 +23,7 @@ export const sandboxMutants = {
     from: 'this.#isInTime(scope, pauseTime) && running.length',
     to: 'running.length',
     rule: 'a pause ends in time',
-    letters: true,
+    messages: true,
     seed: 284,
   },
   'a pause waits for its agent for five minutes': {
@@ -31,22 +31,22 @@ export const sandboxMutants = {
     from: 'options.pauseBoundMs ?? 15_000',
     to: 'options.pauseBoundMs ?? 300_000',
     rule: 'a pause ends in time',
-    letters: true,
+    messages: true,
     seed: 284,
   },
-  'a run is interrupted before that is written down': {
+  'a run is interrupted before it is stored': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
     to: 'if (interrupted.length > maxInterrupted) return',
-    rule: 'a run is written down before it is interrupted',
+    rule: 'a run is stored before it is interrupted',
     seed: 4,
   },
   'only the first check of a pause stores the running conversations': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
     to: 'if (before.length === 0 && interrupted.length > 0) return',
-    rule: 'a run is written down before it is interrupted',
-    letters: true,
+    rule: 'a run is stored before it is interrupted',
+    messages: true,
     seed: 12,
   },
   'the next check of a pause forgets the interrupted conversations': {
@@ -54,21 +54,21 @@ export const sandboxMutants = {
     from: 'progress.interrupted ?? old.interruptedConversationIDs ?? []',
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
-    letters: true,
+    messages: true,
     seed: 19,
   },
   'the start deadline counts after the first run': {
     file: 'src/controllers/sandbox/decide.ts',
     from: 'if (overdue && failure === undefined && !lives) {',
     to: 'if (overdue && failure === undefined) {',
-    rule: 'a sandbox that has run does not fail for what passes',
+    rule: 'a sandbox that has run does not fail for a passing cause',
     seed: 48,
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
     from: 'return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);',
     to: 'return Math.floor(wallMs);',
-    rule: 'a first start has its time',
+    rule: 'a first start gets its whole start deadline',
     seed: 53,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

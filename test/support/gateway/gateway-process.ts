@@ -11,14 +11,14 @@ import { TestGateway } from './test-gateway.ts';
 export interface Begun {
   readonly port: number;
   readonly key: string;
-  /** Of another owner, whose are the sandbox and the large conversations. */
+  /** The key of another owner, to whom the sandbox and the large conversations belong. */
   readonly otherKey: string;
   readonly sessionKey: string;
 }
 
 export interface Stats {
   readonly rssBytes: number;
-  /** Of live objects, buffers included, after a collection. */
+  /** Bytes of live objects, buffers included, after a collection. */
   readonly heapBytes: number;
   readonly connections: number;
 }

@@ -15,8 +15,8 @@ const is = (type: string) => ({
  * is asked.
  */
 export class HostileAgent {
-  /** What came, in latin1, from all connections together. */
-  heard = '';
+  /** Received bytes, in latin1, from all connections together. */
+  received = '';
   /** Called when the head of a request is there. */
   say: (socket: Socket) => void = () => undefined;
   readonly connections = new Set<Socket>();
@@ -29,7 +29,7 @@ export class HostileAgent {
       socket.on('error', () => undefined).once('close', () => this.connections.delete(socket));
       socket.on('data', (chunk: Buffer) => {
         const text = chunk.toString('latin1');
-        this.heard += text;
+        this.received += text;
         if (text.includes('\r\n\r\n')) this.say(socket);
       });
     });
@@ -55,7 +55,7 @@ export class HostileAgent {
 
   /** Says this, and closes the connection or waits. */
   answerWith(text: string, end = true): void {
-    // Once for all connections: whoever measures memory measures its own.
+    // One buffer for all connections: a test that measures memory measures its own.
     const bytes = Buffer.from(text, 'latin1');
     this.say = (socket) => {
       socket.write(bytes);

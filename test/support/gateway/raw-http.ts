@@ -16,7 +16,7 @@ export interface RawOutcome {
   readonly isClosed: boolean;
 }
 
-/** What no answer may ever tell. */
+/** Texts that no answer may ever contain. */
 const internals =
   /node:|node_modules|\n\s+at |\.[jt]s:\d|TypeError|RangeError|SyntaxError|HPE_|ECONN|UND_ERR|undici|express|zod|etcd|kubernetes/i;
 
@@ -65,8 +65,8 @@ export async function openRaw(port: number, localAddress?: string): Promise<Sock
 }
 
 /**
- * Sends bytes as they are, and reads until so many answers are there or the server has ended the
- * connection. Rejects when neither happens: nothing that is sent may hang.
+ * Sends bytes as they are, and reads until `answers` answers are there or the server has ended the
+ * connection. Rejects when neither happens: no sent request may hang.
  */
 export async function sendRaw(
   port: number,
@@ -78,7 +78,7 @@ export async function sendRaw(
   const { promise, resolve, reject } = Promise.withResolvers<RawOutcome>();
   let text = '';
   const timer = setTimeout(
-    () => reject(new Error(`neither answered nor cut; so far: ${text}`)),
+    () => reject(new Error(`neither answered nor closed; so far: ${text}`)),
     deadlineMs,
   );
   const finish = (isClosed: boolean) => resolve({ answers: parseAnswers(text), text, isClosed });
@@ -101,8 +101,8 @@ export async function sendRaw(
 }
 
 /**
- * Every answer is a documented one, with a problem where it refuses; nothing of it tells what
- * stands behind.
+ * Every answer is a documented one, with a problem where it refuses; no answer contains internals
+ * of the servers behind the gateway.
  */
 export function expectDecent({ answers, text }: RawOutcome): void {
   expect(text).not.toMatch(internals);
@@ -116,10 +116,10 @@ export function expectDecent({ answers, text }: RawOutcome): void {
   }
 }
 
-/** The status and code of the first answer; `cut` where the connection ended without one. */
+/** The status and code of the first answer; `closed` where the connection ended without one. */
 export function verdictOf(outcome: RawOutcome): string {
   const [first] = outcome.answers;
-  if (first === undefined) return outcome.isClosed ? 'cut' : 'nothing';
+  if (first === undefined) return outcome.isClosed ? 'closed' : 'nothing';
   if (first.status < 400) return String(first.status);
   return `${first.status} ${problemSchema.parse(JSON.parse(Buffer.from(first.body, 'latin1').toString())).code}`;
 }

@@ -27,13 +27,15 @@ const is = (type: string) => ({
 export class StubAgent {
   readonly seen: SeenRequest[] = [];
   readonly sockets = new Set<WebSocket>();
-  /** What it does instead of saying what it saw. */
+  /** The behaviour of the agent in the place of its report of the request. */
   answer: Answering | undefined;
-  /** What it does with a WebSocket instead of echoing. */
+  /** The behaviour of the agent with a WebSocket in the place of an echo. */
   onSocket: ((socket: WebSocket, request: IncomingMessage) => void) | undefined;
-  /** What it sends instead of agreeing to a handshake, before it closes the connection. */
+  /**
+   * The bytes that the agent sends in the place of a handshake, before it closes the connection.
+   */
   refusal: string | undefined;
-  /** Gets the connection as soon as it has agreed: nobody else reads or writes on it. */
+  /** Gets the connection after the handshake: no other code reads or writes on it. */
   onWire: ((wire: Duplex) => void) | undefined;
   readonly connections = new Set<Socket>();
   readonly #server: Server;
@@ -42,7 +44,7 @@ export class StubAgent {
 
   private constructor() {
     this.#server = createServer((request, response) => {
-      if (this.answer === undefined) this.#tell(request, response);
+      if (this.answer === undefined) this.#report(request, response);
       else this.answer(request, response);
     });
     this.#server.on('connection', (socket: Socket) => {
@@ -93,7 +95,7 @@ export class StubAgent {
     return agent;
   }
 
-  /** Of a sandbox that runs, with this as its agent. */
+  /** The status of a sandbox that runs, with this as its agent. */
   get status(): SandboxState {
     return {
       podName: 'pod',
@@ -119,7 +121,7 @@ export class StubAgent {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  #tell(request: IncomingMessage, response: ServerResponse): void {
+  #report(request: IncomingMessage, response: ServerResponse): void {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {

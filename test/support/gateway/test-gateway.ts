@@ -256,7 +256,7 @@ export class TestGateway {
     return wish.status === undefined ? created : this.setStatus(name, wish.status);
   }
 
-  /** A key of which nobody knows the value. */
+  /** A key whose value is unknown. */
   async addKey(name: string, owner: string) {
     const sha256 = createHash('sha256').update(name).digest('hex');
     const spec = { owner, role: 'user', sha256 } as const;
@@ -304,12 +304,12 @@ export class TestGateway {
   ): Promise<void> {
     const { name, resourceVersion } = object.metadata;
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const look = () => {
+    const check = () => {
       const cached = cache.store.get(namespace, name);
       if (Number(cached?.metadata.resourceVersion ?? 0) >= Number(resourceVersion))
         resolve(undefined);
     };
-    const remove = cache.addHandler({ added: look, updated: look });
+    const remove = cache.addHandler({ added: check, updated: check });
     await promise;
     remove();
   }

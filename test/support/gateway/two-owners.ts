@@ -69,7 +69,7 @@ const hello = {
 /** In an answer or a log these would be a leak, wherever they come from. */
 const canaries = {
   podIP: '127.0.0.3',
-  masterKey: Buffer.from('a master key that nobody may see'),
+  masterKey: Buffer.from('a master key that no user may see'),
 } as const;
 
 /**
@@ -156,7 +156,7 @@ export class TwoOwners {
     await this.server.close();
   }
 
-  /** What came back; undefined when nothing had after so many milliseconds. */
+  /** The answer; undefined when nothing came back within `timeoutMs`. */
   async send({ method, target, headers, body }: Sent, timeoutMs = 5000): Promise<Got | undefined> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
@@ -272,7 +272,7 @@ export class TwoOwners {
     return { name: resource.metadata.name, key };
   }
 
-  /** What no log may hold, and no answer. */
+  /** Secrets that no log and no answer may contain. */
   get secrets(): Secrets {
     return {
       "alice's key": this.keys.alice,
@@ -281,7 +281,7 @@ export class TwoOwners {
     };
   }
 
-  /** What an answer may not hold either: where things are. */
+  /** Further texts that no answer may contain: internal addresses and names. */
   get internals(): Secrets {
     return {
       'pod IP': canaries.podIP,
@@ -292,7 +292,7 @@ export class TwoOwners {
   }
 
   /**
-   * The keys that are made for a sandbox. Of these an answer may hold the first, in its own field.
+   * The keys that are made for a sandbox. An answer may contain only the first, in its own field.
    */
   derivedKeys(uid: string): readonly string[] {
     const keys = this.sandboxKeys;

@@ -10,7 +10,7 @@ export interface SeenAnswer {
   readonly body: Buffer;
 }
 
-/** What HTTP itself, browsers and caches ask for; no document lists them. */
+/** Headers that HTTP itself, browsers and caches ask for; no document lists them. */
 const transportHeaders: ReadonlySet<string> = new Set([
   ...[
     'connection',

@@ -17,7 +17,7 @@ const recorder = (name: string): AgentClient =>
     ]),
   ) as never;
 
-// What a second kind would be called: the compiler knows only those that there are.
+// The name of a second kind: the compiler knows only the kinds that exist.
 const other = 'other' as AgentKind;
 const client = new ClientOfKinds(
   new Map([

@@ -37,7 +37,7 @@ export async function fakeAgent(
   {
     idleCloseMs,
   }: {
-    /** How long it keeps a connection that nobody uses; the real one 5 s. */ readonly idleCloseMs?: number;
+    /** How long it keeps an unused connection; the real one 5 s. */ readonly idleCloseMs?: number;
   } = {},
 ): Promise<FakeAgent> {
   const requests: SeenRequest[] = [];
@@ -67,7 +67,7 @@ export async function fakeAgent(
     });
   });
   if (idleCloseMs !== undefined) {
-    // As the real one: at that time, and without a word of it before.
+    // As the real agent: at that time, and without a notice before.
     server.keepAliveTimeout = idleCloseMs;
     server.keepAliveTimeoutBuffer = 0;
   }

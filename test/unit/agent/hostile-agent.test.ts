@@ -18,7 +18,7 @@ const limits = {
  * for ever, and a busy machine takes seconds.
  */
 const patienceMs = 15_000;
-const mostMemory = 100 * 1024 * 1024;
+const maxMemory = 100 * 1024 * 1024;
 
 let agent: HostileAgent;
 let client: OpenHandsClient;
@@ -142,7 +142,7 @@ const says: Readonly<Record<string, () => void>> = {
     agent.answerSlowly(answer(`{"success":true${' '.repeat(1000)}}`), 20),
   'an internal error': () =>
     agent.answerWith(status('500 Internal Server Error', '{"detail":"Internal Server Error"}')),
-  'that it is somebody else': () => agent.answerWith(status('418 Teapot')),
+  'that it is another server': () => agent.answerWith(status('418 Teapot')),
   'a status that there is not': () => agent.answerWith(status('999 Strange')),
   'no content': () => agent.answerWith('HTTP/1.1 204 No Content\r\n\r\n'),
   'go elsewhere': () =>
@@ -202,7 +202,7 @@ it.each(Object.keys(says))(
   'an agent that says %s: each call ends in time, with a reason or a clean value',
   async (saying) => {
     says[saying]?.();
-    agent.heard = '';
+    agent.received = '';
     const before = process.memoryUsage().rss;
     const outcomes = await Promise.all(
       Object.entries(calls).map(async ([name, call]) => ({
@@ -211,21 +211,21 @@ it.each(Object.keys(says))(
         ...(await outcomeOf(call)),
       })),
     );
-    expect(process.memoryUsage().rss - before).toBeLessThan(mostMemory);
+    expect(process.memoryUsage().rss - before).toBeLessThan(maxMemory);
     expect(outcomes.filter(({ tookMs }) => tookMs > patienceMs)).toEqual([]);
     for (const { came } of outcomes) {
       if (!(came instanceof AgentError)) {
         expect(JSON.stringify(came ?? null).length).toBeLessThan(10_000);
         continue;
       }
-      // Of its words only so many, and nothing that a terminal obeys.
+      // The message of the agent is truncated, and contains nothing that a terminal obeys.
       expect(came.message.length).toBeLessThan(700);
       // eslint-disable-next-line no-control-regex -- these are what must not be there
       expect(came.message).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
       expect(came.message).not.toContain(llm.apiKey);
     }
-    // Nobody has been sent anywhere, and no cookie comes back.
-    expect(agent.heard).not.toMatch(/elsewhere|cookie: session/i);
+    // No redirect has been followed, and no cookie comes back.
+    expect(agent.received).not.toMatch(/elsewhere|cookie: session/i);
   },
 );
 
@@ -252,7 +252,7 @@ it('an answer in many chunks of some size is read', async () => {
   expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toBeUndefined();
 });
 
-it('an answer that nobody has asked for is not taken for the next one', async () => {
+it('an answer without a request is not taken for the next one', async () => {
   agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
   expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({
     code: 'malformed',

@@ -20,7 +20,7 @@ describe('a clone ticket', () => {
     ['another sandbox', 'another', grant, ticket],
     ['another repository', uid, { ...grant, repository: 'acme/app2' }, ticket],
     ['another provider', uid, { ...grant, provider: 'gitlab' }, ticket],
-    ['what only looks like it', uid, { provider: 'github/acme', repository: 'app' }, `${ticket}x`],
+    ['what only resembles it', uid, { provider: 'github/acme', repository: 'app' }, `${ticket}x`],
     ['nothing', uid, grant, ''],
     ['a later end', uid, grant, ticket.replace('1800000000', '1900000000')],
     ['an end in another form', uid, grant, ticket.replace('1800000000', '01800000000')],

@@ -105,7 +105,7 @@ describe('initialise', () => {
     ['it is ready already', 400, 200, 'no error'],
     ['the bootstrap key has been replaced', 401, 200, 'no error'],
     ['it takes its keys from its environment', 404, 200, 'no error'],
-    ['it is ready with the keys of somebody else', 400, 401, 'unauthorized'],
+    ['it is ready with the keys of another sandbox', 400, 401, 'unauthorized'],
     ['it is dormant and refuses the bootstrap key', 401, 503, 'unauthorized'],
     ['it fails', 500, 200, 'failed'],
   ])('when %s', async (_name, initStatus, countStatus, expected) => {
@@ -318,7 +318,7 @@ describe('run and sendMessage', () => {
     expect(await codeOf(client.run(agent.endpoint, conversationId))).toBe('no error');
   });
 
-  it('tell that a message was stored but not started', async () => {
+  it('report that a message was stored but not started', async () => {
     await using agent = await fakeAgent({
       [`POST ${conversationPath}/events`]: {
         status: 429,
@@ -366,7 +366,7 @@ describe('lastError', () => {
     expect(agent.requests[1]?.query).toMatchObject({ timestamp__gte: error.timestamp });
   });
 
-  it('is none when a run has started after it: that one was cut off by a restart', async () => {
+  it('is none when a run has started after it: that one was interrupted by a restart', async () => {
     await using agent = await agentWith(
       [error],
       [update('error'), update('running'), update('error')],
@@ -374,7 +374,7 @@ describe('lastError', () => {
     expect(await client.lastError(agent.endpoint, conversationId)).toBeUndefined();
   });
 
-  it('is none when the run has failed long after it: that was an error of the title, and the run was cut off by a restart', async () => {
+  it('is none when the run has failed long after it: that was an error of the title, and the run was interrupted by a restart', async () => {
     await using agent = await agentWith(
       [error],
       [{ ...update('error'), timestamp: '2026-01-01T00:00:09.000000' }],

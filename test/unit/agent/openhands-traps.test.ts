@@ -12,33 +12,17 @@ import {
 } from './fake-agent.ts';
 
 /**
- * What openhands-agent-server 1.58 does that a client does not expect. What is not tested here, is
- * there:
+ * Traps of openhands-agent-server 1.58 for a client. Other files test these traps:
  *
- * | trap                                                         | test
- * |
- * | ------------------------------------------------------------ |
- * ----------------------------------------------------------- |
- * | a failing command is HTTP 200                                | openhands-client.test.ts,
- * execute                           |
- * | nothing says that a command has timed out                    | openhands-client.test.ts,
- * execute                           |
- * | create answers 500 and leaves a conversation without message | openhands-client.test.ts,
- * createConversation                |
- * | 200 of create ignores the body; two creates at once          | openhands-client.test.ts,
- * createConversation                |
- * | the snapshot lags behind the events                          | openhands-client.test.ts,
- * createConversation                |
- * | … and behind run, and behind a message                       |
- * ../controllers/execution.test.ts, messages.test.ts          |
- * | a message that timed out is stored all the same              | ../controllers/delivery.test.ts
- * |
- * | a restart's error is like a real one, without its event      | openhands-client.test.ts,
- * lastError; execution.test.ts      |
- * | a restarted container is dormant                             | openhands-client.test.ts, probe;
- * sandbox: decide-sandbox    |
- * | what it says of a request may hold the key                   | here, "what it says"
- * |
+ * - `openhands-client.test.ts`: a failing command is HTTP 200; nothing says that a command has
+ *   timed out; create answers 500 and leaves a conversation without its message; 200 of create
+ *   ignores the body; two creates run at once; the snapshot lags behind the events; the error of a
+ *   restart is like a real one, without its event; a restarted container is dormant.
+ * - `controllers/conversation/execution/decide.test.ts` and `messages/decide.test.ts`: the snapshot
+ *   lags behind a run and behind a message.
+ * - `controllers/conversation/messages/delivery.test.ts`: a message that timed out is stored all
+ *   the same.
+ * - `controllers/decide-sandbox.test.ts`: a restarted container is dormant.
  */
 
 const client = new OpenHandsClient();
@@ -110,7 +94,7 @@ describe('idle connections', () => {
   interface Idling {
     readonly keepAlive: KeepAlive;
     readonly pausesMs: readonly number[];
-    /** What the agent says of itself. */
+    /** The health report of the agent. */
     readonly promise?: string;
     readonly idleCloseMs?: number;
   }
@@ -149,7 +133,7 @@ describe('idle connections', () => {
     return connections.slice(1).map((connection, index) => connection === connections[index]);
   };
 
-  it('are kept for less than the agent keeps them; those of reads over the time between two looks', () => {
+  it('are kept for less than the agent keeps them; those of reads over the time between two polls', () => {
     expect(defaultKeepAlive.writesMs).toBeLessThan(5000 - 1000);
     expect(defaultKeepAlive.readsMs).toBeLessThan(5000);
     expect(defaultKeepAlive.readsMs).toBeGreaterThan(4000);
@@ -227,8 +211,8 @@ describe('an agent with too many runs', () => {
 });
 
 describe('a conversation that another container has leased', () => {
-  // It is shown, with the status of before; create says that it is there; everything else knows
-  // nothing of it.
+  // The list shows the conversation, with the status of before; create answers that it exists;
+  // every other call knows nothing of it.
   const routes = {
     'POST /api/conversations': {
       status: 200,
@@ -249,7 +233,7 @@ describe('a conversation that another container has leased', () => {
       (to) => client.createConversation(to, wanted),
       expect.objectContaining({ created: false }),
     ],
-    ['can not be told to run', (to) => client.run(to, conversationId), 'not-found'],
+    ['can not be run', (to) => client.run(to, conversationId), 'not-found'],
     ['can not be interrupted', (to) => client.interrupt(to, conversationId), 'not-found'],
     [
       'takes no message, and surely has not got it',
@@ -257,7 +241,7 @@ describe('a conversation that another container has leased', () => {
       'not-found',
     ],
     ['has no events', (to) => client.userMessages(to, conversationId, 1), 'not-found'],
-    ['has no error to tell', (to) => client.lastError(to, conversationId), 'not-found'],
+    ['has no error', (to) => client.lastError(to, conversationId), 'not-found'],
   ])('%s', async (_name, call, expected) => {
     await using agent = await fakeAgent(routes);
     expect(await outcomeOf(call(agent.endpoint))).toEqual(expected);
@@ -272,7 +256,7 @@ describe('pages', () => {
   });
   const path = `GET ${conversationPath}/events/search`;
 
-  it('begin anew, without a word, where a page id is not known any more: each message counts once', async () => {
+  it('begin anew, silently, where a page id is not known any more: each message counts once', async () => {
     await using agent = await fakeAgent({
       [path]: [
         { body: { items: [event('a'), event('b')], next_page_id: 'c' } },
@@ -314,7 +298,7 @@ describe('run', () => {
     ],
     ['does nothing where all is finished, and says so no more than elsewhere', ok, undefined],
     [
-      'tells that nobody knows the conversation',
+      'reports that the conversation is unknown',
       { status: 404, body: { detail: 'Not Found' } },
       'not-found',
     ],
@@ -346,14 +330,17 @@ describe('what it says of a request', () => {
     ],
     ["in pydantic's words", { status: 422, body: { detail: [{ loc: ['body'], msg: pydantic }] } }],
     [
-      "in pydantic's words, cut",
+      'in a message of pydantic, truncated',
       { status: 422, body: { detail: [{ loc: ['body'], msg: pydantic.slice(0, 160) }] } },
     ],
     [
       'in the words of an exception',
       { status: 500, body: { detail: 'Internal Server Error', exception: pydantic } },
     ],
-    ['in words of its own', { status: 400, body: { detail: `The key ${llm.apiKey} is wrong` } }],
+    [
+      'in a message of the agent',
+      { status: 400, body: { detail: `The key ${llm.apiKey} is wrong` } },
+    ],
   ])('holds no key: %s', async (_name, answer) => {
     await using agent = await fakeAgent({ 'POST /api/conversations': answer });
     const failure: unknown = await client

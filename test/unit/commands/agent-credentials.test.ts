@@ -22,14 +22,14 @@ it("keys of models are an owner's own before everybody's, as they are now", asyn
   expect(await credentials.of('alice@example.com', 'openai')).toBe('sk-alice');
   expect(await credentials.of('bob', 'openai')).toBe('sk-everybody');
   expect(await credentials.of('bob', 'other')).toBeUndefined();
-  // What would be another owner's file, or one elsewhere.
+  // The path of another owner's file, or of a file elsewhere.
   expect(await credentials.of('bob', 'openai.alice_40example.com')).toBeUndefined();
   expect(await credentials.of('bob', '../openai')).toBeUndefined();
   write('openai', 'sk-rotated');
   expect(await credentials.of('bob', 'openai')).toBe('sk-rotated');
 });
 
-it("one that can't be used is told about once, without what it holds, and everybody's is no substitute", async () => {
+it("one that can't be used is reported once, without its content, and the file for all owners is no substitute", async () => {
   write('openai', 'sk-everybody');
   write('openai.alice', 'two\nsecret lines');
   const credentials = mountedAgentCredentials(folder, logger);

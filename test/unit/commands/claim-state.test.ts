@@ -47,7 +47,7 @@ describe('a claim', () => {
       'in-use',
     ],
     [
-      'whose files somebody copies is in use by that pod',
+      'whose files a command copies is in use by that pod',
       facts({ pods: [mounting('Running')] }),
       'mounted',
     ],
@@ -78,7 +78,7 @@ describe('what is to be pruned', () => {
   const prunable = (observed: ClaimFacts, selection: Partial<PruneSelection> = {}, ageMs = dayMs) =>
     isPrunable(listed(observed, noonMs + ageMs), { ...everything, ...selection });
 
-  it('is never what somebody uses', () => {
+  it('is never in use', () => {
     expect(prunable(facts())).toBe(true);
     for (const observed of [
       facts({ sandboxes: [sandbox] }),

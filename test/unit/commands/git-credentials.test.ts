@@ -91,7 +91,7 @@ describe('mounted credentials', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  it('for a host that is not configured are told about at the start', () => {
+  it('for a host that is not configured are reported at the start', () => {
     write('gitub.alice', 'x');
     write('..data', 'of the mount');
     mounted();

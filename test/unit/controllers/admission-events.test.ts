@@ -58,7 +58,7 @@ describe('what people read', () => {
       ],
     ],
     [
-      "when it makes room for somebody else's, whose name is none of their business",
+      "when it makes room for another owner's sandbox, whose name stays secret",
       { kind: 'evict', slot: old, rule: namespaced, preemptor: bobs },
       'Paused to make room for a conversation of another owner; limit 10.',
       [
@@ -75,7 +75,7 @@ describe('what people read', () => {
       ],
     ],
     [
-      'when the limit was lowered and nothing comes back by itself',
+      'when the limit was lowered and no sandbox resumes automatically',
       { kind: 'evict', slot: old, rule: ruleOf({ autoResume: 'Never' }), preemptor: undefined },
       'Paused because more than 10 per owner were active.',
       ['old PausedByQuota: Paused because more than 10 per owner were active.'],
@@ -107,7 +107,7 @@ describe('what people read', () => {
       ],
     ],
     [
-      'when it waits like that under a quota that pauses nobody',
+      'when it waits like that under a quota that evicts no sandbox',
       { kind: 'wait', slot: { ...fresh, bare: true }, rule: ruleOf({ onExceeded: 'Queue' }) },
       'Waiting for room: at most 10 per owner may be active at once.',
       ['new WaitingForIdleSandbox: Waiting for room: at most 10 per owner may be active at once.'],
@@ -168,10 +168,10 @@ describe('what people read', () => {
       ['new QuotaExceeded: The limit of 10 per owner is reached (10 active).'],
     ],
     [
-      'when it comes back by itself',
+      'when it resumes automatically',
       { kind: 'admit', slot: old, resumed: true },
       'There is room again. One of 10 that may be active per owner.',
-      ['old ResumedByQuota: Comes back by itself: there is room again.'],
+      ['old ResumedByQuota: The sandbox resumes automatically: there is room again.'],
     ],
     [
       'nothing when it is let through',
@@ -218,7 +218,7 @@ describe('the automatic resumes that are stored', () => {
   });
   it.each<[string, Decision, object | undefined]>([
     [
-      'count one more when it comes back by itself',
+      'count one more when it resumes automatically',
       { kind: 'admit', slot, resumed: true },
       { count: 3, lastTime: noon },
     ],
@@ -227,9 +227,9 @@ describe('the automatic resumes that are stored', () => {
       { kind: 'admit', slot: aSlot('b', 'resumable'), resumed: true },
       { count: 1, lastTime: noon },
     ],
-    ['end when it is let in for a person', { kind: 'admit', slot, resumed: false }, undefined],
-    ['stay when it is paused and nobody has asked for it', evicted(true), before],
-    ['end when it is paused after somebody did', evicted(false), undefined],
+    ['end when it is admitted for a person', { kind: 'admit', slot, resumed: false }, undefined],
+    ['stay when it is paused and no person has asked for it', evicted(true), before],
+    ['end when it is paused after a person did', evicted(false), undefined],
     ['stay while it waits', { kind: 'wait', slot, rule: ruleOf() }, before],
     [
       'end when a person who asks is refused',

@@ -72,7 +72,7 @@ describe('for the sandbox of a start an agent that works', () => {
       (sandbox) => scene.show(sandbox),
     ],
     [
-      'goes on when the conversation was deleted',
+      'continues when the conversation was deleted',
       'RUNNING',
       (sandbox) => {
         scene.showConversation(asking);
@@ -81,7 +81,7 @@ describe('for the sandbox of a start an agent that works', () => {
       },
     ],
     [
-      'goes on when the conversation is deleted after the sandbox has asked',
+      'continues when the conversation is deleted after the sandbox has asked',
       'RUNNING',
       (sandbox) => {
         scene.showConversation(asking);
@@ -90,7 +90,7 @@ describe('for the sandbox of a start an agent that works', () => {
       },
     ],
     [
-      'goes on when the conversation is being deleted',
+      'continues when the conversation is being deleted',
       'RUNNING',
       (sandbox) => {
         scene.showConversation({

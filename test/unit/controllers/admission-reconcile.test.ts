@@ -98,7 +98,7 @@ describe('while writes are in flight', () => {
   });
 });
 
-it('has the quota looked at that another one overrules', async () => {
+it('reconciles the quota that another one overrules', async () => {
   await scene.addQuota(aQuota('loose', { limit: 5 }));
   await scene.addQuota(aQuota('strict', { limit: 1 }));
   scene.quotaStatuses.length = 0;

@@ -85,7 +85,7 @@ describe('a quota that is deleted and created again', () => {
     expect(await countAdmitted(names)).toBe(60);
   });
 
-  it('has nobody paused or refused once it is gone', async () => {
+  it('evicts and refuses no sandbox once it is gone', async () => {
     for (const onExceeded of ['PauseOldest', 'Reject'] as const) {
       const quota = await scene.addQuota(aQuota(`by-${onExceeded}`, { limit: 1, onExceeded }));
       await scene.addSandbox(`old-${onExceeded}`, {

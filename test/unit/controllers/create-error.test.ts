@@ -204,7 +204,7 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
     'An admission policy of the cluster refuses the pod.',
   ],
   [
-    'a webhook that nobody serves',
+    'a webhook that no server serves',
     'pod',
     answer(
       500,

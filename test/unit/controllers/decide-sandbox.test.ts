@@ -89,7 +89,7 @@ describe('a sandbox that is meant to run', () => {
       { kind: 'connect-agent' },
     ],
     [
-      'asks again when it was paused and resumed while nobody looked',
+      'asks again when it was paused and resumed between two reconciles',
       {
         sandbox: aSandbox({
           status: { ...connected.status, observedGeneration: connected.metadata.generation - 2 },
@@ -234,12 +234,17 @@ describe('a sandbox with files', () => {
       { kind: 'wait', reason: 'NodeLost' },
     ],
     [
-      'tells that its pod was deleted while it was in use',
+      'reports that its pod was deleted while it was in use',
       { sandbox: inUse, pod: endsAt(inUse, noon) },
-      { kind: 'wait', reason: 'PodLost', message: 'Its pod was deleted.', requeueAfterMs: 29_000 },
+      {
+        kind: 'wait',
+        reason: 'PodLost',
+        message: 'The pod of the sandbox was deleted.',
+        requeueAfterMs: 29_000,
+      },
     ],
     [
-      'tells that its node is drained',
+      'reports that its node is drained',
       { sandbox: inUse, pod: endsAt(inUse, noon, drained) },
       { kind: 'wait', reason: 'PodEvicted' },
     ],
@@ -300,9 +305,9 @@ describe('a sandbox that has run', () => {
     ['a lost node', 'NodeLost', { pod: aPod(ran, lostNode) }],
     ['a Secret', 'ContainerConfigError', { pod: configError('secret "llm" not found') }],
     ['an agent that does not answer', 'WaitingForAgent', { pod: aRunningPod(ran, 'process://2') }],
-    ['a pod of somebody else', 'WaitingForPod', { pod: aPod(ran, {}, { foreign: true }) }],
+    ['a pod of another owner', 'WaitingForPod', { pod: aPod(ran, {}, { foreign: true }) }],
     [
-      'a claim of somebody else',
+      'a claim of another owner',
       'VolumeNameTaken',
       { claim: { ...aClaim(ran), metadata: { ...aClaim(ran).metadata, ownerReferences: [] } } },
     ],
@@ -364,7 +369,7 @@ describe('a sandbox that has run', () => {
   ])(
     'is in ERROR %s once that has lasted as long as a start may take',
     (_sentence, code, observed) => {
-      // Of a template that is not there, nothing but the default is known.
+      // The default is all that is known of a template that does not exist.
       const deadline = noonMs + ('template' in observed ? 300_000 : 120_000);
       expect(decide({ sandbox: showing(code), now: deadline - 1, ...observed }).kind).not.toBe(
         'fail',
@@ -381,7 +386,7 @@ describe('a sandbox that has run', () => {
     },
   );
 
-  it('is told when a node has not set up its volume', () => {
+  it('is reported when a node has not set up its volume', () => {
     const pod = aPod(ran, attaching);
     const claim = { ...aClaim(ran), status: { phase: 'Bound' } };
     expect(decide({ sandbox: ran, claim, pod, now: noonMs + 30_000 })).toMatchObject({
@@ -456,7 +461,7 @@ describe('a first start', () => {
       { kind: 'fail', code: 'NodeLost' },
     ],
     [
-      'comes to an end when a pod of somebody else is in its way',
+      'comes to an end when a pod of another owner is in its way',
       { pod: aPod(starting, {}, { foreign: true }), now: overdue },
       { kind: 'fail', code: 'StartDeadlineExceeded' },
     ],
@@ -552,12 +557,12 @@ describe('a volume claim', () => {
       { kind: 'wait', reason: 'VolumeNameTaken' },
     ],
     [
-      'of nobody never is',
+      'without an owner never is',
       { claim: claim({ ownerReferences: [], annotations: {} }) },
       { kind: 'wait', reason: 'VolumeNameTaken' },
     ],
     [
-      'of somebody else ends the start at its deadline',
+      'of another owner ends the start at its deadline',
       { claim: claim({ ownerReferences: [] }), now: overdue },
       { kind: 'fail', code: 'VolumeNameTaken' },
     ],
@@ -581,7 +586,7 @@ describe('a volume claim', () => {
       { kind: 'running' },
     ],
     [
-      'that a late binding class does not provide is told, with the class',
+      'that a late binding class does not provide is reported, with the class',
       {
         sandbox: ran,
         claim: claim({}, { spec: { storageClassName: 'fast' }, status: { phase: 'Pending' } }),
@@ -594,7 +599,7 @@ describe('a volume claim', () => {
       },
     ],
     [
-      'without a class is told too',
+      'without a class is reported too',
       {
         sandbox: ran,
         claim: claim({}, { spec: {}, status: { phase: 'Pending' } }),
@@ -621,7 +626,7 @@ describe('a volume claim', () => {
       { kind: 'wait', reason: 'WaitingForPod', requeueAfterMs: 19_000 },
     ],
     [
-      'whose volume is gone is told',
+      'whose volume is gone is reported',
       { sandbox: ran, claim: claim({}, { status: { phase: 'Lost' } }), pod: unscheduled },
       { kind: 'wait', reason: 'VolumeLost' },
     ],
@@ -725,7 +730,7 @@ describe('a sandbox that is not meant to run', () => {
       { kind: 'stop-agent', podIP: '127.70.0.1' },
     ],
     [
-      'has nobody to ask while the pod is pending',
+      'has no agent to ask while the pod is pending',
       { sandbox: paused, pod: aPod(paused, { phase: 'Pending' }) },
       { kind: 'stop-agent', podIP: undefined },
     ],
@@ -736,7 +741,7 @@ describe('a sandbox that is not meant to run', () => {
     ],
     ['is stopped when its pod is gone', { sandbox: paused }, { kind: 'stopped' }],
     [
-      'leaves a pod of somebody else alone',
+      'leaves a pod of another owner alone',
       { sandbox: paused, pod: aPod(paused, {}, { foreign: true }) },
       { kind: 'stopped' },
     ],
@@ -778,7 +783,7 @@ describe('a sandbox that has failed', () => {
   const lived = { lastContainerID: 'process://1' };
 
   it.each<[string, Sandbox, SandboxStep['kind']]>([
-    ['stays failed while nobody asks for it', lost(lived), 'stopped'],
+    ['stays failed while no person asks for it', lost(lived), 'stopped'],
     ['tries again when it is asked for', asked(lost(lived)), 'recover'],
     ['tries again when it was turned off and on', { ...asked(lost(lived), 3) }, 'recover'],
     ['does not when it was turned off', asked(lost(lived, 0), 2), 'stopped'],

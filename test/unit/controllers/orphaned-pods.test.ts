@@ -14,11 +14,11 @@ let reads: string[];
 /** How long the API server takes for a read of a pod. */
 let latencyMs: number;
 let underWay: number;
-let mostUnderWay: number;
+let maxUnderWay: number;
 
 beforeEach(() => {
   scene = new AdmissionScene();
-  [reads, latencyMs, underWay, mostUnderWay] = [[], 0, 0, 0];
+  [reads, latencyMs, underWay, maxUnderWay] = [[], 0, 0, 0];
   const { client, clock } = scene;
   const get = client.get.bind(client);
   client.get = async <T extends KubeObject>(
@@ -28,7 +28,7 @@ beforeEach(() => {
   ) => {
     if (resource.kind !== pods.kind) return get(resource, namespace, name);
     reads.push(name);
-    mostUnderWay = Math.max(mostUnderWay, ++underWay);
+    maxUnderWay = Math.max(maxUnderWay, ++underWay);
     if (latencyMs > 0) await sleep(clock, latencyMs);
     underWay--;
     return get(resource, namespace, name);
@@ -55,7 +55,7 @@ describe('pods that outlive their sandboxes', () => {
       scene.admission.observeConversation(aConversation());
     await scene.clock.advance(0);
     expect(reads.length).toBe(before);
-    expect(mostUnderWay).toBeLessThanOrEqual(8);
+    expect(maxUnderWay).toBeLessThanOrEqual(8);
   });
 
   it('keep their slots', async () => {
@@ -126,7 +126,7 @@ describe('pods that outlive their sandboxes', () => {
     expect(scene.takenBy('alice')).toBe(0);
   });
 
-  it('are told apart by their owners, when a sandbox of the same name came and went', async () => {
+  it('are distinguished by their owners, when a sandbox of the same name came and went', async () => {
     const first = await scene.addSandbox('same', { status: running });
     scene.stores.sandboxes.delete('default', 'same');
     await scene.client.delete(sandboxes, 'default', 'same');

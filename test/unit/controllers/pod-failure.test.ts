@@ -321,7 +321,7 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     'transient',
   ],
   [
-    'a gate that nobody opens',
+    'a gate that no controller opens',
     unscheduled('Scheduling is blocked due to non-empty scheduling gates', 'SchedulingGated'),
     'Unschedulable',
     'transient',
@@ -361,7 +361,7 @@ it.each(failures)(
 
 describe('no failure is', () => {
   const cases: [string, Status][] = [
-    ['a pod that nobody has looked at', {}],
+    ['a pod that no component has seen', {}],
     ['a container that is being created', waiting('ContainerCreating', '')],
     ['a container that waits for the init containers', waiting('PodInitializing', '')],
     [

@@ -132,9 +132,9 @@ it.each(losses)('%s', (_sentence, status, code, words) => {
   expect(loss.message).not.toMatch(/Threshold|Predicate|request is|capacity/);
 });
 
-it('a pod that somebody deleted', () => {
+it('a pod that a person deleted', () => {
   expect(podLoss(aPod(aSandbox(), { phase: 'Running' }, { deleting: true }))).toEqual({
-    ...{ code: 'PodLost', message: 'Its pod was deleted.' },
+    ...{ code: 'PodLost', message: 'The pod of the sandbox was deleted.' },
     isDisruption: true,
   });
 });

@@ -89,7 +89,7 @@ describe('PollBulkhead', () => {
       (index) => `owner-${index}`,
       10_000,
     ],
-    ['of one owner keep nobody else waiting', () => 'alice', 100],
+    ['of one owner delay no other owner', () => 'alice', 100],
   ])('a thousand agents that hang %s', async (_sentence, ownerOf, firstMs) => {
     const clock = new VirtualClock();
     const bulkhead = new PollBulkhead({ clock, random: () => 0 });
@@ -123,7 +123,7 @@ describe('PollBulkhead', () => {
     expect(most).toBeLessThanOrEqual(128);
   });
 
-  it('has no poll wait where it is told not to', async () => {
+  it('delays no poll beyond its signal', async () => {
     const clock = new VirtualClock();
     const bulkhead = new PollBulkhead({ clock, random: () => 0, quick: 4, slow: 4, waits: false });
     const held = Array.from({ length: 4 }, (_, index) =>
@@ -160,7 +160,7 @@ describe('PollBulkhead', () => {
     expect(bulkhead.inUse).toBe(0);
   });
 
-  it('who is told to end does not wait, and the agent is not blamed', async () => {
+  it('does not make an aborted poll wait, and does not blame the agent', async () => {
     const { clock, bulkhead } = setUp();
     const stop = new AbortController();
     const polls = Array.from({ length: 6 }, (_, index) =>

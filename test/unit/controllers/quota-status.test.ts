@@ -12,7 +12,7 @@ import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 
 type Wishes = Readonly<Record<string, Partial<ConversationQuotaSpec>>>;
 
-/** What the status of the quota named `first` says of these sandboxes. */
+/** The status of the quota named `first` with these sandboxes. */
 async function statusOf(
   wishes: Wishes,
   slots: readonly Slot[],

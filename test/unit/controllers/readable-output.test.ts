@@ -28,7 +28,7 @@ describe('what a step has printed', () => {
     expect(readable(printed)).toBe(shown);
   });
 
-  it('is cut at its beginning, at a line where there is one near', () => {
+  it('is truncated at its beginning, at a line where there is one near', () => {
     expect(tailOf('one\ntwo\nthree', 100)).toBe('one\ntwo\nthree');
     expect(tailOf('one\ntwo\nthree', 11)).toBe('two\nthree');
     expect(tailOf('0123456789', 4)).toBe('6789');

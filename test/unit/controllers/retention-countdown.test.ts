@@ -93,7 +93,7 @@ describe('a conversation that is over', () => {
       : [countdown.rule, countdown.sinceMs - noonMs, countdown.keptMs];
   };
 
-  it('is kept for ever when nobody says otherwise', () => {
+  it('is kept for ever without a setting', () => {
     expect(of(over())).toBeUndefined();
     expect(
       countdownOfConversation({
@@ -137,7 +137,7 @@ describe('a conversation that is over', () => {
     expect(of(over(), { finished: '24h' }, sandbox)).toEqual(['Finished', 3 * hourMs, 24 * hourMs]);
   });
 
-  it('is kept from when it was last used, also where nobody saw it work', () => {
+  it('is kept from when it was last used, also where no poll saw it work', () => {
     expect(of(over({ status: { lastActivityTime: later(hourMs) } }), { finished: '24h' })).toEqual([
       'Finished',
       hourMs,
@@ -159,7 +159,7 @@ describe('a conversation that is over', () => {
     ]);
   });
 
-  it('is kept from when somebody asked for its sandbox, whatever became of that', () => {
+  it('is kept from the last request for its sandbox, whatever became of the request', () => {
     const asked = (at: number, sandbox = paused('Idle', 0)) => ({
       ...sandbox,
       metadata: {
@@ -213,7 +213,7 @@ describe('a conversation that is over', () => {
     expect(without({ records: '2h' })).toEqual(['Records', 2 * hourMs]);
     expect(without({ records: '2h', finished: '1h' })).toEqual(['Finished', hourMs]);
     expect(without({ records: '1h', finished: '2h' })).toEqual(['Records', hourMs]);
-    // What a cache says of a sandbox may be old.
+    // The version of a sandbox in a cache may be old.
     expect(of(gone, { records: '2h' })).toBeUndefined();
   });
 });
@@ -315,7 +315,10 @@ describe('a sandbox', () => {
       ? undefined
       : [countdown.rule, countdown.sinceMs - noonMs, countdown.keptMs];
   };
-  const cut = { executionStatus: 'paused', interruption: { reason: 'Quota', time: noon } } as const;
+  const interrupted = {
+    executionStatus: 'paused',
+    interruption: { reason: 'Quota', time: noon },
+  } as const;
 
   it.each(['Idle', 'MaxActiveTime', 'Quota', 'QuotaExceeded'])(
     'that is paused (%s) is kept as long as paused ones are',
@@ -354,7 +357,7 @@ describe('a sandbox', () => {
       aSandbox({ status: { conditions: [condition('Admitted', 'False', 'WaitingForQuota')] } }),
       [],
     ],
-    ['that nobody has seen yet', aSandbox(), []],
+    ['that no controller has seen yet', aSandbox(), []],
     ['whose pod may still be there', paused('Idle', 0, { status: { replicas: 1 } }), []],
     ['in which a start is under way', paused('Idle', 0), [cachedConversation(aConversation())]],
     [
@@ -362,9 +365,13 @@ describe('a sandbox', () => {
       paused('Idle', 0),
       [over({ spec: { messages: [message] } })],
     ],
-    ['that a quota has paused in the middle of a run', paused('Quota', 0), [over({ status: cut })]],
     [
-      'whose runs a quota has cut, which nobody has looked at since',
+      'that a quota has paused in the middle of a run',
+      paused('Quota', 0),
+      [over({ status: interrupted })],
+    ],
+    [
+      'whose runs a quota has interrupted, without a poll since',
       paused('Quota', 0, { status: { interruptedConversationIDs: ['x'] } }),
       [],
     ],
@@ -379,10 +386,8 @@ describe('a sandbox', () => {
   });
 
   it('that was paused for its age in the middle of a run waits for a person, and for no longer than others', () => {
-    expect(of(paused('MaxActiveTime', 0), { paused: '2h' }, [over({ status: cut })])).toEqual([
-      'Paused',
-      0,
-      2 * hourMs,
-    ]);
+    expect(
+      of(paused('MaxActiveTime', 0), { paused: '2h' }, [over({ status: interrupted })]),
+    ).toEqual(['Paused', 0, 2 * hourMs]);
   });
 });

@@ -131,7 +131,7 @@ describe('what has been seen as due', () => {
   });
 });
 
-it('nothing is due before its time, nor before its announcement has stood for the time that it has', () => {
+it('nothing is due before its time, nor before its announcement is as old as it has to be', () => {
   const times = fc.integer({ min: -2 * dayMs, max: 2 * dayMs });
   fc.assert(
     fc.property(

@@ -54,7 +54,7 @@ describe('the retention of a conversation', () => {
     ]);
   });
 
-  it('does nothing to one that works, nor where nobody asks for it', async () => {
+  it('does nothing to a conversation that works, nor without a setting', async () => {
     objects.begin({ ttlSecondsAfterFinished: 60 });
     await objects.pass(hourMs);
     await objects.edit({ ttlSecondsAfterFinished: undefined });
@@ -95,7 +95,7 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual(['Conversation']);
   });
 
-  it('leaves what changes between its look and the deletion', async () => {
+  it('leaves a conversation that changes between its read and the deletion', async () => {
     objects.begin({ ttlSecondsAfterFinished: 3600 });
     await objects.becomes(over);
     await objects.pass(hourMs);
@@ -109,7 +109,7 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual([]);
   });
 
-  it('leaves a sandbox that is resumed between its look and the deletion, and the conversation in it', async () => {
+  it('leaves a sandbox that is resumed between its read and the deletion, and the conversation in it', async () => {
     objects.begin({ ttlSecondsAfterFinished: 3600 });
     await objects.becomes(over);
     await objects.pause();
@@ -151,7 +151,7 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual(['Conversation']);
   });
 
-  it('tells of the deletion also where the answer to the announcement was lost', async () => {
+  it('announces the deletion also where the answer to the announcement was lost', async () => {
     objects.begin({ ttlSecondsAfterFinished: 60 });
     await objects.becomes(over);
     const update = objects.client.updateStatus.bind(objects.client);
@@ -164,7 +164,7 @@ describe('the retention of a conversation', () => {
     expect([kinds(), objects.events.length]).toEqual([['Conversation'], 1]);
   });
 
-  it('announces once where time passes between its look and the announcement', async () => {
+  it('announces once where time passes between its read and the announcement', async () => {
     objects.begin({ ttlSecondsAfterFinished: 60 });
     await objects.becomes(over);
     await objects.pass(hourMs - 10_000, hourMs);
@@ -251,7 +251,7 @@ describe('the retention of a conversation', () => {
   });
 });
 
-/** What may happen to a conversation, from one moment to the next. */
+/** Changes of a conversation, from one moment to the next. */
 const action = fc.oneof(
   {
     weight: 4,

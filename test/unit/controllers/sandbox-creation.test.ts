@@ -65,7 +65,7 @@ const begin = (sandbox: Sandbox = aSandbox({ status: { conditions: [admitted] } 
   (bench = new Bench(sandbox));
 afterEach(() => bench.agent.close());
 
-it("tells a refusal at once, in words for its owner, with the server's own in the Event and the log alone", async () => {
+it("reports a refusal at once, with a message for its owner; the server's own is in the Event and the log alone", async () => {
   begin().refuse('pods', quotaFull);
   await bench.reconcile();
   const message = "The namespace's resource quota team-a has no room for the pod: pods.";
@@ -86,7 +86,7 @@ it("tells a refusal at once, in words for its owner, with the server's own in th
   );
 });
 
-it('asks again, tells it no second time, and goes on by itself when the cause is gone', async () => {
+it('asks again, reports it no second time, and continues by itself when the cause is gone', async () => {
   begin().refuse('pods', quotaFull);
   expect(await bench.reconcile()).toBe(1_000);
   await bench.clock.advance(20_000);
@@ -168,7 +168,7 @@ it('says that a volume was deleted together with its files', async () => {
   expect(await bench.created).toEqual([1, 1]);
 });
 
-it('says that it goes on with a retained volume', async () => {
+it('reports that it continues with a retained volume', async () => {
   begin();
   bench.client.put(persistentVolumeClaims, {
     apiVersion: 'v1',
@@ -209,7 +209,7 @@ describe('the kind of its agent', () => {
     await bench.reconcile();
     expect(await bench.status).toMatchObject({ agentKind: 'openhands' });
     bench.refuse('pods', undefined);
-    // What the compiler does not know yet: a kind that comes later.
+    // A kind that the compiler does not know yet, because it comes later.
     bench.scene.template = aTemplate({
       agent: { kind: 'later' as 'openhands', workingDir: '/workspace' },
     });

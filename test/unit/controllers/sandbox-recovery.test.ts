@@ -64,7 +64,7 @@ async function settle() {
   }
   throw new Error('the sandbox does not settle');
 }
-/** What admission does once a sandbox has given its slot back, and is to get another. */
+/** The decision of admission once a sandbox has released its slot, and is to get another. */
 const release = () =>
   scene.sandbox((sandbox) => ({
     ...sandbox,
@@ -143,7 +143,7 @@ it('does not fail a second time for a pod that only its cache still shows', asyn
   expect(await scene.reconcile()).toMatchObject({ phase: 'STARTING' });
 });
 
-it('keeps its failure for a first start, whoever asks, and loses pod and volume', async () => {
+it('keeps its failure for a first start, also after requests, and loses pod and volume', async () => {
   const { lastContainerID: _never, ...status } = lived;
   await scene.sandbox((sandbox) => ({ ...sandbox, status }));
   await failOnce();
@@ -174,7 +174,7 @@ describe('what an agent that crashes has printed', () => {
     );
     await settle();
     expect((await scene.sandbox()).status?.message).toBe(
-      "The container agent ended 3 times, the last time with exit code 1. It printed: Traceback (most recent call last): / KeyError: 'PORT' / OH_SECRET_KEY=<redacted>",
+      "The container agent ended 3 times, the last time with exit code 1. The container printed: Traceback (most recent call last): / KeyError: 'PORT' / OH_SECRET_KEY=<redacted>",
     );
   });
 

@@ -63,7 +63,7 @@ describe('the last pause by its owner', () => {
     });
   });
 
-  it('is known from the generation where nobody looked until it was over', () => {
+  it('is known from the generation where no reconcile happened until it was over', () => {
     expect(statusOf(ran, waiting, { generation: 3 }).lastUserPauseEpoch).toBe(1);
     expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({
       lastUserPauseEpoch: 1,
@@ -125,12 +125,18 @@ it('remembers in which of its runs the agent was last lost with its pod', () => 
   expect(statusOf(ran, waiting)).not.toHaveProperty('lastDisruptionEpoch');
 });
 
-describe('the runs that a stop has cut', () => {
+describe('the runs that a stop has interrupted', () => {
   it('are known until the next stop', () => {
-    const cut: SandboxState = { ...ran, interruptedConversationIDs: ['c1'], pauseTime: noon };
-    expect(statusOf(cut, inContainer('b')).interruptedConversationIDs).toEqual(['c1']);
-    expect(statusOf(cut, paused, { replicas: 0 }).interruptedConversationIDs).toEqual(['c1']);
-    const { pauseTime: _pausedAt, ...resumed } = cut;
+    const interrupted: SandboxState = {
+      ...ran,
+      interruptedConversationIDs: ['c1'],
+      pauseTime: noon,
+    };
+    expect(statusOf(interrupted, inContainer('b')).interruptedConversationIDs).toEqual(['c1']);
+    expect(statusOf(interrupted, paused, { replicas: 0 }).interruptedConversationIDs).toEqual([
+      'c1',
+    ]);
+    const { pauseTime: _pausedAt, ...resumed } = interrupted;
     expect(statusOf(resumed, paused, { replicas: 0 }).interruptedConversationIDs).toBeUndefined();
   });
 
@@ -186,7 +192,7 @@ describe('the time since when a sandbox is active', () => {
       replicas: 0,
     };
     expect(statusOf(waiting, paused, { replicas: 0 }).pauseTime).toBe(noon);
-    // What is still being stopped has its bound from when that began.
+    // The bound of a stop that is under way counts from its begin.
     expect(statusOf({ ...waiting, replicas: 1 }, paused, { replicas: 0 }).pauseTime).toBe(
       later(-60_000),
     );

@@ -35,7 +35,7 @@ import { recordingLogger } from '../../support/recording-logger.ts';
 import { SandboxScene } from '../../support/sandbox-scene.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
-/** An agent whose runs stand one question after they were interrupted. */
+/** An agent whose runs end one question after they were interrupted. */
 class BusyAgent extends OpenHandsClient {
   readonly asked: string[] = [];
   #runs: string[] = ['c1', 'c2'];
@@ -221,9 +221,9 @@ describe('a pause while an action waits for a confirmation', () => {
 
 describe('a pause by its owner that is taken back', () => {
   it.each<[string, Sandbox]>([
-    ['before anybody has seen it', resumed(running)],
-    ['before anybody has looked what runs', resumed(byOwner)],
-  ])('%s cuts what runs, and stands before the sandbox is RUNNING', async (_case, sandbox) => {
+    ['before a reconcile has seen it', resumed(running)],
+    ['before a reconcile has asked what runs', resumed(byOwner)],
+  ])('%s interrupts the runs, which end before the sandbox is RUNNING', async (_case, sandbox) => {
     const agent = new BusyAgent({});
     const { phases, status } = await settle(sandbox, agent);
     await agent.close();
@@ -257,7 +257,7 @@ describe('a pause by its owner that is taken back', () => {
     expect(after.status?.pauseTime).toBeUndefined();
   });
 
-  it('cuts nothing that runs after a pause by the quota was taken back', async () => {
+  it('interrupts no run after a pause by the quota was taken back', async () => {
     const agent = new BusyAgent({});
     const { lastUserPauseEpoch: _none, ...byQuota } = {
       ...byOwner,

@@ -5,7 +5,7 @@ const hour = 3_600_000;
 const translated = (times: SteadyTimes, ms: number, key = 'a') =>
   times.translate(key, (steady) => steady(ms));
 
-it('goes on by the monotonic clock, whatever the wall clock does', async () => {
+it('continues by the monotonic clock, whatever the wall clock does', async () => {
   const clock = new VirtualClock();
   const times = new SteadyTimes(clock);
   const began = times.now();

@@ -57,7 +57,7 @@ describe('starts that came past the gateway', () => {
     expect(codes(shown(conversation(1), conversation(2)))).toEqual(['accepted', 'accepted']);
   });
 
-  it('are refused beyond the number of conversations, in words', async () => {
+  it('are refused beyond the number of conversations, with a message', async () => {
     await quota({ maxConversations: 2 });
     const [, , third] = shown(conversation(1, { status: ready }), conversation(2), conversation(3));
     expect(third && scene.admission.limits.refusalOf(third)).toEqual({
@@ -106,7 +106,7 @@ describe('starts that came past the gateway', () => {
     expect(two && three && codes([two, three])).toEqual(['accepted', 'SandboxLimitExceeded']);
   });
 
-  it('are refused under the limit of the namespace, whoever has taken it', async () => {
+  it('are refused under the limit of the namespace, whichever owner has taken it', async () => {
     await quota({ scope: 'Namespace', maxConversations: 1 });
     shown(conversation(1, { spec: { owner: 'bob' }, status: ready }));
     expect(codes(shown(conversation(2)))).toEqual(['ConversationLimitExceeded']);
@@ -150,7 +150,7 @@ describe('starts that came past the gateway', () => {
     expect(codes(shown(conversation(2)))).toEqual(['accepted']);
   });
 
-  it('are looked at in no more time when another owner has ten thousand', async () => {
+  it('are checked in no more time when another owner has ten thousand', async () => {
     await quota({ maxConversations: 20_000 });
     for (let index = 1; index <= 10_000; index++)
       scene.admission.limits.observe(conversation(index, { second: 0, spec: { owner: 'bob' } }));

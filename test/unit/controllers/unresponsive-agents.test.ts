@@ -31,9 +31,9 @@ const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
 /**
- * The sandbox controller with so many sandboxes whose agents accept no answer in time: a node that
- * drops packets, a NetworkPolicy, a stopped node. What the API server stores of them is left out:
- * the answer is about workers.
+ * The sandbox controller with many sandboxes whose agents accept no answer in time: a node that
+ * drops packets, a NetworkPolicy, a stopped node. The writes to the API server are left out: the
+ * answer is about workers.
  */
 function besideSilent(count: number, ownerOf: (index: number) => string) {
   const clock = new VirtualClock(noonMs);
@@ -121,7 +121,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
     clock,
     most: () => most,
     /**
-     * How long a change of a healthy sandbox waits for a worker, every second for so many times.
+     * The time for which a change of a healthy sandbox waits for a worker, measured every second.
      */
     waits: async (times: number): Promise<readonly number[]> => {
       const waits = [];

@@ -88,7 +88,7 @@ describe('the last use of a key', () => {
     expect(calls).toHaveLength(3);
   });
 
-  it('is no reason to write when nobody uses it, nor when it is gone', async () => {
+  it('is no reason to write when the key is unused, nor when it is gone', async () => {
     const use = replica();
     await pass(120);
     use.seen('key-none');

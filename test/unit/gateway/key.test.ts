@@ -7,7 +7,7 @@ import {
 } from '../../../src/gateway/auth/key.ts';
 
 describe('API keys', () => {
-  it('look like co_, 32 random digits and a checksum of 6', () => {
+  it('consist of co_, 32 random digits and a checksum of 6', () => {
     expect(generateKey()).toMatch(/^co_[0-9A-Za-z]{38}$/);
   });
 

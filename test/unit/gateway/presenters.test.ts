@@ -192,7 +192,7 @@ describe('the execution status of a conversation is', () => {
       aSandbox(running),
       'running',
     ],
-    ['null while nobody has asked the agent', {}, aSandbox(running), null],
+    ['null while no poll has asked the agent', {}, aSandbox(running), null],
     [
       'paused when a pause interrupted a run',
       { executionStatus: 'running', interruption: { reason: 'Quota', time: at(5) } },
@@ -207,7 +207,7 @@ describe('the execution status of a conversation is', () => {
   });
 });
 
-describe('why an agent stands', () => {
+describe('the reason why an agent is paused', () => {
   const detail = 'LLMAuthenticationError: the key is not valid';
   it.each<[string, Partial<ConversationStatus>, Sandbox, string | null]>([
     [
@@ -217,14 +217,14 @@ describe('why an agent stands', () => {
       detail,
     ],
     [
-      'is said of a run that a pause has cut',
+      'is given for a run that a pause has interrupted',
       {
         executionStatus: 'paused',
-        executionDetail: 'Its run was cut.',
+        executionDetail: 'Its run was interrupted.',
         interruption: { reason: 'Quota', time: at(5) },
       },
       aSandbox(running, { replicas: 0 }),
-      'Its run was cut.',
+      'Its run was interrupted.',
     ],
     [
       'is null where there is nothing to say',
@@ -320,7 +320,7 @@ describe('a conversation', () => {
     expect(record({ ...aConversation(), spec }).title).toBe('New conversation');
   });
 
-  it('tells its metrics as numbers', () => {
+  it('shows its metrics as numbers', () => {
     expect(
       record(aConversation({ metrics: { accumulatedCost: '0.125', promptTokens: 10 } })).metrics,
     ).toEqual({
@@ -460,7 +460,7 @@ describe('a sandbox', () => {
     agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
     keys: sessionKeysOf(() => 'k'),
   });
-  it('tells its URLs and key while RUNNING', () => {
+  it('shows its URLs and key while RUNNING', () => {
     expect(presentSandbox(aSandbox(running), exposure, reader)).toEqual({
       id: 'sbx-1',
       created_by_user_id: 'alice',

@@ -19,7 +19,7 @@ describe('the search for secrets', () => {
     expect(leaksIn('nothing', { one: secret })).toEqual([]);
   });
 
-  it('looks past the fields that are for it, and no further', () => {
+  it('skips the fields that are for it, and no others', () => {
     const json = JSON.stringify({
       session_api_key: 'token',
       items: [{ session_api_key: 'token', title: 'a token' }],

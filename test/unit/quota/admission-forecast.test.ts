@@ -51,7 +51,7 @@ describe('one more start of alice', () => {
       'waits',
     ],
     [
-      'pauses nobody beyond the surplus of a lowered limit',
+      'evicts no sandbox beyond the surplus of a lowered limit',
       [aRun('a', 1), aRun('b', 2)],
       { limit: 1 },
       undefined,
@@ -177,9 +177,9 @@ it('says who is paused because of it, and what becomes of it itself', () => {
         const paused = [...withIt]
           .filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict')
           .map(([uid]) => uid);
-        // What the victim's own limit had kept out may have more paused, once that one is; and a
-        // bare resume that has lost the place of one owner's sandbox to it may have an idle one of
-        // another limit paused.
+        // Newcomers that the victim's own limit had kept out may evict more, once the victim is
+        // paused; and a bare resume that has lost the place of one owner's sandbox to it may evict
+        // an idle sandbox of another limit.
         const displaces =
           namespace !== undefined &&
           owner !== undefined &&

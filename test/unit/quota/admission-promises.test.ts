@@ -80,7 +80,7 @@ class World {
     if (kind === 'admit') {
       if (step.resumed) this.cameBack(slot);
       else this.admitted(slot);
-      // What comes back and hangs is stalled some time later.
+      // A sandbox that resumes automatically and hangs is stalled some time later.
       change('starting', { stalledAt: this.now + 6_000, automatic: step.resumed });
       for (const { limit, slots } of this.limits(slot.owner))
         expect(slots.filter(({ taken }) => taken).length).toBeLessThanOrEqual(limit);
@@ -101,7 +101,7 @@ class World {
   }
 
   /**
-   * What comes back by itself takes room that no newcomer of its owner wants, after its delay, at a
+   * An automatic resume takes a slot that no newcomer of its owner wants, after its delay, at a
    * bounded rate.
    */
   cameBack(slot: Slot): void {
@@ -121,21 +121,21 @@ class World {
           slots.filter(holds).length + (makesRoom(rule) ? slots.filter(among).length : 0) > limit,
       );
     const needed = exceeded((other) => waits(other) && !other.bare);
-    // The agent that does no work goes first, then what came back by itself, and what waits for a
-    // person last.
+    // The agent that does no work goes first, then automatically resumed sandboxes, and what waits
+    // for a person last.
     const isFirst = (slots: readonly Slot[]) =>
       !slots.some((other) => this.isRipe(other) && rankOf(other) < rankOf(slot));
     if (needed.length > 0) {
       expect(needed.some(({ slots }) => isFirst(slots))).toBe(true);
       return;
     }
-    // Not for what comes back by itself, and for a bare resume only what is idle.
+    // No eviction for an automatic resume, and for a bare resume only of an idle sandbox.
     const forBare = exceeded(waits);
     expect(forBare.length).toBeGreaterThan(0);
     expect(slot.idleSince).toBeLessThan(Infinity);
     const idle = (slots: readonly Slot[]) => slots.filter(({ idleSince }) => idleSince < Infinity);
     expect(forBare.some(({ slots }) => isFirst(idle(slots)))).toBe(true);
-    // What keeps newcomers out and makes no room would give the slot to another one.
+    // A limit that keeps newcomers out and evicts no sandbox would give the slot to another one.
     const keepsOut = this.limits(slot.owner).some(({ limit, rule }) => {
       const demand = [...this.queue.groups()].reduce(
         (sum, group) =>
@@ -157,7 +157,7 @@ class World {
       : state === 'running' && this.now >= activeSince + 5_000;
   }
 
-  /** What was admitted runs, what was stopped is gone. */
+  /** An admitted sandbox runs, and a stopped one is gone. */
   work(): void {
     for (const slot of this.slots) {
       if (slot.state === 'starting' && slot.stalledAt === Infinity) continue;
@@ -184,7 +184,7 @@ class World {
     }
   }
 
-  /** Somebody comes who may have a slot, or be given one, and it does not happen. */
+  /** A newcomer arrives that may have a slot, or be given one, and gets none. */
   unserved(): readonly string[] {
     return this.slots.flatMap((slot) => {
       const full = this.limits(slot.owner).filter(
@@ -303,8 +303,8 @@ it('holds every promise whatever happens', () => {
           happen(world, happens, count);
           world.settle();
         }
-        // Nothing new arrives: everything comes to rest, woken only when it has asked for that, and
-        // then nobody is paused any more.
+        // Nothing new arrives: everything comes to rest, woken only at the time that it has asked
+        // for, and then no sandbox is evicted any more.
         const rest = () => {
           for (let round = 0; round < 100; round++) {
             world.work();

@@ -32,7 +32,7 @@ describe('the next step', () => {
       'admit b',
     ],
     [
-      'admits who came first',
+      'admits the first newcomer',
       [aSlot('b', 'waiting', { requestedAt: 1 }), aSlot('a', 'waiting', { requestedAt: 2 })],
       [{}],
       'admit b',
@@ -109,7 +109,7 @@ describe('the next step', () => {
       'reject c',
     ],
     [
-      'refuses nobody for whom a slot is getting free',
+      'refuses no newcomer for which a slot is getting free',
       [aSlot('a', 'freeing'), aSlot('b', 'waiting')],
       [{ onExceeded: 'Reject' }],
       'nothing',
@@ -136,7 +136,7 @@ describe('the next step', () => {
       'admit b',
     ],
     [
-      'pauses nobody for what comes back by itself',
+      'evicts no sandbox for an automatic resume',
       [aSlot('a', 'running'), aSlot('b', 'resumable')],
       [{}],
       'nothing',
@@ -189,13 +189,13 @@ describe('the next step', () => {
       'evict a',
     ],
     [
-      'pauses nobody under a limit with room while the namespace is full and makes none',
+      'evicts no sandbox under a limit with room while the namespace is full and makes none',
       [aSlot('a', 'running'), aSlot('b', 'waiting'), aSlot('c', 'waiting'), aSlot('d', 'waiting')],
       [{ limit: 2 }, { scope: 'Namespace', limit: 1, onExceeded: 'Queue' }],
       'nothing',
     ],
     [
-      'pauses nobody when a newcomer of another owner would get the slot',
+      'evicts no sandbox when a newcomer of another owner would get the slot',
       [
         aSlot('a', 'running'),
         aSlot('b', 'waiting', { requestedAt: 2 }),

@@ -20,7 +20,7 @@ const works = (uid: string, more: Partial<Slot> = {}) =>
   aSlot(uid, 'running', { idleSince: Infinity, ...more });
 const idles = (uid: string, more: Partial<Slot> = {}) =>
   aSlot(uid, 'running', { idleSince: 50_000, ...more });
-const looks = (uid: string, more: Partial<Slot> = {}) =>
+const resumes = (uid: string, more: Partial<Slot> = {}) =>
   aSlot(uid, 'waiting', { bare: true, ...more });
 const asks = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'waiting', more);
 const namespace = { scope: 'Namespace' as const };
@@ -28,98 +28,108 @@ const longestIdle = { onExceeded: 'PauseLongestIdle' as const };
 
 describe('for a resume without anything to do the quota', () => {
   const cases: [string, readonly Slot[], readonly Wish[], string][] = [
-    ['has room', [works('a'), looks('b')], [{ limit: 2 }], 'admit b'],
-    ['pauses nobody who works', [works('a'), looks('b')], [{}], 'nothing'],
+    ['has room', [works('a'), resumes('b')], [{ limit: 2 }], 'admit b'],
+    ['evicts no sandbox that works', [works('a'), resumes('b')], [{}], 'nothing'],
     [
-      'pauses nobody who works under a policy of the longest idle',
-      [works('a'), looks('b')],
+      'evicts no sandbox that works under a policy of the longest idle',
+      [works('a'), resumes('b')],
       [longestIdle],
       'nothing',
     ],
     [
-      'pauses nobody who works in the namespace',
-      [works('a', { owner: 'bob' }), looks('b')],
+      'evicts no sandbox that works in the namespace',
+      [works('a', { owner: 'bob' }), resumes('b')],
       [{ ...namespace }],
       'nothing',
     ],
     [
-      'pauses nobody who waits for an answer',
-      [works('a', { confirming: true }), looks('b')],
+      'evicts no sandbox that waits for an answer',
+      [works('a', { confirming: true }), resumes('b')],
       [{}],
       'nothing',
     ],
     [
       'pauses the idle one, however old the one that works',
-      [works('a', { activeSince: 1 }), idles('i', { activeSince: 2 }), looks('b')],
+      [works('a', { activeSince: 1 }), idles('i', { activeSince: 2 }), resumes('b')],
       [{ limit: 2 }],
       'evict i',
     ],
     [
       'pauses the oldest of two idle ones',
-      [idles('i', { activeSince: 2 }), idles('j', { activeSince: 1 }), looks('b')],
+      [idles('i', { activeSince: 2 }), idles('j', { activeSince: 1 }), resumes('b')],
       [{ limit: 2 }],
       'evict j',
     ],
     [
       'pauses the longest idle where the policy says so',
-      [idles('i', { activeSince: 1 }), idles('j', { activeSince: 2, idleSince: 3 }), looks('b')],
+      [idles('i', { activeSince: 1 }), idles('j', { activeSince: 2, idleSince: 3 }), resumes('b')],
       [{ ...longestIdle, limit: 2 }],
       'evict j',
     ],
     [
       'pauses an idle one of another owner under the limit of the namespace',
-      [idles('i', { owner: 'bob' }), looks('b')],
+      [idles('i', { owner: 'bob' }), resumes('b')],
       [{ ...namespace }],
       'evict i',
     ],
     [
       'pauses no idle one that is too young',
-      [idles('i', { activeSince: 95_000 }), looks('b')],
+      [idles('i', { activeSince: 95_000 }), resumes('b')],
       [{ minActiveSeconds: 10 }],
       'nothing',
     ],
-    ['pauses nobody under Queue', [idles('i'), looks('b')], [{ onExceeded: 'Queue' }], 'nothing'],
+    [
+      'evicts no sandbox under Queue',
+      [idles('i'), resumes('b')],
+      [{ onExceeded: 'Queue' }],
+      'nothing',
+    ],
     [
       'is one too many under Reject',
-      [works('a'), looks('b')],
+      [works('a'), resumes('b')],
       [{ onExceeded: 'Reject' }],
       'reject b',
     ],
     [
       'refuses the resume before a start under Reject',
-      [aSlot('a', 'freeing'), asks('n', { requestedAt: 9 }), looks('b')],
+      [aSlot('a', 'freeing'), asks('n', { requestedAt: 9 }), resumes('b')],
       [{ onExceeded: 'Reject' }],
       'reject b',
     ],
     [
       'pauses no more than are needed',
-      [aSlot('a', 'freeing'), idles('i'), looks('b')],
+      [aSlot('a', 'freeing'), idles('i'), resumes('b')],
       [{ limit: 2 }],
       'nothing',
     ],
-    ['says that it waits', [works('a'), looks('b', { explained: false })], [{}], 'wait b'],
+    ['reports that it waits', [works('a'), resumes('b', { explained: false })], [{}], 'wait b'],
     [
-      'serves the start first, whoever came first',
-      [looks('b', { requestedAt: 1 }), asks('n', { requestedAt: 2 })],
+      'admits the start first, whichever came first',
+      [resumes('b', { requestedAt: 1 }), asks('n', { requestedAt: 2 })],
       [{}],
       'admit n',
     ],
     [
       'serves the start of another owner first',
-      [looks('b', { requestedAt: 1 }), asks('n', { owner: 'bob', requestedAt: 2 })],
+      [resumes('b', { requestedAt: 1 }), asks('n', { owner: 'bob', requestedAt: 2 })],
       [{ ...namespace }],
       'admit n',
     ],
-    ['lets a start pause who works', [works('a'), looks('b'), asks('n')], [{}], 'evict a'],
     [
-      'serves it before what comes back by itself',
-      [aSlot('r', 'resumable', { unfinished: true }), looks('b')],
+      'lets a start evict a sandbox that works',
+      [works('a'), resumes('b'), asks('n')],
+      [{}],
+      'evict a',
+    ],
+    [
+      'serves it before an automatic resume',
+      [aSlot('r', 'resumable', { unfinished: true }), resumes('b')],
       [{}],
       'admit b',
     ],
     [
-      'pauses nobody while the namespace is full and makes no room',
-      [idles('i'), works('z', { owner: 'bob' }), looks('b'), looks('c', { owner: 'carol' })],
+      'evicts no sandbox while the namespace is full and makes no room',
+      [idles('i'), works('z', { owner: 'bob' }), resumes('b'), resumes('c', { owner: 'carol' })],
       [{ limit: 1 }, { ...namespace, limit: 2, onExceeded: 'Queue' }],
       'nothing',
     ],
@@ -128,15 +138,15 @@ describe('for a resume without anything to do the quota', () => {
     expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
   });
 
-  it('pauses at once who works when a message comes', () => {
-    const queue = queueOf([works('a'), looks('b')], {});
+  it('evicts a sandbox that works at once when a message comes', () => {
+    const queue = queueOf([works('a'), resumes('b')], {});
     expect(said(queue.next(100_000))).toBe('nothing');
     queue.put(asks('b'));
     expect(said(queue.next(100_000))).toBe('evict a');
   });
 
   it('pauses at once who becomes idle', () => {
-    const queue = queueOf([works('a'), looks('b')], {});
+    const queue = queueOf([works('a'), resumes('b')], {});
     expect(said(queue.next(100_000))).toBe('nothing');
     queue.put(idles('a'));
     expect(said(queue.next(100_000))).toBe('evict a');
@@ -156,25 +166,25 @@ describe('of those that run, a newcomer has paused', () => {
       'evict s',
     ],
     [
-      'nobody before its time',
+      'no sandbox before its time',
       [stalled('s'), works('a'), asks('n')],
       { limit: 2, minActiveSeconds: 86_400 },
       'evict s',
     ],
     [
-      'who came back by itself, before the oldest',
+      'a sandbox that resumed automatically, before the oldest',
       [works('a', { activeSince: 1 }), automatic('b'), asks('n')],
       { limit: 2 },
       'evict b',
     ],
     [
-      'who came back by itself, before the longest idle',
+      'a sandbox that resumed automatically, before the longest idle',
       [idles('a', { idleSince: 1 }), automatic('b'), asks('n')],
       { ...longestIdle, limit: 2 },
       'evict b',
     ],
     [
-      'whoever waits for an answer last, also when it came back by itself',
+      'a sandbox that waits for an answer last, also when it resumed automatically',
       [works('a'), automatic('b', { confirming: true }), asks('n')],
       { limit: 2 },
       'evict a',
@@ -185,9 +195,9 @@ describe('of those that run, a newcomer has paused', () => {
   });
 });
 
-describe('what comes back by itself', () => {
+describe('automatic resumes', () => {
   const comesBack = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'resumable', more);
-  /** Takes what is let in, until nothing is. */
+  /** Applies admissions until there are none. */
   const drain = (queue: AdmissionQueue, now: number): readonly string[] => {
     const names: string[] = [];
     for (let step = queue.next(now); step?.kind === 'admit'; step = queue.next(now)) {

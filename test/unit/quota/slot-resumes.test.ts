@@ -32,14 +32,17 @@ const annotated = (sandbox: Sandbox, annotations: Record<string, string>): Sandb
 const start = { status: 'READY' as const, transitions: [] };
 const inIt = (status: ConversationStatus) => aConversation({ status: { start, ...status } });
 const finished = inIt({ executionStatus: 'finished' });
-const cut = inIt({ executionStatus: 'paused', interruption: { reason: 'Quota', time: noon } });
+const interrupted = inIt({
+  executionStatus: 'paused',
+  interruption: { reason: 'Quota', time: noon },
+});
 const starts = aConversation({
   status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } },
 });
 const failed = aConversation({ status: { start: { status: 'ERROR', transitions: [] } } });
 const message = {
   role: 'user' as const,
-  content: [{ type: 'text' as const, text: 'Go on.' }],
+  content: [{ type: 'text' as const, text: 'Continue.' }],
   run: true,
   number: 1,
   id: 'a',
@@ -76,8 +79,8 @@ describe('a resume is bare', () => {
     ['when nothing is to be done', { sandbox: resumed, conversations: [finished] }, { bare: true }],
     ['also of a sandbox without a conversation', { sandbox: resumed }, { bare: true }],
     [
-      'also when a run that a quota has interrupted would go on',
-      { sandbox: resumed, conversations: [cut] },
+      'also when a run that a quota has interrupted would resume',
+      { sandbox: resumed, conversations: [interrupted] },
       { bare: true },
     ],
     ['not of a sandbox that has never run', { sandbox: aSandbox() }, { bare: false }],
@@ -122,7 +125,11 @@ describe('a resume is bare', () => {
       { sandbox: resumed, conversations: [sent({ messages: { lastDelivered: 1 } })] },
       { bare: true },
     ],
-    ['not when a run was requested', { sandbox: toRun, conversations: [cut] }, { bare: false }],
+    [
+      'not when a run was requested',
+      { sandbox: toRun, conversations: [interrupted] },
+      { bare: false },
+    ],
     [
       'when the run that was requested is over',
       { sandbox: toRun, conversations: [finished] },
@@ -132,7 +139,7 @@ describe('a resume is bare', () => {
       'when the run was requested before the last pause by its owner',
       {
         sandbox: { ...toRun, metadata: { ...toRun.metadata, generation: 3 } },
-        conversations: [cut],
+        conversations: [interrupted],
       },
       { bare: true },
     ],
@@ -158,7 +165,7 @@ describe('a resume is bare', () => {
   });
 });
 
-describe('a sandbox that came back by itself', () => {
+describe('a sandbox that resumed automatically', () => {
   const automaticResumes = { count: 1, lastTime: noon };
   const running = was({
     replicas: 1,
@@ -171,7 +178,7 @@ describe('a sandbox that came back by itself', () => {
   const cases: Case[] = [
     ['counts as automatic', { sandbox: running, conversations: [finished] }, { automatic: true }],
     [
-      'counts as automatic while its run goes on',
+      'counts as automatic while its run continues',
       {
         sandbox: running,
         conversations: [
@@ -184,7 +191,7 @@ describe('a sandbox that came back by itself', () => {
       },
       { automatic: true },
     ],
-    ['does not once somebody has resumed it', { sandbox: asked(running) }, { automatic: false }],
+    ['does not once a person has resumed it', { sandbox: asked(running) }, { automatic: false }],
     [
       'does not once it was scaled',
       { sandbox: { ...running, metadata: { ...running.metadata, generation: 3 } } },
@@ -212,7 +219,7 @@ describe('a sandbox that came back by itself', () => {
       { automatic: true },
     ],
     [
-      'does not while a run goes on that nothing had interrupted',
+      'does not while a run continues that nothing had interrupted',
       { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentEpoch: 1 })] },
       { automatic: false },
     ],
@@ -242,22 +249,22 @@ describe('a sandbox that came back by itself', () => {
     ],
     [
       'comes back after a minute where something was interrupted',
-      { sandbox: paused(1), conversations: [cut] },
+      { sandbox: paused(1), conversations: [interrupted] },
       { state: 'resumable', resumesAt: noonMs + minute },
     ],
     [
       'comes back after two the next time',
-      { sandbox: paused(2), conversations: [cut] },
+      { sandbox: paused(2), conversations: [interrupted] },
       { resumesAt: noonMs + 2 * minute },
     ],
     [
       'comes back after an hour in the end',
-      { sandbox: paused(40), conversations: [cut] },
+      { sandbox: paused(40), conversations: [interrupted] },
       { resumesAt: noonMs + 60 * minute },
     ],
     [
-      'is like any other once somebody asks for it',
-      { sandbox: asked(paused(5)), conversations: [cut] },
+      'is like any other once a person asks for it',
+      { sandbox: asked(paused(5)), conversations: [interrupted] },
       { state: 'waiting' },
     ],
   ];
@@ -279,12 +286,12 @@ describe('the sandbox of a failed start', () => {
   const paused = ofConversation(was({ conditions: [seen('Quota')] }));
   const cases: Case[] = [
     [
-      'does not come back by itself',
+      'does not resume automatically',
       { sandbox: paused, conversations: [failed] },
       { state: 'none' },
     ],
     [
-      'does not come back when somebody asks for it',
+      'does not come back when a person asks for it',
       { sandbox: asked(paused), conversations: [failed] },
       { state: 'none' },
     ],

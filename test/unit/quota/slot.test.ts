@@ -60,7 +60,7 @@ const readyAt = (ms: number) => ({ status: 'READY' as const, time: later(ms) });
 const readyLater = aConversation({
   status: { start: { status: 'READY', transitions: [readyAt(900)] }, executionStatus: 'finished' },
 });
-const cut = (reason: string) =>
+const interrupted = (reason: string) =>
   aConversation({
     status: {
       start: { status: 'READY', transitions: [] },
@@ -72,7 +72,7 @@ const cut = (reason: string) =>
 describe('to its quotas a sandbox', () => {
   const cases: [string, Partial<SlotFacts>, Partial<Slot>][] = [
     [
-      'is a newcomer when nobody has looked at it yet',
+      'is a newcomer before its first reconcile',
       {},
       { state: 'waiting', taken: false, requestedAt: noonMs },
     ],
@@ -126,7 +126,7 @@ describe('to its quotas a sandbox', () => {
       { state: 'freeing', taken: true },
     ],
     [
-      'comes back by itself after the quota has paused it',
+      'resumes automatically after the quota has paused it',
       { sandbox: quotaPaused },
       { state: 'resumable', taken: false, pausedSince: noonMs },
     ],
@@ -136,10 +136,10 @@ describe('to its quotas a sandbox', () => {
       { state: 'suspended' },
     ],
     [
-      'comes back by itself when its agent worked after all as it was paused for its idleness',
+      'resumes automatically when its agent worked after all as it was paused for its idleness',
       {
         sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }),
-        conversations: [cut('Idle')],
+        conversations: [interrupted('Idle')],
       },
       { state: 'resumable', unfinished: true },
     ],
@@ -147,7 +147,7 @@ describe('to its quotas a sandbox', () => {
       'rests after its longest time, whatever it was doing',
       {
         sandbox: aSandbox({ status: { conditions: [seen('MaxActiveTime')] } }),
-        conversations: [cut('MaxActiveTime')],
+        conversations: [interrupted('MaxActiveTime')],
       },
       { state: 'suspended' },
     ],
@@ -157,7 +157,7 @@ describe('to its quotas a sandbox', () => {
       { state: 'suspended' },
     ],
     [
-      'is a newcomer when somebody asks for it by REST',
+      'is a newcomer when a person asks for it by REST',
       { sandbox: asking(quotaPaused, later(500)) },
       { state: 'waiting', requestedAt: noonMs + 500 },
     ],
@@ -226,8 +226,8 @@ describe('to its quotas a sandbox', () => {
       { idleSince: noonMs + 700 },
     ],
     [
-      'is not idle while a run that was cut has not gone on',
-      { sandbox: running, conversations: [cut('Loss')] },
+      'is not idle while an interrupted run has not resumed',
+      { sandbox: running, conversations: [interrupted('Loss')] },
       { idleSince: Infinity },
     ],
     [
@@ -249,8 +249,8 @@ describe('to its quotas a sandbox', () => {
       { idleSince: Infinity },
     ],
     [
-      'is idle where its owner has cut the run',
-      { sandbox: running, conversations: [cut('User')] },
+      'is idle where its owner has interrupted the run',
+      { sandbox: running, conversations: [interrupted('User')] },
       { idleSince: noonMs },
     ],
     [
@@ -292,7 +292,7 @@ describe('to its quotas a sandbox', () => {
       { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime', limit: '2m' } },
     ],
     [
-      'has unfinished work when a run was cut',
+      'has unfinished work when a run was interrupted',
       {
         sandbox: {
           ...quotaPaused,

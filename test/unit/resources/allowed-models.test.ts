@@ -22,7 +22,7 @@ describe('a model that a conversation names', () => {
       true,
     ],
     [
-      "the template's own, whatever it looks like",
+      "the template's own, whatever its name",
       { model: 'vertex_ai/claude@2025', allowedModels: [] },
       'vertex_ai/claude@2025',
       true,

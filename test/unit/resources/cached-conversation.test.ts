@@ -112,7 +112,7 @@ describe('a cached conversation', () => {
 
   it.each([
     ['lacks what the steps of a start that is over have printed', 'READY', 'much', true],
-    ['has the steps of a start that goes on', 'SETTING_UP_SKILLS', 'much', false],
+    ['has the steps of a start that continues', 'SETTING_UP_SKILLS', 'much', false],
     ['has steps that have printed nothing', 'READY', undefined, false],
   ] as const)('%s', (_case, start, output, lacksSteps) => {
     const time = '2026-03-01T12:00:00Z';

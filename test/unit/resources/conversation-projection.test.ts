@@ -34,7 +34,7 @@ const reasonOf = (status: ConversationStatus | undefined, spec: Partial<Conversa
 
 describe('a conversation', () => {
   it.each<[string, ConversationStatus | undefined, FinishedReason | undefined]>([
-    ['that nobody has seen yet is not over', undefined, undefined],
+    ['that no controller has seen yet is not over', undefined, undefined],
     [
       'that starts is not over',
       { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } },
@@ -243,7 +243,7 @@ describe('every combination of a start, a sandbox and a run', () => {
           lastTransitionTime: noon,
         });
         expect(message).toMatch(/^[A-Z].{10,80}\.$/);
-        // A pause without a reason is written by nobody.
+        // A pause without a reason is written by no controller.
         if (status.sandboxStatusReason !== undefined) expect(reason).toMatch(/^[A-Z][A-Za-z]+$/);
       }
     }

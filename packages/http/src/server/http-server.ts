@@ -131,7 +131,10 @@ export function createHttpServer(
     else upgrade(request, socket, head);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = new Refusal('expectation-failed', 'The only thing to expect is 100-continue.');
+    const refusal = new Refusal(
+      'expectation-failed',
+      'The only supported expectation is 100-continue.',
+    );
     endInTime(request, response, timeouts);
     sendError(response, refuse(refusal, request));
   });

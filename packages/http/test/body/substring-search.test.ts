@@ -2,7 +2,7 @@ import { SubstringSearch } from '../../src/body/substring-search.ts';
 
 describe('WordSearch', () => {
   const text = 'some bytes with a needle in them';
-  it('finds a word however the bytes are cut', () => {
+  it('finds a word however the bytes are split', () => {
     for (let first = 0; first <= text.length; first++)
       for (let second = first; second <= text.length; second++) {
         const search = new SubstringSearch('needle');

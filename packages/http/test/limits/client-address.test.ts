@@ -11,7 +11,7 @@ describe("a client's address", () => {
   it.each<[string, readonly string[], string, string | undefined, string]>([
     ['is that of the connection', [], '203.0.113.7', undefined, '203.0.113.7'],
     [
-      'is not what the client says when nobody is trusted',
+      'is not what the client says when no proxy is trusted',
       [],
       '203.0.113.7',
       '198.51.100.1',
@@ -97,6 +97,6 @@ it.each([
   ['10.0.0.0/', undefined],
   ['10.0.0', undefined],
   ['everywhere', undefined],
-])('the range %s stands for %p ranges', (text, count) => {
+])('the range %s contains %p ranges', (text, count) => {
   expect(addressRanges(text)?.length).toBe(count);
 });

@@ -28,7 +28,7 @@ class Loop {
     });
   }
 
-  /** Everything that waits so far, and what follows from it; stops after so many goes. */
+  /** Everything that waits so far, and what follows from it; stops after a maximum of rounds. */
   async drain(goes = Infinity): Promise<void> {
     for (let go = 0; go < goes; go++) {
       const next = this.#due.shift() ?? this.#nextTimer();
@@ -58,7 +58,7 @@ describe('turns on the event loop', () => {
     expect([loop.scheduler.waiting, loop.scheduler.size]).toEqual([0, 0]);
   });
 
-  it('are waited for by who has had much, not by who comes with little', async () => {
+  it('are waited for by an owner that has had much, not by one that comes with little', async () => {
     const loop = new Loop();
     const costly = Array.from({ length: 20 }, () => loop.work('alice', 30));
     await loop.drain(3);
@@ -92,7 +92,7 @@ describe('turns on the event loop', () => {
     expect([loop.scheduler.waiting, loop.scheduler.size]).toEqual([0, 0]);
   });
 
-  it('pass on what the work throws, at once or later, and go on', async () => {
+  it('pass on what the work throws, at once or later, and continue', async () => {
     const loop = new Loop();
     const busy = loop.work('alice', 10);
     const broken = loop.scheduler.run('alice', () => {
@@ -123,7 +123,7 @@ describe('turns on the event loop', () => {
     );
     const others = storedAt('bob', 1_024_000);
     expect(await others).toBe(began);
-    // A refusal counts nothing: the next one that fits is let in.
+    // A refusal counts nothing: the next one that fits is admitted.
     all.push(storedAt('alice', 1_000));
     await loop.drain();
     const [first, second, third, fourth, fifth, last] = await Promise.all(all);
@@ -168,7 +168,7 @@ describe('turns on the event loop', () => {
       fc.asyncProperty(works, async (all) => {
         const loop = new Loop();
         // Fills the first slice, so that everything else waits.
-        const done = [loop.work('nobody', 10)];
+        const done = [loop.work('unknown', 10)];
         const left = new Map(
           owners.map((owner) => [owner, all.filter((work) => work.owner === owner).length]),
         );

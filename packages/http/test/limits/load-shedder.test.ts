@@ -7,7 +7,7 @@ const metrics = { shedRequests: { inc: () => undefined } };
 let owners = 0;
 /** Another owner each time. */
 const someone = () => `owner-${(owners += 1)}`;
-/** What is answered: nothing where it is let in. */
+/** The answer; undefined where the request is admitted. */
 function refusalOf(enter: () => unknown): string | undefined {
   try {
     enter();

@@ -34,7 +34,7 @@ describe('the rate limits of an owner', () => {
     expect([allowed(limits, 'bob', 'writes'), allowed(limits, 'bob', 'reads')]).toEqual([200, 200]);
   });
 
-  it('are refused more slowly to an owner that goes on asking, at no more than 250 a second, and to nobody else', async () => {
+  it('are refused more slowly to an owner that keeps asking, at no more than 250 a second, and to no other owner', async () => {
     const { clock, limits } = setUp();
     const delays = Array.from({ length: 350 }, () => limits.refused('alice').delayMs);
     expect(delays.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 0));

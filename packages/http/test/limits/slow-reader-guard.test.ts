@@ -10,21 +10,21 @@ const add = (waiting: SlowReaderGuard, answer: Answer, owner: string) =>
     answer.emit('close');
   });
 
-describe('answers that nobody takes', () => {
-  it('are kept up to so many bytes; then who has waited longest is cut off', () => {
+describe('answers that no client reads', () => {
+  it('are kept up to a number of bytes; then the connection that has waited longest is closed', () => {
     const waiting = new SlowReaderGuard({ maxBytes: 100, maxBytesPerOwner: 100 });
     const answers = [anAnswer(40), anAnswer(40), anAnswer(40), anAnswer(90)];
-    const cut = () => answers.map(({ destroyed }) => destroyed);
+    const closed = () => answers.map(({ destroyed }) => destroyed);
     for (const answer of answers.slice(0, 2)) add(waiting, answer, 'alice');
-    expect(cut()).toEqual([false, false, false, false]);
+    expect(closed()).toEqual([false, false, false, false]);
     add(waiting, answers[2] ?? anAnswer(0), 'alice');
-    expect(cut()).toEqual([true, false, false, false]);
+    expect(closed()).toEqual([true, false, false, false]);
     add(waiting, answers[3] ?? anAnswer(0), 'alice');
-    expect(cut()).toEqual([true, true, true, false]);
+    expect(closed()).toEqual([true, true, true, false]);
     expect(waiting.bytes).toBe(90);
   });
 
-  it("are cut off at their owner's share, whatever others hold", () => {
+  it("are closed at their owner's share, whatever others hold", () => {
     const waiting = new SlowReaderGuard({ maxBytes: 100, maxBytesPerOwner: 50 });
     const [first, second, third] = [anAnswer(30), anAnswer(30), anAnswer(30)];
     add(waiting, first, 'alice');
@@ -33,7 +33,7 @@ describe('answers that nobody takes', () => {
     expect([first, second, third].map(({ destroyed }) => destroyed)).toEqual([false, true, false]);
   });
 
-  it('are cut off of the owner that has most, where all together have too much', () => {
+  it('are closed of the owner that has most, where all together have too much', () => {
     const waiting = new SlowReaderGuard({ maxBytes: 100, maxBytesPerOwner: 60 });
     const [small, ...large] = [anAnswer(20), anAnswer(30), anAnswer(30)];
     add(waiting, small, 'alice');

@@ -45,7 +45,7 @@ describe('token buckets', () => {
     expect(bucket.take('a')).toMatchObject({ allowed: true, retryAfterMs: 0 });
   });
 
-  it('tell the first refusal from the others', async () => {
+  it('distinguish the first refusal from the others', async () => {
     const { clock, bucket } = buckets({ burst: 1 });
     const firsts = () => Array.from({ length: 3 }, () => bucket.take('a').isFirstRefusal);
     expect(firsts()).toEqual([false, true, false]);
@@ -53,7 +53,7 @@ describe('token buckets', () => {
     expect(firsts()).toEqual([false, true, false]);
   });
 
-  it('take no more memory than for as many names as they are told', () => {
+  it('take no more memory than for their maximum of names', () => {
     const { bucket } = buckets();
     for (let name = 0; name < 10_000; name++) bucket.take(String(name));
     expect(bucket.size).toBe(10);

@@ -22,7 +22,7 @@ const ping = frame(0x89, Buffer.from('ping'));
 const close = frame(0x88, Buffer.of(3, 232));
 
 describe('the first message', () => {
-  it('is read however its bytes are cut, and in however many frames it comes', () => {
+  it('is read however its bytes are split, and in however many frames it comes', () => {
     const pieces = fc.array(fc.string({ unit: 'grapheme', maxLength: 80 }), {
       minLength: 1,
       maxLength: 5,
@@ -32,7 +32,7 @@ describe('the first message', () => {
         pieces,
         fc.array(fc.boolean()),
         fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
-        (contents, pings, cuts) => {
+        (contents, pings, sizes) => {
           const parts: Buffer[] = [];
           const controls: Buffer[] = [];
           for (const [index, content] of contents.entries()) {
@@ -50,7 +50,7 @@ describe('the first message', () => {
           const reader = new FirstMessage();
           const passed: Buffer[] = [];
           for (let at = 0, turn = 0; at < bytes.length; turn++) {
-            const chunk = bytes.subarray(at, (at += cuts[turn % cuts.length] ?? 1));
+            const chunk = bytes.subarray(at, (at += sizes[turn % sizes.length] ?? 1));
             const result = reader.read(chunk);
             passed.push(result.controls);
             if (result.state === 'waiting') continue;

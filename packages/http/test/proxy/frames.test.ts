@@ -30,12 +30,12 @@ const anyFrame = fc.record({
 });
 
 describe('following frames', () => {
-  it('knows every boundary, however the bytes are cut', () => {
+  it('knows every boundary, however the bytes are split', () => {
     fc.assert(
       fc.property(
         fc.array(anyFrame, { minLength: 1, maxLength: 5 }),
         fc.array(fc.integer({ min: 1, max: 50_000 }), { minLength: 1 }),
-        (frames, cuts) => {
+        (frames, sizes) => {
           const parts = frames.map(({ opcode, length, masked }) => frame(opcode, length, masked));
           const bytes = Buffer.concat(parts);
           const ends = new Set([0]);
@@ -44,7 +44,7 @@ describe('following frames', () => {
           const follower = new FrameFollower();
           let at = 0;
           for (let turn = 0; at < bytes.length; turn++) {
-            const size = cuts[turn % cuts.length] ?? 1;
+            const size = sizes[turn % sizes.length] ?? 1;
             at += follower.read(bytes.subarray(at, at + size));
             expect(follower.isBetweenFrames).toBe(ends.has(at));
           }
@@ -56,7 +56,7 @@ describe('following frames', () => {
     );
   });
 
-  it('stops at the end of the frame it is in when it is told to', () => {
+  it('stops at the end of the frame it is in when it is asked to', () => {
     const follower = new FrameFollower();
     const first = frame(1, 10, false);
     follower.read(first.subarray(0, 4));

@@ -25,7 +25,7 @@ const toClient = (raw: readonly string[], more: Partial<ForwardingFacts> = {}) =
   Object.fromEntries(pairs(responseHeaders(raw, { ...facts, ...more })));
 
 describe('headers to an agent', () => {
-  it('name the agent as the host, and tell who asks for what', () => {
+  it('name the agent as the host, and describe the original request', () => {
     expect(toUpstream(['Host', 'evil', 'Accept', '*/*'])).toEqual({
       host: '10.0.0.9:8000',
       accept: '*/*',
@@ -82,7 +82,7 @@ describe('headers to an agent', () => {
     expect(toUpstream(['Connection', 'X-Key', 'X-Key', 'given'])).toMatchObject({
       'x-key': 'the-key',
     });
-    expect(toUpstream(['X-Key', 'co_somebody'], {}, [])).not.toHaveProperty('x-key');
+    expect(toUpstream(['X-Key', 'co_another'], {}, [])).not.toHaveProperty('x-key');
   });
 
   it('have the length of a body, where there is one', () => {

@@ -151,7 +151,7 @@ describe('installing the agent', () => {
       () => writeFileSync(join(home, 'installed.json'), '{"environment":'),
     ],
     [
-      'the Python that it stands on is gone',
+      'the Python that it needs is gone',
       () => {
         const [environment = ''] = readdirSync(home).filter((name) => /^[0-9a-f]{8}$/.test(name));
         rmSync(join(home, environment, 'bin', 'python'));
@@ -284,7 +284,7 @@ describe('installing the agent', () => {
     expect(existsSync(join(home, 'installed.json'))).toBe(false);
   });
 
-  it('shows the packages no keys, and no modules of somebody else', async () => {
+  it('shows the packages no keys, and no modules of another user', async () => {
     await install({
       LLM_API_KEY: 'sk-secret',
       PYTHONPATH: '/elsewhere',

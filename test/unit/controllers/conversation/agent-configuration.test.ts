@@ -23,7 +23,7 @@ const configurations = (given: Given) => {
 const configure = (given: Given, chosen: Chosen = {}) =>
   configurations(given).of(aConversation({ spec: { owner: 'alice', agent: chosen } }));
 
-describe('what an agent is told to work with', () => {
+describe('the configuration of an agent', () => {
   it('is nothing where neither template nor conversation say anything', async () => {
     expect(await configure({})).toEqual({
       llm: undefined,

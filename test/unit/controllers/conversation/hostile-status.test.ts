@@ -106,7 +106,7 @@ const usage = fc.record(
 );
 const info = fc.record(
   {
-    // Mostly the right one: what is about another conversation is not looked at any further.
+    // Mostly the right one: a status of another conversation is ignored.
     id: fc.oneof(
       { weight: 9, arbitrary: fc.constantFrom(dashedId, conversationId, dashedId.toUpperCase()) },
       { weight: 1, arbitrary: fc.constantFrom('22222222-2222-4222-8222-222222222222', '') },

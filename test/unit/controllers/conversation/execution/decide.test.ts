@@ -60,7 +60,7 @@ describe('when the sandbox goes away', () => {
         { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
       ],
       [
-        'a run nobody had seen yet counts when the pause stopped it',
+        'a run that no poll had seen yet counts when the pause stopped it',
         { executionStatus: 'idle' },
         view('PAUSED', 'Quota'),
         ['c1'],
@@ -102,7 +102,7 @@ describe('when the sandbox goes away', () => {
         { executionStatus: 'finished' },
       ],
       [
-        'a run stands when its sandbox has failed, and is remembered for when that is resumed',
+        'a run stays paused when its sandbox has failed, and is remembered for the resume of the sandbox',
         { executionStatus: 'running' },
         view('ERROR', 'CrashLoop'),
         [],
@@ -113,7 +113,7 @@ describe('when the sandbox goes away', () => {
         },
       ],
       [
-        'so is one that was cut before that',
+        'so is one that was interrupted before that',
         interruptedBy('Loss'),
         view('ERROR', 'CrashLoop'),
         [],
@@ -194,14 +194,14 @@ describe('when the agent is there', () => {
     ['its word is taken', running, 'finished', 1, { resume: false, execution: 'finished' }],
     ['an error of its own is an error', running, 'error', 1, { resume: false, execution: 'error' }],
     [
-      'an error after another container has come up is a loss, and goes on',
+      'an error after another container has come up is a loss, and the run resumes',
       running,
       'error',
       2,
       { resume: true, execution: 'paused', interrupted: true },
     ],
     [
-      'a run that was stopped for the quota goes on',
+      'a run that was stopped for the quota resumes',
       interruptedBy('Quota'),
       'paused',
       2,
@@ -222,14 +222,14 @@ describe('when the agent is there', () => {
       { resume: false, execution: 'finished' },
     ],
     [
-      'a run that has been seen going on is interrupted no more',
+      'a run that has been seen running again is interrupted no more',
       interruptedBy('User'),
       'running',
       2,
       { resume: false, execution: 'running' },
     ],
     [
-      'what it says just after going on is old',
+      'a report just after a resume is old',
       interruptedBy('Loss', later(500)),
       'error',
       2,
@@ -243,7 +243,7 @@ describe('when the agent is there', () => {
       { resume: false, execution: 'error' },
     ],
     [
-      'a run that was lost before its agent had saved that it began goes on',
+      'a run that was lost before its agent had saved that it began resumes',
       running,
       'idle',
       2,
@@ -257,21 +257,21 @@ describe('when the agent is there', () => {
       { resume: false, execution: 'idle' },
     ],
     [
-      'a run whose action was rejected for a pause of the quota goes on',
+      'a run whose action was rejected for a pause of the quota resumes',
       interruptedBy('Quota'),
       'idle',
       2,
       { resume: true, execution: 'paused', interrupted: true },
     ],
     [
-      'what it says of being idle just after going on is old',
+      'a report of idleness just after a resume is old',
       interruptedBy('Quota', later(500)),
       'idle',
       1,
       { resume: false, execution: 'running', interrupted: true },
     ],
     [
-      'a run that goes on remembers what it was continued after',
+      'a resumed run remembers its interruption',
       interruptedBy('Loss', later(-60_000)),
       'running',
       1,
@@ -303,7 +303,7 @@ describe('when the agent is there', () => {
     },
   );
 
-  it('does not take a run that was cut for one that goes on, just after its agent has come back', () => {
+  it('does not take an interrupted run for a resumed one, just after its agent has come back', () => {
     const { status } = withAgentReport(
       interruptedBy('User'),
       agentSays('running'),
@@ -318,7 +318,7 @@ describe('when the agent is there', () => {
     ).not.toHaveProperty('interruption');
   });
 
-  it('believes its agent where the clock was ahead when it was told to go on, or came back', () => {
+  it('believes its agent where the clock was ahead at the resume, or at the return of the agent', () => {
     const continued = {
       ...interruptedBy('Loss', later(60_000)),
       executionStatus: 'running' as const,
@@ -333,7 +333,7 @@ describe('when the agent is there', () => {
     ).toBe('running');
   });
 
-  it('remembers that it has told the agent to go on', () => {
+  it('remembers the resume that it has requested', () => {
     expect(withRunResumed(interruptedBy('Quota'), noon)).toMatchObject({
       executionStatus: 'running',
       interruption: { lastResumeTime: noon },
@@ -363,7 +363,7 @@ describe('a run that was given up', () => {
     },
   );
 
-  it('is one that runs when somebody has got it going', () => {
+  it('is one that runs when a person has resumed it', () => {
     const { status } = withAgentReport(abandonedReason, agentSays('running'), 4, noonMs, {
       activeSinceTime: noon,
     });
@@ -413,7 +413,7 @@ describe('an action that waits for a confirmation', () => {
     agentEpoch: 1,
   };
 
-  it('is told to be half forgotten after its agent was restarted, and as long as it waits', () => {
+  it('is reported as half forgotten after its agent was restarted, and as long as it waits', () => {
     const { status } = withAgentReport(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
     expect(status.executionDetail).toContain('forgets');
     expect(
@@ -428,7 +428,7 @@ describe('an action that waits for a confirmation', () => {
   });
 });
 
-describe('why a run was cut', () => {
+describe('the reason why a run was interrupted', () => {
   const running: ConversationStatus = { executionStatus: 'running', agentEpoch: 1 };
   const byOwner = (agentEpoch: number) => ({
     lastInterruption: { reason: 'User', agentEpoch },
@@ -479,7 +479,7 @@ describe('why a run was cut', () => {
     ).toBe('User');
   });
 
-  it('is the quota where a run nobody had seen began after the pause of its owner', () => {
+  it('is the quota where a run that no poll had seen began after the pause of its owner', () => {
     const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const stopped = aSandbox({
       status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 1 },
@@ -489,7 +489,7 @@ describe('why a run was cut', () => {
     ).toBe('Quota');
   });
 
-  it('is known also to those who look only after the agent has come back', () => {
+  it('is known also to a poll after the agent has come back', () => {
     const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const stops = { interruptedConversationIDs: ['c1'], ...byQuota(2) };
     expect(withAgentReport(idle, agentSays('paused'), 3, noonMs, stops)).toMatchObject({
@@ -500,7 +500,7 @@ describe('why a run was cut', () => {
       withAgentReport(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 })
         .resume,
     ).toBe(false);
-    // Looked at since: it stands because somebody has stopped it in the agent itself.
+    // Polled since: it is paused because a person has stopped it in the agent itself.
     expect(
       withAgentReport({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).resume,
     ).toBe(false);
@@ -600,7 +600,7 @@ describe('why a run was cut', () => {
     Partial<InterruptedRun>,
   ][] = [
     [
-      'is another loss when the answer to the order to go on was lost',
+      'is another loss when the answer to the resume was lost',
       { resumeAttempts: 1 },
       2,
       {},
@@ -614,13 +614,13 @@ describe('why a run was cut', () => {
       { containerLosses: 2 },
     ],
     [
-      'is the same loss in the container that was told to go on',
+      'is the same loss in the container that got the resume',
       { resumeAttempts: 1 },
       1,
       {},
       { containerLosses: 1, resumeAttempts: 1 },
     ],
-    ['is the same loss when nobody was told to go on', {}, 2, {}, { containerLosses: 1 }],
+    ['is the same loss when no resume was requested', {}, 2, {}, { containerLosses: 1 }],
     [
       'is the same loss when every order was refused',
       { resumeAttempts: 2, resumeRejections: 2 },
@@ -651,12 +651,12 @@ describe('why a run was cut', () => {
     ],
   ];
   it.each(orders)('%s', (_sentence, more, agentEpoch, stops, expected) => {
-    const told: ConversationStatus = {
+    const resumed: ConversationStatus = {
       ...{ executionStatus: 'paused', agentEpoch: 1 },
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, ...more },
     };
     const { status } = withAgentReport(
-      told,
+      resumed,
       agentSays('error'),
       agentEpoch,
       noonMs + 60_000,
@@ -669,18 +669,20 @@ describe('why a run was cut', () => {
   });
 
   it('counts also where the order had reached the container that runs, and is old where it was stopped since', () => {
-    const told = {
+    const resumed = {
       executionStatus: 'paused' as const,
       agentEpoch: 1,
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, resumeAttempts: 1 },
     };
     const now = later(60_000);
-    expect(withAgentReport(told, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject({
-      executionStatus: 'running',
-      interruption: { containerLosses: 2, lastResumeTime: now },
-    });
+    expect(withAgentReport(resumed, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject(
+      {
+        executionStatus: 'running',
+        interruption: { containerLosses: 2, lastResumeTime: now },
+      },
+    );
     expect(
-      withAgentReport(told, agentSays('running'), 2, noonMs + 60_000, {
+      withAgentReport(resumed, agentSays('running'), 2, noonMs + 60_000, {
         ...byQuota(1),
         activeSinceTime: now,
       }).status,
@@ -707,7 +709,7 @@ describe('why a run was cut', () => {
     expect(orders).toBe(maxContainerLosses);
   });
 
-  it('is a loss too when nobody had seen the run begin', () => {
+  it('is a loss too when no poll had seen the run begin', () => {
     const before: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const now: ConversationStatus = { executionStatus: 'error', agentEpoch: 2 };
     expect(withUnseenInterruption(now, before, noon, {})).toMatchObject({

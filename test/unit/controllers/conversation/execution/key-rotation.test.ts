@@ -37,7 +37,7 @@ class Bench {
     this.#rotation = new KeyRotation({ agent: agent as AgentClient, configurations });
   }
 
-  look(
+  poll(
     status: ConversationStatus = refused,
     state: Partial<AgentConversation> = {},
   ): Promise<void> {
@@ -53,12 +53,12 @@ class Bench {
 
 it('a conversation whose key was refused is given the present one, once, and each new one after it', async () => {
   const bench = new Bench();
-  await bench.look();
-  await bench.look();
+  await bench.poll();
+  await bench.poll();
   expect(bench.given).toEqual([{ ...llm, apiKey: 'first-key' }]);
   bench.key = 'second-key';
-  await bench.look();
-  await bench.look();
+  await bench.poll();
+  await bench.poll();
   expect(bench.given.map(({ apiKey }) => apiKey)).toEqual(['first-key', 'second-key']);
 });
 
@@ -69,33 +69,33 @@ it.each<[string, ConversationStatus, Partial<AgentConversation>]>([
     { executionStatus: 'error', executionDetail: 'MaxIterationsReached: …' },
     {},
   ],
-  ['that somebody has set to another model', refused, { llm: { ...llm, model: 'openai/mine' } }],
+  ['that a person has set to another model', refused, { llm: { ...llm, model: 'openai/mine' } }],
   [
-    'that somebody has sent elsewhere',
+    'that a person has sent elsewhere',
     refused,
     { llm: { ...llm, baseUrl: 'https://mine.example' } },
   ],
   ['of which the agent does not say what it works with', refused, { llm: undefined }],
 ])('a conversation %s is given none', async (_name, status, state) => {
   const bench = new Bench();
-  await bench.look(status, state);
+  await bench.poll(status, state);
   expect(bench.given).toEqual([]);
 });
 
 it('nothing is given where there is no key any more', async () => {
   const bench = new Bench();
   bench.key = undefined;
-  await bench.look();
+  await bench.poll();
   expect(bench.given).toEqual([]);
 });
 
 it('it is tried again where the agent could not be reached, and not where it does not know how', async () => {
   const bench = new Bench();
   bench.failure = new AgentError('unreachable', '');
-  await expect(bench.look()).rejects.toThrow(AgentError);
+  await expect(bench.poll()).rejects.toThrow(AgentError);
   bench.failure = new AgentError('not-found', '');
-  await bench.look();
+  await bench.poll();
   bench.failure = undefined;
-  await bench.look();
+  await bench.poll();
   expect(bench.given).toEqual([]);
 });

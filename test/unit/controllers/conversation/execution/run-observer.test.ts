@@ -56,7 +56,7 @@ const nonsense = () =>
     new AgentError('malformed', 'The agent answered with something unexpected.', { status: 200 }),
   );
 
-/** A conversation that runs, and an agent that answers each question the way it is told to. */
+/** A conversation that runs, and an agent that answers each question from a script. */
 function followed(messages: LaterMessage[] = [], known: ConversationStatus = {}) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
@@ -125,7 +125,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
         status: { ...sandbox.status, agentEpoch: 2 },
       }),
     close: () => agent.close(),
-    /** Reconciles as often as it asks for, and at least so often, for so long. */
+    /** Reconciles as often as the result asks for, and at least every `everyMs`, for `forMs`. */
     pass: async (ms: number, atLeastEachMs = Infinity) => {
       const endMs = clock.monotonic() + ms;
       while (clock.monotonic() < endMs) {
@@ -154,7 +154,7 @@ const unknownRun = {
 };
 
 describe('a run whose agent answers nonsense', () => {
-  it('goes on, as far as is known, while that may pass', async () => {
+  it('continues, as far as is known, while that may pass', async () => {
     const { agent, pass, close } = followed();
     agent.conversation = nonsense;
     expect(await pass(40_000)).toMatchObject({ executionStatus: 'running' });
@@ -187,7 +187,7 @@ describe('a run whose agent answers nonsense', () => {
     await close();
   });
 
-  it('goes on when only a message can not be told', async () => {
+  it('continues when only a message can not be delivered', async () => {
     const { agent, pass, close } = followed([
       { number: 1, id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], run: true },
     ]);
@@ -203,7 +203,7 @@ describe('a run whose agent answers nonsense', () => {
   });
 });
 
-describe('a run that a message straight to the agent has begun, and that failed before a controller looked', () => {
+describe('a run that a message straight to the agent has begun, and that failed before a poll', () => {
   it.each<[string, ConversationStatus]>([
     [
       'after a pause by its owner',
@@ -228,7 +228,7 @@ describe('a run that a message straight to the agent has begun, and that failed 
     await close();
   });
 
-  it('is asked for its reason once, where that is a cut', async () => {
+  it('is asked for its error once, where the error is an interruption', async () => {
     const { agent, pass, close } = followed([], {
       executionStatus: 'paused',
       interruption: { reason: 'User', time: later(-60_000) },
@@ -254,7 +254,7 @@ describe('a run that shows an error without a cause', () => {
     agent.lastError = () => Promise.resolve(undefined);
   };
 
-  it('was cut off, once its container has proved to be the same', async () => {
+  it('was interrupted, once its container has proved to be the same', async () => {
     const { agent, pass, close } = followed();
     errorAlone(agent);
     expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
@@ -265,12 +265,12 @@ describe('a run that shows an error without a cause', () => {
     await close();
   });
 
-  it('was lost with its container, and goes on, when the sandbox says a moment later that it is another', async () => {
+  it('was lost with its container, and resumes, when the sandbox reports a moment later that it is another', async () => {
     const { agent, pass, exchange, close } = followed();
     errorAlone(agent);
-    let told = 0;
+    let runs = 0;
     agent.run = () => {
-      told += 1;
+      runs += 1;
       return Promise.resolve();
     };
     expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
@@ -281,7 +281,7 @@ describe('a run that shows an error without a cause', () => {
       interruption: { reason: 'Loss', lastResumeTime: expect.any(String) as string },
     };
     expect(await pass(2_000)).toMatchObject(again);
-    expect(told).toBe(1);
+    expect(runs).toBe(1);
     await close();
   });
 
@@ -375,7 +375,7 @@ describe('a sign of activity alone, which is not worth a write of its own yet', 
     agent.conversation = () => Promise.resolve({ ...state('running'), updatedAt: later(-1_000) });
   };
 
-  it('is written in time, however often it is looked at in between whether a poll is due', async () => {
+  it('is written in time, however often the controller checks in between whether a poll is due', async () => {
     const { agent, pass, close } = followed();
     await active(agent, pass);
     expect(await pass(20_000, 50)).not.toHaveProperty('lastActivityTime');

@@ -29,14 +29,14 @@ describe('how often a run was lost', () => {
   it.each<[string, InterruptedRun | undefined, string, string, number | undefined]>([
     ['is counted', undefined, 'Loss', noon, 1],
     [
-      'is counted further when it had gone on a short while ago',
+      'is counted further when it had resumed a short while ago',
       loss({ containerLosses: 1, lastResumeTime: noon }),
       'Loss',
       later(60_000),
       2,
     ],
     [
-      'is counted anew when it had gone on for long',
+      'is counted anew when it had run again for long',
       loss({ containerLosses: 2, lastResumeTime: noon }),
       'Loss',
       later(healthyRunMs),
@@ -98,8 +98,8 @@ describe('how often a run was lost', () => {
   });
 });
 
-describe('an agent that does not go on', () => {
-  it('is told ever more rarely, and given up after some refusals', () => {
+describe('an agent that does not resume a run', () => {
+  it('gets resumes at growing intervals, and the run is abandoned after some refusals', () => {
     let status: ConversationStatus = {
       executionStatus: 'paused',
       interruption: loss({ containerLosses: 1 }),
@@ -136,12 +136,12 @@ describe('a run of which nothing is heard', () => {
     ...more,
   });
   const silentMs = async (
-    looks: readonly (readonly [number, ConversationStatus])[],
+    polls: readonly (readonly [number, ConversationStatus])[],
   ): Promise<number> => {
     const clock = new VirtualClock(noonMs);
     const stalls = new StuckDetection({ clock });
     let silent = 0;
-    for (const [afterMs, status] of looks) {
+    for (const [afterMs, status] of polls) {
       await clock.advance(afterMs);
       silent = stalls.quietMs('c1', status);
     }
@@ -175,7 +175,7 @@ describe('a run of which nothing is heard', () => {
       0,
     ],
     [
-      'is not silent when it has just gone on',
+      'is not silent when it has just resumed',
       [
         [0, runs()],
         [hour, runs({ interruption: loss({ lastResumeTime: later(hour) }) })],
@@ -183,7 +183,7 @@ describe('a run of which nothing is heard', () => {
       0,
     ],
     [
-      'is not silent when it has just been told something',
+      'is not silent when it has just received a message',
       [
         [0, runs()],
         [hour, runs({ messages: { lastDelivered: 1, lastDeliveredTime: later(hour) } })],
@@ -214,8 +214,8 @@ describe('a run of which nothing is heard', () => {
       ],
       0,
     ],
-  ])('%s', async (_sentence, looks, expected) => {
-    expect(await silentMs(looks)).toBe(expected);
+  ])('%s', async (_sentence, polls, expected) => {
+    expect(await silentMs(polls)).toBe(expected);
   });
 
   it('counts by this process alone, whatever the clocks say', async () => {
@@ -284,19 +284,19 @@ describe('the first message', () => {
   });
 });
 
-describe('what is told of a run', () => {
+describe('the Event of a run', () => {
   const given = loss({ containerLosses: 3, abandonedReason: 'LostTooOften' });
   it.each<[string, InterruptedRun | undefined, InterruptedRun | undefined, string | undefined]>([
-    ['that it was cut', undefined, loss(), 'RunInterrupted'],
+    ['that it was interrupted', undefined, loss(), 'RunInterrupted'],
     [
-      'that it was cut again',
+      'that it was interrupted again',
       loss({ lastResumeTime: noon }),
       loss({ containerLosses: 2 }),
       'RunInterrupted',
     ],
     ['nothing while it waits', loss(), loss({ resumeAttempts: 1 }), undefined],
     [
-      'that it goes on',
+      'that it resumes',
       loss({ resumeAttempts: 1 }),
       loss({ lastResumeTime: noon }),
       'RunContinued',
@@ -318,7 +318,7 @@ describe('what is told of a run', () => {
 });
 
 describe('an agent that does not answer', () => {
-  it('is told once, when that has lasted, and anew after it has answered', async () => {
+  it('is reported once, when that has lasted, and anew after it has answered', async () => {
     const clock = new VirtualClock(noonMs);
     const silence = new UnresponsiveAgents({ clock, boundMs: 60_000 });
     expect(silence.recordFailure('s1')).toBe(false);

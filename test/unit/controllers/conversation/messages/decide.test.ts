@@ -52,11 +52,11 @@ const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
   metrics: undefined,
 });
 
-describe('a message of which nobody knows whether it came', () => {
+describe('a message of unknown outcome', () => {
   const seconds = (count: number) => count * 1000;
-  /** One process's looks at it, each at its time in seconds. */
-  const looks = (
-    ...at: readonly (readonly [number, 'runs' | 'stands', string?])[]
+  /** Polls of one process, each at its time in seconds. */
+  const polls = (
+    ...at: readonly (readonly [number, 'runs' | 'rests', string?])[]
   ): UnconfirmedDelivery | undefined =>
     at.reduce<UnconfirmedDelivery | undefined>(
       (known, [second, what, container = 'one']) =>
@@ -71,68 +71,68 @@ describe('a message of which nobody knows whether it came', () => {
     );
 
   it.each<[string, UnconfirmedDelivery | undefined, number, string, boolean]>([
-    ['is not lost at the first look', looks([100, 'stands']), 100, 'one', false],
-    ['may come as long as calls may be under way', looks([0, 'stands']), 19, 'one', false],
-    ['is lost when that is over, and nothing runs', looks([0, 'stands']), 20, 'one', true],
+    ['is not lost at the first poll', polls([100, 'rests']), 100, 'one', false],
+    ['may come as long as calls may be under way', polls([0, 'rests']), 19, 'one', false],
+    ['is lost when that is over, and nothing runs', polls([0, 'rests']), 20, 'one', true],
     [
       'waits at the agent as long as something runs',
-      looks([0, 'runs'], [900, 'runs']),
+      polls([0, 'runs'], [900, 'runs']),
       900,
       'one',
       false,
     ],
     [
       'may be on its way to the disk when a run has just ended',
-      looks([0, 'runs'], [900, 'stands']),
+      polls([0, 'runs'], [900, 'rests']),
       902,
       'one',
       false,
     ],
     [
       'is lost when the run has ended for a while',
-      looks([0, 'runs'], [900, 'stands']),
+      polls([0, 'runs'], [900, 'rests']),
       903,
       'one',
       true,
     ],
     [
       'waits again when another run has begun',
-      looks([0, 'runs'], [900, 'stands'], [901, 'runs'], [902, 'stands']),
+      polls([0, 'runs'], [900, 'rests'], [901, 'runs'], [902, 'rests']),
       904,
       'one',
       false,
     ],
     [
       'is lost with its container, whatever runs now',
-      looks([0, 'runs'], [20, 'runs']),
+      polls([0, 'runs'], [20, 'runs']),
       21,
       'another',
       true,
     ],
     [
       'may still be under way to the same address when its container is gone',
-      looks([0, 'runs']),
+      polls([0, 'runs']),
       19,
       'another',
       false,
     ],
     [
       'may wait in the next container when it was under way at the change',
-      looks([0, 'runs'], [19, 'runs'], [900, 'runs', 'another']),
+      polls([0, 'runs'], [19, 'runs'], [900, 'runs', 'another']),
       900,
       'another',
       false,
     ],
     [
-      'may wait in the next container when nobody saw the change',
-      looks([0, 'runs', 'another']),
+      'may wait in the next container when no poll saw the change',
+      polls([0, 'runs', 'another']),
       900,
       'another',
       false,
     ],
     [
       'is lost when the run in the next container has ended for a while',
-      looks([0, 'runs'], [1, 'stands', 'another']),
+      polls([0, 'runs'], [1, 'rests', 'another']),
       20,
       'another',
       true,
@@ -147,7 +147,7 @@ describe('a message of which nobody knows whether it came', () => {
     ['was marked anew', { time: later(1) }, 'u'],
     ['belongs to another conversation of the same name', {}, 'v'],
   ])('is in doubt from now on when it %s', (_case, more, uid) => {
-    const known = looks([0, 'stands'], [19, 'stands']);
+    const known = polls([0, 'rests'], [19, 'rests']);
     expect(
       unconfirmedDelivery(known, {
         uid,
@@ -164,9 +164,9 @@ describe('a message of which nobody knows whether it came', () => {
 
 describe('what the agent has stored', () => {
   it.each<[string, string, string[], boolean]>([
-    ['is it, with the same text', 'Go on', ['Stop', 'Go on'], true],
-    ['is not it, with another one', 'Go on', ['Go', 'on', 'Go on.'], false],
-    ['is not it when there is nothing', 'Go on', [], false],
+    ['is it, with the same text', 'Continue', ['Stop', 'Continue'], true],
+    ['is not it, with another one', 'Continue', ['Cont', 'inue', 'Continue.'], false],
+    ['is not it when there is nothing', 'Continue', [], false],
     [
       'is it, with what the agent hides',
       'use tok-123, not tok-123!',
@@ -214,7 +214,7 @@ describe('what the agent has stored', () => {
 });
 
 describe('the status after a message', () => {
-  it('shows the agent running as soon as it has been told', () => {
+  it('shows the agent running as soon as it has the message', () => {
     const status = withDelivered({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), {
       started: true,
       now: noon,
@@ -250,16 +250,18 @@ describe('the status after a message', () => {
     ).toBe('finished');
   });
 
-  it('takes a run that was cut for one that goes on', () => {
-    const cut: ConversationStatus = {
+  it('takes an interrupted run for a resumed one', () => {
+    const interrupted: ConversationStatus = {
       executionStatus: 'paused',
       interruption: { reason: 'User', time: noon },
     };
     expect(
-      withDelivered(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption,
+      withDelivered(interrupted, aMessage(1, 'x'), { started: true, now: later(5) }).interruption,
     ).toMatchObject({ lastResumeTime: later(5) });
-    expect(withDelivered(cut, aMessage(1, 'x', false), { started: false, now: later(5) })).toEqual({
-      ...cut,
+    expect(
+      withDelivered(interrupted, aMessage(1, 'x', false), { started: false, now: later(5) }),
+    ).toEqual({
+      ...interrupted,
       messages: { lastDelivered: 1 },
     });
   });
@@ -291,8 +293,8 @@ describe('the status after a message', () => {
     ['finished', 1_000, 'later'],
     ['finished', 2_000, 'none'],
     ['paused', 2_000, 'none'],
-    // To be told to run would be a confirmation, and to forget it would leave the message unread
-    // when that is refused.
+    // A request to run would be a confirmation, and without it the message would stay unread after
+    // a rejection.
     ['waiting_for_confirmation', 2_000, 'later'],
   ])('with an agent that is %s %i ms later: %s', (says, ms, expected) => {
     const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
@@ -303,7 +305,7 @@ describe('the status after a message', () => {
   it.each<[string, ExecutionStatus, ExecutionStatus, 'run' | 'none']>([
     ['was paused and is', 'paused', 'paused', 'run'],
     ['had failed and still shows that', 'error', 'error', 'run'],
-    ['was idle and is paused: that is what somebody wants', 'idle', 'paused', 'none'],
+    ['was idle and is paused: a person wants that', 'idle', 'paused', 'none'],
     ['was finished, which a message ends', 'finished', 'finished', 'none'],
     ['was paused and has failed since', 'paused', 'error', 'none'],
   ])('a run that an agent had no room for begins later: one that %s', (_, was, says, expected) => {

@@ -34,7 +34,7 @@ class Bench {
   readonly clock = new VirtualClock(noonMs);
   readonly heard: string[] = ['first'];
   readonly events: EventDetails[] = [];
-  /** What the next messages meet; after that all are taken. */
+  /** Outcomes of the next messages; after that all are taken. */
   readonly outcomes: Outcome[] = [];
   executionStatus: ExecutionStatus = 'finished';
   container = 'one';
@@ -142,12 +142,12 @@ class Bench {
     }
   }
 
-  get told(): number {
+  get delivered(): number {
     return this.conversation.status?.messages?.lastDelivered ?? 0;
   }
 }
 
-describe('messages are told', () => {
+describe('messages are delivered', () => {
   it('in order, each once, and then nothing is left', async () => {
     const bench = new Bench('a', 'b', 'c');
     expect(await bench.deliver()).toBeUndefined();
@@ -162,7 +162,7 @@ describe('messages are told', () => {
     ['whose answer is lost', ['takes, and its answer is lost']],
     ['that never came to the agent', ['connection-lost']],
     ['that the agent failed to take', ['failed', 'failed']],
-    ['that was sent to nobody', ['unreachable', 'unreachable', 'dormant']],
+    ['that reached no agent', ['unreachable', 'unreachable', 'dormant']],
     ['whose answers are lost more than once', ['connection-lost', 'takes, and its answer is lost']],
     ['that has come, while there was no room for a run', ['full']],
   ])('once, and in order, also one %s', async (_case, outcomes) => {
@@ -170,7 +170,7 @@ describe('messages are told', () => {
     bench.outcomes.push(...outcomes);
     await bench.follow(90_000);
     expect(bench.heard).toEqual(['first', 'a', 'b']);
-    expect(bench.told).toBe(2);
+    expect(bench.delivered).toBe(2);
   });
 
   it('once although two have the same text', async () => {
@@ -180,7 +180,7 @@ describe('messages are told', () => {
     expect(bench.heard).toEqual(['first', 'go', 'go', 'first']);
   });
 
-  it('once, whoever dies between any two steps', async () => {
+  it('once, whichever process dies between any two steps', async () => {
     for (const dies of ['after the mark', 'after the call'] as const) {
       const bench = new Bench('a', 'b');
       const operator = bench.another();
@@ -188,7 +188,7 @@ describe('messages are told', () => {
       bench.onStore = () => {
         marks += 1;
         if (dies === 'after the mark' && marks === 1) bench.outcomes.push('connection-lost');
-        // What was known of the call dies with the process.
+        // The knowledge of the call dies with the process.
         if (dies === 'after the call' && marks === 2)
           throw new ApiError(409, { reason: 'Conflict' });
       };
@@ -196,7 +196,7 @@ describe('messages are told', () => {
       bench.onStore = () => undefined;
       await bench.follow(60_000, bench.another());
       expect(bench.heard).toEqual(['first', 'a', 'b']);
-      expect(bench.told).toBe(2);
+      expect(bench.delivered).toBe(2);
     }
   });
 

@@ -12,7 +12,7 @@ import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const namespace = 'default';
 
-/** Sandboxes, each with so many conversations of its owner. */
+/** Sandboxes, each with this number of conversations of its owner. */
 function setUp(...counts: readonly (readonly [sandbox: string, owner: string, count: number])[]) {
   const clock = new VirtualClock(noonMs);
   const stores = {
@@ -32,39 +32,39 @@ function setUp(...counts: readonly (readonly [sandbox: string, owner: string, co
         ),
       );
   }
-  const told: string[] = [];
+  const notified: string[] = [];
   const notifications = new AgentNotifications({
     stores,
     clock,
-    onNotification: ({ name }) => void told.push(name),
+    onNotification: ({ name }) => void notified.push(name),
   });
   const idOf = (name: string) => conversationIdOf(aConversation({ name }));
-  return { clock, notifications, idOf, told: () => told.splice(0) };
+  return { clock, notifications, idOf, notified: () => notified.splice(0) };
 }
 
 it('brings forward the conversation that is named, or all of a sandbox', () => {
-  const { notifications, idOf, told } = setUp(['one', 'alice', 3], ['two', 'alice', 1]);
+  const { notifications, idOf, notified } = setUp(['one', 'alice', 3], ['two', 'alice', 1]);
   notifications.take({ namespace, sandbox: 'one', conversationId: idOf('one-1') });
-  expect(told()).toEqual(['one-1']);
+  expect(notified()).toEqual(['one-1']);
   notifications.take({ namespace, sandbox: 'one' });
-  expect(told()).toEqual(['one-0', 'one-1', 'one-2']);
+  expect(notified()).toEqual(['one-0', 'one-1', 'one-2']);
 });
 
 it('means nothing for a conversation of another sandbox, and for sandboxes that are not there', () => {
-  const { notifications, idOf, told } = setUp(['one', 'alice', 1], ['two', 'bob', 1]);
+  const { notifications, idOf, notified } = setUp(['one', 'alice', 1], ['two', 'bob', 1]);
   notifications.take({ namespace, sandbox: 'two', conversationId: idOf('one-0') });
   notifications.take({ namespace, sandbox: 'three' });
   notifications.take({ namespace: 'elsewhere', sandbox: 'one' });
-  expect(told()).toEqual([]);
+  expect(notified()).toEqual([]);
 });
 
 it('has a budget for each owner: one whose agents notify all the time takes nothing from others', async () => {
-  const { clock, notifications, told } = setUp(['many', 'mallory', 200], ['one', 'alice', 1]);
+  const { clock, notifications, notified } = setUp(['many', 'mallory', 200], ['one', 'alice', 1]);
   for (let count = 0; count < 1_000; count++) notifications.take({ namespace, sandbox: 'many' });
-  expect(told().length).toBe(400);
+  expect(notified().length).toBe(400);
   notifications.take({ namespace, sandbox: 'one' });
-  expect(told()).toEqual(['one-0']);
+  expect(notified()).toEqual(['one-0']);
   await clock.advance(10_000);
   for (let count = 0; count < 1_000; count++) notifications.take({ namespace, sandbox: 'many' });
-  expect(told().length).toBe(400);
+  expect(notified().length).toBe(400);
 });

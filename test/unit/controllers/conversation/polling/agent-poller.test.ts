@@ -126,7 +126,7 @@ describe('AgentPoller', () => {
     expect(await pollAll('one', 'two')).toEqual(['later', 'later']);
     const polled = poller.poll(target, 'one', never);
     await clock.advance(100);
-    // Nobody has been target.
+    // No agent has been the target.
     expect(Object.keys(await polled)).toEqual(['laterMs']);
   });
 

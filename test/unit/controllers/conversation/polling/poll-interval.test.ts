@@ -19,7 +19,7 @@ import {
 } from '../../../../../src/resources/conversation-status.ts';
 import { noon, noonMs } from '../../../../support/builders.ts';
 
-describe('how long until the next look', () => {
+describe('the delay before the next poll', () => {
   const cases: [string, Partial<IntervalInput>, number][] = [
     [
       'a run in which something has just changed: half a second',
@@ -46,7 +46,7 @@ describe('how long until the next look', () => {
       { executionStatus: 'running', notifies: true, maxMs: 4_000 },
       4_000,
     ],
-    ['… and no sooner where it stands', { executionStatus: 'idle', notifies: true }, 64_000],
+    ['… and no sooner where it is paused', { executionStatus: 'idle', notifies: true }, 64_000],
     ['one that has just finished: not soon', { executionStatus: 'finished', quietMs: 0 }, 16_000],
     ['one that has been idle for an hour: a minute', { executionStatus: 'idle' }, 64_000],
     [
@@ -66,11 +66,11 @@ describe('how long until the next look', () => {
     ],
     ['however short that limit is', { executionStatus: 'idle', maxMs: 1 }, 500],
     [
-      'a run is looked at as often as ever then',
+      'a run is polled as often as ever then',
       { executionStatus: 'running', quietMs: 0, maxMs: 60_000 },
       500,
     ],
-    ['one whose agent says what nobody knows', { executionStatus: undefined }, 64_000],
+    ['one whose agent reports an unknown status', { executionStatus: undefined }, 64_000],
   ];
   it.each(cases)('%s', (_, quiet, expected) => {
     expect(
@@ -148,7 +148,7 @@ describe('whether something was just said to the agent', () => {
     ['the start has just ended', ready(noon), true],
     ['the start has ended long ago', ready('2020-01-01T00:00:00Z'), false],
     [
-      'a message has just been told',
+      'a message has just been delivered',
       { messages: { lastDelivered: 1, lastDeliveredTime: noon } },
       true,
     ],
@@ -161,12 +161,12 @@ describe('whether something was just said to the agent', () => {
       true,
     ],
     [
-      'a run was just cut',
+      'a run was just interrupted',
       { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
       false,
     ],
     [
-      'somebody else has a clock that is ahead',
+      'another process has a clock that is ahead',
       { messages: { lastDelivered: 1, lastDeliveredTime: '2099-01-01T00:00:00Z' } },
       false,
     ],
@@ -178,7 +178,7 @@ describe('whether something was just said to the agent', () => {
 });
 
 describe('notifications', () => {
-  it('count at once at first, then so often and no oftener', () => {
+  it('count at once at first, then at a limited rate', () => {
     let budget = fullBudget(0);
     const due: number[] = [];
     for (let index = 0; index < notificationBurst + 3; index++) {

@@ -29,14 +29,14 @@ describe('PollSchedule', () => {
     expect(setUp().schedule.waitMs('a', 's')).toBe(0);
   });
 
-  it('what was looked at waits, and another subject is due at once', () => {
+  it('a polled subject waits, and another subject is due at once', () => {
     const { schedule, poll } = setUp();
     expect(poll()).toBeGreaterThan(0);
     expect(schedule.waitMs('a', 's')).toBeGreaterThan(0);
     expect(schedule.waitMs('a', 'another')).toBe(0);
   });
 
-  it('a run is looked at within 4 s, however long nothing changes', async () => {
+  it('a run is polled within 4 s, however long nothing changes', async () => {
     const { clock, poll } = setUp();
     for (let count = 0; count < 50; count++) {
       const waitMs = poll({ status: { executionStatus: 'running' }, isRunning: true });
@@ -55,7 +55,7 @@ describe('PollSchedule', () => {
     expect(setUp().poll({ againAfterMs: 77 })).toBe(77);
   });
 
-  it('a notification makes it due, but not for what nobody looks at', async () => {
+  it('a notification makes it due, but not a subject that is not polled', async () => {
     const { clock, schedule, poll } = setUp();
     expect(schedule.notify('a')).toBeUndefined();
     poll();
@@ -79,7 +79,7 @@ describe('PollSchedule', () => {
     expect(schedule.waitMs('a', 's')).toBe(500);
   });
 
-  it('after a notification it is looked at again until the stored state has caught up, and no longer', async () => {
+  it('after a notification it is polled again until the stored state has caught up, and no longer', async () => {
     const { clock, schedule, poll } = setUp();
     poll();
     await clock.advance(5_000);
@@ -94,7 +94,7 @@ describe('PollSchedule', () => {
     expect((waits[4] ?? 0) + (waits[5] ?? 0)).toBeGreaterThan(8_000);
   });
 
-  it('once the change is found it is looked at once more, and no longer', async () => {
+  it('once the change is found it is polled once more, and no longer', async () => {
     const { clock, schedule, poll } = setUp();
     poll({ status: { executionStatus: 'running' }, isRunning: true });
     await clock.advance(5_000);
@@ -107,16 +107,16 @@ describe('PollSchedule', () => {
   it('an agent that notifications all the time is asked once in two seconds', async () => {
     const { clock, schedule, poll } = setUp();
     poll();
-    let looks = 0;
+    let polls = 0;
     for (let passed = 0; passed < 100_000; passed += 100) {
       await clock.advance(100);
       schedule.notify('a');
       if (schedule.waitMs('a', 's') > 0) continue;
-      looks++;
+      polls++;
       poll();
     }
-    expect(looks).toBeGreaterThan(45);
-    expect(looks).toBeLessThan(75);
+    expect(polls).toBeGreaterThan(45);
+    expect(polls).toBeLessThan(75);
   });
 
   describe('a run that has been the same for minutes', () => {
@@ -142,15 +142,15 @@ describe('PollSchedule', () => {
       return { clock, schedule, poll };
     };
 
-    it('is looked at every 4 s where its agent was never heard', async () => {
+    it('is polled every 4 s where its agent has never sent a notification', async () => {
       expect((await afterMinutes(false)).poll(run)).toBe(4_000);
     });
 
-    it('is looked at every 16 s where it was', async () => {
+    it('is polled every 16 s where it has', async () => {
       expect((await afterMinutes(true)).poll(run)).toBe(16_000);
     });
 
-    it('is looked at more often again once something has changed of which its agent said nothing', async () => {
+    it('is polled more often again after a change without a notification', async () => {
       const at = await afterMinutes(true);
       at.poll({ ...run, changed: true, notifiable: true });
       expect(await later(at)).toBe(4_000);
@@ -164,13 +164,13 @@ describe('PollSchedule', () => {
       expect(await later(at)).toBe(16_000);
     });
 
-    it('is not when only the title has changed, which comes without a word', async () => {
+    it('is not when only the title has changed, which comes without a notification', async () => {
       const at = await afterMinutes(true);
       at.poll({ ...run, changed: true });
       expect(await later(at)).toBe(16_000);
     });
 
-    it('is looked at more often again in the next container', async () => {
+    it('is polled more often again in the next container', async () => {
       const at = await afterMinutes(true);
       const next = { ...run, agent: 'another' };
       at.poll(next);

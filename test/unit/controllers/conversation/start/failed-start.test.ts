@@ -85,7 +85,7 @@ it('is still in ERROR, for the reason of its own, once its sandbox is gone', asy
   });
 });
 
-it('gives its sandbox back at the next look where the first attempt was lost', async () => {
+it('deletes its sandbox at the next reconcile where the first attempt was lost', async () => {
   const scene = sceneOf(failed);
   scene.client.fault = ({ verb }) =>
     verb === 'delete' ? new TransportError('socket hang up') : undefined;
@@ -124,7 +124,7 @@ describe('a sandbox', () => {
     expect(await scene.sandboxes()).toEqual([]);
   });
 
-  it('that nobody made for a conversation stays', async () => {
+  it('that was not made for a conversation stays', async () => {
     const scene = sceneOf();
     scene.client.put(conversations, failed);
     await scene.reconcile(own);

@@ -77,7 +77,7 @@ describe('preparing a repository', () => {
     expect(existsSync(join(cwd, 'project', 'FEATURE.md'))).toBe(true);
   });
 
-  it('tells a missing branch from a missing repository, and leaves no half clone', () => {
+  it('distinguishes a missing branch from a missing repository, and leaves no half clone', () => {
     const cwd = workspace();
     expect(sh(cwd, script({ name: 'acme/app', branch: 'nope' })).status).toBe(
       PreparationExitCode.branchNotFound,
@@ -101,7 +101,7 @@ describe('preparing a repository', () => {
     expect(sh(cwd, workspaceScript).stdout.trim()).toBe(join(cwd, 'project'));
   });
 
-  it('goes on after a kill in the middle of the check-out with what was fetched', () => {
+  it('continues after a kill in the middle of the check-out with what was fetched', () => {
     const cwd = workspace();
     const half = join(cwd, '.agent', 'clone');
     mkdirSync(half, { recursive: true });

@@ -43,12 +43,12 @@ async function sh(command: string): Promise<StepReport> {
   return report;
 }
 const start = (step: SandboxStep, waitSeconds = 0) => sh(startCommand(step, waitSeconds));
-const look = (step: SandboxStep, waitSeconds = 0) => sh(reportCommand(step, waitSeconds));
+const check = (step: SandboxStep, waitSeconds = 0) => sh(reportCommand(step, waitSeconds));
 /** As the operator asks. */
 async function finish(step: SandboxStep): Promise<StepReport> {
   let report = await start(step, 1);
   for (let asked = 0; asked < 120 && !['done', 'exhausted'].includes(report.state); asked += 1)
-    report = report.state === 'running' ? await look(step, 1) : await start(step, 1);
+    report = report.state === 'running' ? await check(step, 1) : await start(step, 1);
   return report;
 }
 const processesOf = (id: string) =>
@@ -78,31 +78,31 @@ describe('a step', () => {
     expect(readFileSync(join(cwd, 'ran'), 'utf8')).toBe('ran\n');
   });
 
-  it('tells nothing of one that was never begun, and begins nothing', async () => {
-    expect(await look(aStep('touch ran'))).toMatchObject({ state: 'none', output: '' });
+  it('reports nothing of a step that was never begun, and begins nothing', async () => {
+    expect(await check(aStep('touch ran'))).toMatchObject({ state: 'none', output: '' });
     expect(existsSync(join(cwd, 'ran'))).toBe(false);
   });
 
-  it('goes on when the call that has begun it is cut, and shows how far it is', async () => {
+  it('continues when the call that has begun it is interrupted, and shows its progress', async () => {
     const step = aStep('echo one; while ! [ -e go ]; do sleep 0.1; done; echo two');
     const call = spawn('/bin/sh', ['-c', startCommand(step, 30)], {
       cwd,
       stdio: 'ignore',
       detached: true,
     });
-    let report = await look(step);
-    while (report.output !== 'one\n') report = await look(step);
+    let report = await check(step);
+    while (report.output !== 'one\n') report = await check(step);
     process.kill(-(call.pid ?? 0), 'SIGKILL');
-    expect(await look(step)).toMatchObject({ state: 'running', output: 'one\n' });
+    expect(await check(step)).toMatchObject({ state: 'running', output: 'one\n' });
     writeFileSync(join(cwd, 'go'), '');
     expect(await finish(step)).toMatchObject({ state: 'done', exitCode: 0, output: 'one\ntwo\n' });
   });
 
-  it('begins also while others look all the time', async () => {
+  it('begins also while other calls check it all the time', async () => {
     const step = aStep('echo ran >>ran');
     let isOver = false;
     const looker = async () => {
-      while (!isOver) await look(step);
+      while (!isOver) await check(step);
     };
     const lookers = [looker(), looker(), looker()];
     expect(await start(step, 5)).toMatchObject({ state: 'done', output: '' });

@@ -57,7 +57,7 @@ describe('the status of a step', () => {
     expect(withStep(over, 'clone', report, noonMs + 60_000)).toBe(over);
   });
 
-  it('is looked at less and less often', () => {
+  it('is checked less and less often', () => {
     expect([1_000, 11_000, 61_000].map((ms) => pollAfterMs(first, 'clone', noonMs + ms))).toEqual([
       500, 2_000, 5_000,
     ]);

@@ -1,4 +1,4 @@
-import type { Breakage } from './operator-process.ts';
+import type { ComponentMutant } from './component-mutants/component-mutant.ts';
 import { replayCommand, simulate } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
 
@@ -13,36 +13,33 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   );
 }
 
-/** Where a breakage is looked for, and the promise that it must be seen to break. */
-export interface Hunt extends Pick<
+/** The seeds and options of the search for a mutant, and the rule that it has to break. */
+export interface ExpectedKill extends Pick<
   SimulationOptions,
-  'faults' | 'letters' | 'world' | 'retention'
+  'faults' | 'messages' | 'world' | 'retention'
 > {
   readonly rule: string | RegExp;
   /** Default 1. */
   readonly firstSeed?: number;
 }
 
-const seedsOfAHunt = 80;
+const maxSeeds = 80;
 
-/**
- * Throws when none of so many seeds fails with the breakage, or the first that fails does so for
- * another reason.
- */
-export async function mustBeCaught(
-  breakage: Breakage,
+/** Throws unless the first of `maxSeeds` seeds that fails with the mutant breaks the rule. */
+export async function mustBeKilled(
+  mutant: ComponentMutant,
   {
     rule,
     firstSeed = 1,
     faults = 'all',
-    letters = false,
+    messages = false,
     world = 'single-owner',
     retention = false,
-  }: Hunt,
+  }: ExpectedKill,
 ): Promise<void> {
-  const end = firstSeed + seedsOfAHunt;
+  const end = firstSeed + maxSeeds;
   for (let seed = firstSeed; seed < end; seed++) {
-    const { failure } = await simulate({ seed, breakage, faults, letters, world, retention });
+    const { failure } = await simulate({ seed, mutant, faults, messages, world, retention });
     if (failure === undefined) continue;
     if (typeof rule === 'string' ? failure.rule === rule : rule.test(failure.rule)) return;
     throw new Error(`seed ${seed} has found something else: ${failure.message}`);

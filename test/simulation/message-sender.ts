@@ -17,11 +17,11 @@ import { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import type { Weather } from './weather.ts';
+import type { FaultSchedule } from './fault-schedule.ts';
 
-export interface LettersOptions {
+export interface MessageSenderOptions {
   readonly cluster: Cluster;
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -35,21 +35,21 @@ const namespace = 'default';
  * Users who send messages to conversations that run, start or are paused, as `send-message` does
  * for them.
  */
-export class Letters {
-  readonly #options: LettersOptions;
+export class MessageSender {
+  readonly #options: MessageSenderOptions;
   readonly #client: HttpKubeClient;
   readonly #machine: Machine;
   #running = 0;
   #count = 0;
 
-  constructor(options: LettersOptions) {
-    const { scheduler, cluster, weather, trace, random } = options;
+  constructor(options: MessageSenderOptions) {
+    const { scheduler, cluster, faultSchedule, trace, random } = options;
     this.#options = options;
-    this.#machine = new Machine('letters', scheduler);
+    this.#machine = new Machine('messages', scheduler);
     const dispatcher = new SimulatedConnection({
       machine: this.#machine,
       cluster,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       isolated: () => false,
@@ -90,7 +90,7 @@ export class Letters {
 
   /** Sends one message, as `send-message` does. */
   async send(conversation: Conversation): Promise<void> {
-    const text = `letter ${this.#count++}`;
+    const text = `message ${this.#count++}`;
     try {
       if (startStatusOf(conversation) === 'ERROR') return;
       const name = conversation.status?.sandboxName;
@@ -107,7 +107,7 @@ export class Letters {
         run,
       });
     } catch (error) {
-      // Whoever has typed it is told that it may not have been sent.
+      // The user sees an error: the message may not have been sent.
       if (
         !(error instanceof ApiError) &&
         !(error instanceof TransportError) &&

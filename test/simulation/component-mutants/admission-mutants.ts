@@ -1,32 +1,32 @@
-import { AdmissionQueue } from '../../src/quota/admission-queue.ts';
-import { OrphanedPods } from '../../src/controllers/admission/orphaned-pods.ts';
-import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
-import { LiveReads } from '../../src/controllers/admission/live-reads.ts';
-import { createCaches } from '../../src/controllers/caches.ts';
-import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
-import { LimitGroup } from '../../src/quota/limit-group.ts';
-import type { Slot } from '../../src/quota/slot.ts';
-import { findCondition } from '../../src/resources/conditions.ts';
-import { pods, type Pod } from '../../packages/kube/src/core.ts';
-import type { QuotaRule, QuotaRules } from '../../src/resources/quota-rules.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { OrphanedPods } from '../../../src/controllers/admission/orphaned-pods.ts';
+import { SlotIndex } from '../../../src/controllers/admission/slot-index.ts';
+import { LiveReads } from '../../../src/controllers/admission/live-reads.ts';
+import { createCaches } from '../../../src/controllers/caches.ts';
+import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { LimitGroup } from '../../../src/quota/limit-group.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
+import { findCondition } from '../../../src/resources/conditions.ts';
+import { pods, type Pod } from '../../../packages/kube/src/core.ts';
+import type { QuotaRule, QuotaRules } from '../../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
   sandboxes,
   slotTaken,
   type Sandbox,
-} from '../../src/resources/sandbox.ts';
-import { but, client, pretended } from './broken-parts.ts';
-import type { Breakage } from './operator-process.ts';
+} from '../../../src/resources/sandbox.ts';
+import { but, client, pretended } from './replaced-methods.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 import { patched, patchedGetter } from './patched.ts';
 
 /** Slots are counted as something else than what they are. */
-const slots = (map: (slot: Slot) => Slot): Breakage => ({
+const slots = (map: (slot: Slot) => Slot): ComponentMutant => ({
   patches: [patched(AdmissionQueue.prototype, 'put', (_, put, slot) => put(map(slot)))],
 });
 
-const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
+const everyRule = (map: (rule: QuotaRule) => QuotaRule): ComponentMutant => ({
   patches: [
     patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
       setRules(mapRules(rules, map)),
@@ -35,10 +35,10 @@ const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
 });
 
 /**
- * No breakage: every pod is created seconds after its creation was given up, as the slowest of API
+ * No mutant: every pod is created seconds after its creation was given up, as the slowest of API
  * servers may.
  */
-export const latePods: Breakage = {
+export const latePods: ComponentMutant = {
   client: (whole, { clock }) =>
     but(whole, {
       create: (resource, object, options) => {
@@ -50,18 +50,18 @@ export const latePods: Breakage = {
     }),
 };
 
-/** What could be wrong with the quota, each as a sentence, and how it is made so. */
-export const admissionBreakages = {
+/** Mutants of the quota, each named by a sentence. */
+export const admissionMutants = {
   'sandboxes that start are not counted': slots((slot) =>
     slot.state === 'starting' ? { ...slot, taken: false } : slot,
   ),
   'a slot is free before its pod is gone': slots((slot) =>
     slot.state === 'freeing' ? { ...slot, taken: false } : slot,
   ),
-  'one too many is let in': {
+  'one sandbox too many is admitted': {
     patches: [patchedGetter(LimitGroup.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
   },
-  'a pod that is being deleted is taken for gone': {
+  'a pod that is being deleted counts as gone': {
     caches: (options) => {
       const whole = createCaches(options);
       const { store } = whole.pods;
@@ -86,14 +86,14 @@ export const admissionBreakages = {
   'the pods of deleted sandboxes are forgotten': {
     patches: [patched(SlotIndex.prototype, 'addOrphaned', () => undefined)],
   },
-  'a write of unknown outcome is taken for one that was not executed': {
+  'a write of unknown outcome counts as not executed': {
     patches: [
       patched(SlotIndex.prototype, 'assume', (_, assume, sandbox, { until }) =>
         assume(sandbox, { until, state: 'none', taken: slotTaken(sandbox) }),
       ),
     ],
   },
-  'a decision is written whatever the version': {
+  'an admission is written regardless of the version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
@@ -110,7 +110,7 @@ export const admissionBreakages = {
       },
     })),
   },
-  'a pod is reserved whatever the version': {
+  'a pod is reserved regardless of the version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
@@ -128,7 +128,7 @@ export const admissionBreakages = {
       },
     })),
   },
-  'a pod is made without a reservation': {
+  'a pod is created without a reservation': {
     client: (whole, { caches }) =>
       but(whole, {
         updateStatus: async (resource, object, options) => {
@@ -149,31 +149,31 @@ export const admissionBreakages = {
     ...latePods,
     patches: [patched(PodCreations.prototype, 'unsettledMs', () => 0)],
   },
-  'those that start may be paused for others': slots((slot) =>
+  'sandboxes that start may be evicted': slots((slot) =>
     slot.state === 'starting' ? { ...slot, state: 'running' } : slot,
   ),
-  'what comes back by itself makes room for itself': slots((slot) =>
+  'an automatic resume evicts other sandboxes': slots((slot) =>
     slot.state === 'resumable'
       ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince }
       : slot,
   ),
-  'nothing comes back by itself': slots((slot) =>
+  'no sandbox resumes automatically': slots((slot) =>
     slot.state === 'resumable' ? { ...slot, state: 'suspended' } : slot,
   ),
-  'what its owner has paused comes back by itself': slots((slot) =>
+  'a sandbox that its owner has paused resumes automatically': slots((slot) =>
     slot.state === 'none' && slot.sandbox.spec.replicas === 0
       ? { ...slot, state: 'resumable', pausedSince: 0 }
       : slot,
   ),
-  'what is paused for its age comes back by itself': slots((slot) =>
+  'a sandbox that was paused for its age resumes automatically': slots((slot) =>
     slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot,
   ),
-  'the last to come is the first to be let in': slots((slot) => ({
+  'the last newcomer is admitted first': slots((slot) => ({
     ...slot,
     requestedAt: -slot.requestedAt,
     explained: true,
   })),
-  'the youngest is paused first': {
+  'the youngest sandbox is evicted first': {
     patches: [
       patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) =>
         candidates.at(candidates.size - 1),
@@ -183,31 +183,34 @@ export const admissionBreakages = {
       ),
     ],
   },
-  'who only looks has paused who works': {
+  'a bare resume evicts a sandbox that works': {
     patches: [patchedGetter(LimitGroup.prototype, 'idleVictim', ({ victim }) => victim)],
   },
-  'who has a message waits like one who only looks': slots((slot) =>
+  'a resume with a message counts as a bare resume': slots((slot) =>
     slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined
       ? { ...slot, bare: true }
       : slot,
   ),
-  'who comes back by itself is like any other': slots((slot) => ({ ...slot, automatic: false })),
-  'who comes back by itself does so again and again': slots((slot) => ({ ...slot, resumesAt: 0 })),
-  'who comes back by itself with nothing to do does not rest': slots((slot) =>
+  'an automatic resume counts as a request of a person': slots((slot) => ({
+    ...slot,
+    automatic: false,
+  })),
+  'automatic resumes have no delay': slots((slot) => ({ ...slot, resumesAt: 0 })),
+  'a sandbox without unfinished work resumes automatically again': slots((slot) =>
     slot.state === 'suspended' && slot.sandbox.status?.reason === SandboxReason.quota
       ? { ...slot, state: 'resumable' }
       : slot,
   ),
-  'who starts is stalled at once': slots((slot) =>
+  'a sandbox that starts is stalled at once': slots((slot) =>
     slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot,
   ),
-  'the pods of deleted sandboxes are never asked for': {
+  'the pods of deleted sandboxes are never read': {
     patches: [patched(OrphanedPods.prototype, 'read', () => Promise.resolve(undefined))],
   },
-  'writes of unknown outcome are never looked up': {
+  'objects of writes with unknown outcome are never read': {
     patches: [patched(LiveReads.prototype, 'read', () => Promise.resolve(undefined))],
   },
-  'a change of a quota is not noticed': {
+  'a change of a quota is ignored': {
     patches: [
       patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {
         const { namespace, uid } = quota.metadata;
@@ -218,25 +221,25 @@ export const admissionBreakages = {
       }),
     ],
   },
-  'a quota that is deleted holds on': {
+  'a deleted quota stays in force': {
     patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)],
   },
-  "the namespace's limit is ignored": {
+  'the limit of the namespace is ignored': {
     patches: [
       patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
         setRules({ ...rules, namespace: undefined }),
       ),
     ],
   },
-  'room is made whatever the policy': {
+  'sandboxes are evicted whatever the policy': {
     patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)],
   },
-  'how long each may run at least is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
-  'whether it comes back is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
-  'the passage of time wakes no queue': {
+  'minActiveSeconds is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
+  'autoResume is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
+  'no reconcile is scheduled for a later time': {
     patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)],
   },
-  'who waits is counted as one that runs': {
+  'a waiting sandbox counts as one that holds a slot': {
     patches: [
       patched(LimitGroup.prototype, 'add', (group, add, slot) => {
         add(slot);
@@ -248,9 +251,9 @@ export const admissionBreakages = {
       }),
     ],
   },
-} as const satisfies Readonly<Record<string, Breakage>>;
+} as const satisfies Readonly<Record<string, ComponentMutant>>;
 
-export type AdmissionBreakable = keyof typeof admissionBreakages;
+export type AdmissionMutantName = keyof typeof admissionMutants;
 
 const isAdmitted = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.admitted)?.status === 'True';

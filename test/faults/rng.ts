@@ -1,5 +1,5 @@
 /** Random choices that one seed repeats. */
-export class Dice {
+export class Rng {
   #state: number;
 
   constructor(seed: number) {

@@ -24,12 +24,12 @@ import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import type { Weather } from './weather.ts';
+import type { FaultSchedule } from './fault-schedule.ts';
 
-export interface PeopleOptions {
+export interface UsersOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
-  readonly weather: Weather;
+  readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
@@ -46,7 +46,7 @@ const group = `/apis/${apiVersion}/namespaces/${namespace}`;
 
 type NewSpec = Partial<ConversationSpec> & Pick<ConversationSpec, 'owner'>;
 
-/** What a user does with one conversation. */
+/** The actions of a user in one conversation. */
 interface Story {
   readonly id: string;
   readonly at: number;
@@ -54,24 +54,24 @@ interface Story {
 }
 
 /**
- * Users, who go through a gateway that may lose an answer and asks again, and somebody with
+ * Users, who go through a gateway that may lose an answer and asks again, and a person with
  * kubectl.
  */
-export class People {
-  readonly #options: PeopleOptions;
+export class Users {
+  readonly #options: UsersOptions;
   readonly #client: HttpKubeClient;
   readonly #agents: SimulatedAgentClient;
   readonly #machine: Machine;
   #running = 0;
 
-  constructor(options: PeopleOptions) {
-    const { scheduler, cluster, weather, trace, random, node, agentNetwork } = options;
+  constructor(options: UsersOptions) {
+    const { scheduler, cluster, faultSchedule, trace, random, node, agentNetwork } = options;
     this.#options = options;
     this.#machine = new Machine('gateway', scheduler);
     const dispatcher = new SimulatedConnection({
       machine: this.#machine,
       cluster,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       isolated: () => false,
@@ -88,7 +88,7 @@ export class People {
     this.#agents = new SimulatedAgentClient({
       machine: this.#machine,
       node,
-      weather,
+      faultSchedule,
       scheduler,
       trace,
       ...agentNetwork,
@@ -102,7 +102,7 @@ export class People {
 
   start(): void {
     const { random, busyMs } = this.#options;
-    const dice = random.fork('owners');
+    const rng = random.fork('owners');
     const owners: string[] = [];
     const count = random.chance(0.4) ? random.whole(4, 8) : random.whole(1, 4);
     const ids = Array.from({ length: count }, () => this.#newId());
@@ -110,9 +110,8 @@ export class People {
       const other = ids[index - 1];
       const joins = other !== undefined && random.chance(0.2);
       const before = owners.at(-1);
-      // A sandbox of another owner can't be joined, and somebody tries.
-      const owner =
-        joins && before !== undefined && dice.chance(0.9) ? before : this.#anOwner(dice);
+      // A sandbox of another owner can't be joined, and a user tries.
+      const owner = joins && before !== undefined && rng.chance(0.9) ? before : this.#anOwner(rng);
       owners.push(owner);
       const spec: NewSpec = {
         owner,
@@ -142,9 +141,9 @@ export class People {
     if (random.chance(0.5)) this.#begin(() => this.#meddle());
   }
 
-  #anOwner(dice: Random): string {
+  #anOwner(rng: Random): string {
     const [first = 'alice', ...others] = this.#options.owners;
-    return others.length === 0 ? first : (dice.pick([first, ...others]) ?? first);
+    return others.length === 0 ? first : (rng.pick([first, ...others]) ?? first);
   }
 
   #newId(): string {
@@ -269,7 +268,7 @@ export class People {
    * a message that may be lost.
    */
   #say(id: string, text: string): Promise<void> {
-    return this.#tell(id, (endpoint) =>
+    return this.#callAgent(id, (endpoint) =>
       this.#agents.sendMessage(endpoint, id, { content: [{ type: 'text', text }] }),
     );
   }
@@ -280,12 +279,12 @@ export class People {
       ({ metadata }) => metadata.name === id,
     );
     if (conversation?.status?.executionStatus !== 'waiting_for_confirmation') return;
-    await this.#tell(id, (endpoint) =>
+    await this.#callAgent(id, (endpoint) =>
       accept ? this.#agents.run(endpoint, id) : this.#agents.rejectPending(endpoint, id, 'no'),
     );
   }
 
-  async #tell(id: string, call: (endpoint: AgentEndpoint) => Promise<unknown>): Promise<void> {
+  async #callAgent(id: string, call: (endpoint: AgentEndpoint) => Promise<unknown>): Promise<void> {
     const { cluster, keys } = this.#options;
     const conversation = cluster.conversations.find(({ metadata }) => metadata.name === id);
     const sandbox = cluster.sandboxes.find(
@@ -298,7 +297,7 @@ export class People {
     try {
       await call(endpoint);
     } catch {
-      // Whoever has typed it sees that and may say it again.
+      // The user sees an error, and may send the message again.
     }
   }
 

@@ -1,27 +1,27 @@
-import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
-import type { AgentClient } from '../../src/agent/agent.ts';
-import { AgentError } from '../../src/agent/errors.ts';
-import type { InterruptedRun } from '../../src/controllers/conversation/execution/interruption.ts';
-import { createCaches } from '../../src/controllers/caches.ts';
-import { TransportError } from '../../packages/kube/src/errors.ts';
-import type { Reflector } from '../../packages/kube/src/reflector.ts';
-import type { Store } from '../../packages/kube/src/store.ts';
-import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { persistentVolumeClaims, pods } from '../../packages/kube/src/core.ts';
-import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
-import { ownerReferenceTo, type KubeObject } from '../../packages/kube/src/object.ts';
-import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import { but, client } from './broken-parts.ts';
+import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
+import type { AgentClient } from '../../../src/agent/agent.ts';
+import { AgentError } from '../../../src/agent/errors.ts';
+import type { InterruptedRun } from '../../../src/controllers/conversation/execution/interruption.ts';
+import { createCaches } from '../../../src/controllers/caches.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
+import type { Reflector } from '../../../packages/kube/src/reflector.ts';
+import type { Store } from '../../../packages/kube/src/store.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
+import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
+import { conversationIdOf, ownSandboxName } from '../../../src/resources/ids.ts';
+import { ownerReferenceTo, type KubeObject } from '../../../packages/kube/src/object.ts';
+import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { but, client } from './replaced-methods.ts';
 import { patched } from './patched.ts';
-import type { Breakage } from './operator-process.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 
 const agent =
-  (replace: (whole: AgentClient) => Partial<AgentClient>): NonNullable<Breakage['agent']> =>
+  (replace: (whole: AgentClient) => Partial<AgentClient>): NonNullable<ComponentMutant['agent']> =>
   (whole) =>
     but(whole, replace(whole));
 
-/** What a store gives out is not what is in it. */
+/** A reflector whose store returns mapped objects. */
 const mapped = <S extends KubeObject, T extends KubeObject>(
   reflector: Reflector<S, T>,
   map: (object: T) => T,
@@ -38,9 +38,9 @@ const mapped = <S extends KubeObject, T extends KubeObject>(
 
 const with2 = (name: string | undefined) => `${name ?? ''}-2`;
 
-/** What could be wrong with the product, each as a sentence, and how it is made so. */
-export const breakages = {
-  'a status is written whatever its version': {
+/** Mutants of the operator, each named by a sentence. */
+export const operatorMutants = {
+  'a status is written regardless of its version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         const { namespace = '', name } = object.metadata;
@@ -56,7 +56,7 @@ export const breakages = {
       },
     })),
   },
-  'a requeue is forgotten': {
+  'a delayed requeue is lost': {
     clock: (whole) =>
       but(whole, {
         after: (delayMs, callback) =>
@@ -65,8 +65,8 @@ export const breakages = {
             : whole.after(delayMs, callback),
       }),
   },
-  'it acts before its caches are filled': {
-    // What the admission reads at its start takes so long that most caches are filled by then.
+  'the operator acts before its caches are filled': {
+    // The reads of the admission at its start take so long that most caches are filled by then.
     patches: [patched(AdmissionCache.prototype, 'seed', () => Promise.resolve())],
     caches: (options) => {
       const whole = createCaches(options);
@@ -79,7 +79,7 @@ export const breakages = {
       };
     },
   },
-  'the uid of an object that was created again is ignored': {
+  'the UID of a recreated object is ignored': {
     caches: (options) => {
       const whole = createCaches(options);
       return {
@@ -90,7 +90,7 @@ export const breakages = {
       };
     },
   },
-  'a create is repeated blindly under a new name': {
+  'a creation of unknown outcome is repeated under another name': {
     client: client((whole) => ({
       create: async (resource, object, options) => {
         try {
@@ -118,7 +118,7 @@ export const breakages = {
         },
       }),
   },
-  'the writes of a leader pass no gate': { unfenced: true },
+  'the writes of a leader are not fenced': { unfenced: true },
   'the first message is sent again': {
     agent: agent((whole) => ({
       createConversation: async (endpoint, wanted, options) => {
@@ -127,7 +127,7 @@ export const breakages = {
       },
     })),
   },
-  'a pod is deleted without a word to its agent': {
+  'a pod is deleted without an interrupt of its runs': {
     agent: agent((whole) => ({
       runningConversations: async (endpoint, options) => {
         await whole.runningConversations(endpoint, options);
@@ -141,7 +141,7 @@ export const breakages = {
       runningConversations: () => Promise.resolve([]),
     })),
   },
-  'the session key stands in a status': {
+  'a status contains the session key': {
     client: (whole, { keys }) =>
       but(whole, {
         updateStatus: (resource, object, options) =>
@@ -154,7 +154,7 @@ export const breakages = {
           ),
       }),
   },
-  "the agent's secret key stands in its pod": {
+  'a pod contains the secret key of its agent': {
     client: (whole, { keys }) =>
       but(whole, {
         create: (resource, object, options) => {
@@ -172,13 +172,13 @@ export const breakages = {
         },
       }),
   },
-  'a run goes on that its owner has paused': {
+  'a run resumes that its owner has paused': {
     caches: (options) => {
       const whole = createCaches(options);
       return { ...whole, conversations: mapped(whole.conversations, withLossForPause) };
     },
   },
-  'nobody counts how often a run was lost': {
+  'lost containers are not counted': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
@@ -190,7 +190,7 @@ export const breakages = {
         ),
     })),
   },
-  'nobody counts how often an agent has refused to go on': {
+  'rejected resumes are not counted': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
@@ -202,7 +202,7 @@ export const breakages = {
         ),
     })),
   },
-  'the first refusal to go on is the last': {
+  'the first rejected resume ends a run': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
@@ -214,13 +214,13 @@ export const breakages = {
         ),
     })),
   },
-  'nobody asks why a run has failed': {
+  'the error of a failed run is not read': {
     agent: agent(() => ({ lastError: () => Promise.resolve(undefined) })),
   },
-  'an action that waits goes with its pod': {
+  'an action that waits for a confirmation is lost with its pod': {
     agent: agent(() => ({ waitingConversations: () => Promise.resolve([]) })),
   },
-  'an agent that has been seen to run is believed to': {
+  'a run that was observed once never ends': {
     agent: (whole) => {
       const seen = new Set<string>();
       return but(whole, {
@@ -234,7 +234,7 @@ export const breakages = {
       });
     },
   },
-  'a run that was lost before it was saved is taken for none': {
+  'a run that was lost before it was saved counts as finished': {
     agent: (whole) =>
       but(whole, {
         conversation: async (endpoint, id, options) => {
@@ -245,7 +245,7 @@ export const breakages = {
         },
       }),
   },
-  'a pause is undone': {
+  'a pause is reverted': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         const stored = await whole.updateStatus(resource, object, options);
@@ -255,7 +255,7 @@ export const breakages = {
       },
     })),
   },
-  'a start forgets how far it was': {
+  'a start loses its first transition': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
@@ -265,7 +265,7 @@ export const breakages = {
         ),
     })),
   },
-  'every look at an agent is written down': {
+  'every poll of an agent changes the status': {
     agent: (whole, { clock }) =>
       but(whole, {
         conversation: async (endpoint, id, options) => {
@@ -276,10 +276,10 @@ export const breakages = {
         },
       }),
   },
-  'a message is sent again without a look at what the agent has': {
+  'a message is sent again without a check whether the agent has it': {
     agent: agent(() => ({ userMessagesAfter: () => Promise.resolve([]) })),
   },
-  'a message is sent before that is written down': {
+  'a message is sent before its delivery is stored': {
     client: client((whole) => ({
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
@@ -289,7 +289,7 @@ export const breakages = {
         ),
     })),
   },
-  'a message counts as told when nobody has said so': {
+  'a message counts as delivered without an answer of the agent': {
     agent: agent((whole) => ({
       sendMessage: async (...parameters) => {
         try {
@@ -300,7 +300,7 @@ export const breakages = {
       },
     })),
   },
-  'a message that keeps waiting is sent again': {
+  'a message that waits in an agent is sent again': {
     agent: agent((whole) => ({
       sendMessage: async (...parameters) => {
         try {
@@ -311,7 +311,7 @@ export const breakages = {
       },
     })),
   },
-  'volumes have no owner': {
+  'volume claims have no owner': {
     client: client((whole) => ({
       create: (resource, object, options) => {
         const { ownerReferences: _, ...metadata } = object.metadata;
@@ -323,7 +323,7 @@ export const breakages = {
       },
     })),
   },
-  'a pod is made for every sandbox that the cache shows': {
+  'a pod is created for every sandbox in the cache': {
     client: client((whole) => ({
       get: async (resource, namespace, name, options) => {
         const stored = await whole.get(resource, namespace, name, options);
@@ -333,9 +333,9 @@ export const breakages = {
       },
     })),
   },
-} as const satisfies Readonly<Record<string, Breakage>>;
+} as const satisfies Readonly<Record<string, ComponentMutant>>;
 
-export type Breakable = keyof typeof breakages;
+export type OperatorMutantName = keyof typeof operatorMutants;
 
 const withMessage = <T extends KubeObject>(object: T, message: string): T => ({
   ...object,

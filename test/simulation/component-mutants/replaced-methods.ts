@@ -1,6 +1,6 @@
-import type { KubeClient, StatusUpdate } from '../../packages/kube/src/client.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
-import type { Breakage } from './operator-process.ts';
+import type { KubeClient, StatusUpdate } from '../../../packages/kube/src/client.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 
 /** The same object with some methods replaced; the others still find their own `this`. */
 export function but<T extends object>(whole: T, replaced: Partial<T>): T {
@@ -20,6 +20,6 @@ export const pretended = <T extends KubeObject>(stored: T, sent: StatusUpdate<T>
 
 /** A client with some of its calls replaced. */
 export const client =
-  (replace: (whole: KubeClient) => Partial<KubeClient>): NonNullable<Breakage['client']> =>
+  (replace: (whole: KubeClient) => Partial<KubeClient>): NonNullable<ComponentMutant['client']> =>
   (whole) =>
     but(whole, replace(whole));

@@ -1,16 +1,16 @@
-import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
-import { PollSchedule } from '../../src/controllers/conversation/polling/poll-schedule.ts';
-import { StuckDetection } from '../../src/controllers/conversation/execution/stuck-detection.ts';
-import { ConversationPoller } from '../../src/controllers/conversation/polling/conversation-poller.ts';
-import { Operator } from '../../src/controllers/operator.ts';
-import type { Conversation } from '../../src/resources/conversation.ts';
-import { conversations } from '../../src/resources/conversation.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
-import { but, client, pretended } from './broken-parts.ts';
-import type { Breakage } from './operator-process.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
+import { PollSchedule } from '../../../src/controllers/conversation/polling/poll-schedule.ts';
+import { StuckDetection } from '../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';
+import { Operator } from '../../../src/controllers/operator.ts';
+import type { Conversation } from '../../../src/resources/conversation.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import { but, client, pretended } from './replaced-methods.ts';
+import type { ComponentMutant } from './component-mutant.ts';
 import { patched } from './patched.ts';
 
-/** What each of some objects remembers. */
+/** A set of strings for each object. */
 class Remembered<T extends object> {
   readonly #all = new WeakMap<T, Set<string>>();
 
@@ -32,8 +32,8 @@ const isStall = (object: KubeObject): boolean =>
  * Mistakes in the observation of agents: of their notifications, of unresponsive agents, and of
  * stuck runs.
  */
-export const agentBreakages = {
-  'notifications are not heard': {
+export const agentMutants = {
+  'notifications are ignored': {
     patches: [patched(Operator.prototype, 'notify', () => undefined)],
   },
   'an agent that sends notifications is never polled': {
@@ -48,7 +48,7 @@ export const agentBreakages = {
       }),
     ],
   },
-  'a notification is taken for the end of a run': {
+  'a notification counts as the end of a run': {
     patches: [
       patched(ConversationPoller.prototype, 'notify', (self, original, request) => {
         said.of(self).add(request.name);
@@ -71,7 +71,7 @@ export const agentBreakages = {
   'an unresponsive agent is never recorded': {
     patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)],
   },
-  'whoever was silent is not asked any more': {
+  'an agent that was unresponsive is never probed again': {
     agent: (whole) => {
       const answered = new Set<string>();
       const silent = new Set<string>();
@@ -86,13 +86,13 @@ export const agentBreakages = {
       });
     },
   },
-  'a run of which nothing is heard goes on': {
+  'a stuck run is never interrupted': {
     patches: [patched(StuckDetection.prototype, 'quietMs', () => 0)],
   },
-  'a run is stopped as soon as it is seen': {
+  'a run is interrupted at its first poll': {
     patches: [patched(StuckDetection.prototype, 'quietMs', () => ages)],
   },
-  'that a run was stopped is not written down': {
+  'the interrupt of a stuck run is not stored': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
         if (resource.kind !== conversations.kind || !isStall(object))
@@ -104,6 +104,6 @@ export const agentBreakages = {
       },
     })),
   },
-} as const satisfies Readonly<Record<string, Breakage>>;
+} as const satisfies Readonly<Record<string, ComponentMutant>>;
 
-export type AgentBreakable = keyof typeof agentBreakages;
+export type AgentMutantName = keyof typeof agentMutants;

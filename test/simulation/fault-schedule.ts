@@ -1,7 +1,7 @@
 import type { Random } from './random.ts';
 
-/** How likely what is at this moment; 0 everywhere is fair weather. */
-export interface Chances {
+/** How likely what is at this moment; 0 everywhere is fair faultSchedule. */
+export interface FaultChances {
   /** A message takes up to seconds instead of milliseconds. */
   slow: number;
   /** A request is lost on its way. */
@@ -20,16 +20,16 @@ export interface Chances {
   unavailable: number;
   /** 500, whether it was executed or not. */
   internalError: number;
-  /** Of a watch, per stream: it is cut, falls silent, or lags behind. */
-  watchCut: number;
+  /** A stream of a watch is closed, falls silent, or lags behind. */
+  watchClosed: number;
   watchSilent: number;
   watchLag: number;
-  /** Of calls to agents. */
+  /** Calls to agents fail. */
   agentLost: number;
   agentAnswerLost: number;
   agentFailure: number;
   agentSlow: number;
-  /** It runs as many conversations as it may. */
+  /** The agent runs as many conversations as it may. */
   agentFull: number;
   /**
    * The connection of a write is reset at once, and the write is executed all the same, seconds
@@ -40,7 +40,7 @@ export interface Chances {
   expiredToken: number;
 }
 
-export const fairWeather: Readonly<Chances> = {
+export const noFaults: Readonly<FaultChances> = {
   slow: 0,
   lostRequest: 0,
   lostAnswer: 0,
@@ -50,7 +50,7 @@ export const fairWeather: Readonly<Chances> = {
   tooManyRequests: 0,
   unavailable: 0,
   internalError: 0,
-  watchCut: 0,
+  watchClosed: 0,
   watchSilent: 0,
   watchLag: 0,
   agentLost: 0,
@@ -63,8 +63,8 @@ export const fairWeather: Readonly<Chances> = {
 };
 
 /** Nothing is lost, but everybody knows late what has been done. */
-export const confusingWeather: Readonly<Chances> = {
-  ...fairWeather,
+export const delayedKnowledge: Readonly<FaultChances> = {
+  ...noFaults,
   late: 0.1,
   lostAnswer: 0.1,
   internalError: 0.1,
@@ -72,7 +72,7 @@ export const confusingWeather: Readonly<Chances> = {
   watchLag: 0.6,
 };
 
-const worst: Readonly<Omit<Chances, 'lateExecution' | 'expiredToken'>> = {
+const worst: Readonly<Omit<FaultChances, 'lateExecution' | 'expiredToken'>> = {
   slow: 0.1,
   lostRequest: 0.06,
   lostAnswer: 0.06,
@@ -82,7 +82,7 @@ const worst: Readonly<Omit<Chances, 'lateExecution' | 'expiredToken'>> = {
   tooManyRequests: 0.1,
   unavailable: 0.06,
   internalError: 0.06,
-  watchCut: 0.7,
+  watchClosed: 0.7,
   watchSilent: 0.3,
   watchLag: 0.4,
   agentLost: 0.08,
@@ -96,23 +96,23 @@ const worst: Readonly<Omit<Chances, 'lateExecution' | 'expiredToken'>> = {
  * Each seed has some kinds of faults and not others: all of them at once would hide what two of
  * them can do together.
  */
-export function someWeather(random: Random): Chances {
-  const chances = { ...fairWeather };
+export function someFaults(random: Random): FaultChances {
+  const chances = { ...noFaults };
   for (const kind of Object.keys(worst) as (keyof typeof worst)[])
     if (random.chance(0.35)) chances[kind] = worst[kind] * random.next();
   return chances;
 }
 
 /** A network's state, which changes while it is in use. */
-export class Weather {
-  chances: Readonly<Chances> = fairWeather;
+export class FaultSchedule {
+  chances: Readonly<FaultChances> = noFaults;
   readonly #random: Random;
 
   constructor(random: Random) {
     this.#random = random;
   }
 
-  happens(kind: keyof Chances): boolean {
+  happens(kind: keyof FaultChances): boolean {
     const chance = this.chances[kind];
     return chance > 0 && this.#random.chance(chance);
   }

@@ -35,32 +35,32 @@ import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 import { isUnfinished, works } from './stored-work.ts';
 
-export interface VerdictsOptions {
+export interface AdmissionCheckOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
-  /** Orders and ages are told by wall clocks. */
+  /** Whether wall clocks are right: order and age are differences of the times that they show. */
   readonly clocksAreRight: () => boolean;
-  /** Of the template. */
+  /** `startDeadline` of the template. */
   readonly startDeadline: string;
 }
 
-/** What was true from `at` on, until the next. */
+/** State that held from `at` on, until the next moment. */
 interface Moment {
   readonly at: number;
   readonly owners: ReadonlyMap<string, Share>;
   readonly rules: QuotaRules;
 }
 
-/** What one owner has of the slots. */
+/** Slots and newcomers of one owner. */
 interface Share {
-  /** Sandboxes that are let in and meant to run. */
+  /** The number of sandboxes that are admitted and meant to run. */
   holding: number;
   /** Slots that count, also those of sandboxes on their way out. */
   taken: number;
   newcomers: number;
-  /** Of those, the ones that are asked for with something to do. */
+  /** The number of newcomers that were requested with something to do. */
   demanding: number;
 }
 
@@ -71,7 +71,8 @@ interface Comebacks {
 }
 
 /**
- * It came back before the calm: its delay is not judged, and it is nobody's turn before another's.
+ * The sandbox resumed automatically before the calm: its delay is not checked, and the order of
+ * evictions does not depend on it.
  */
 const beforeCalm: Comebacks = { count: 0, at: Infinity };
 
@@ -83,7 +84,7 @@ const noRules: QuotaRules = {
   conflicts: new Map(),
 };
 
-/** So old may be what an operator knows when nothing goes wrong. */
+/** Maximum age of the knowledge of an operator when nothing goes wrong. */
 const unknownMs = 1_000;
 /**
  * Grace of a sandbox whose agent is lost. One that comes back, or in which something starts, has
@@ -92,43 +93,46 @@ const unknownMs = 1_000;
 const lostMs = 30_000;
 
 /**
- * The promises that hold for each single decision about who is let in and who is paused for others.
+ * Checks each single decision of the admission: whether a sandbox is admitted, and which one is
+ * evicted.
  */
-export class Verdicts {
-  readonly #options: VerdictsOptions;
+export class AdmissionCheck {
+  readonly #options: AdmissionCheckOptions;
   #moments: readonly Moment[] = [];
   #rules = noRules;
   #calmSince = Infinity;
-  /** Of newcomers: since when they wait. */
+  /** By the UID of a newcomer: the time since which it waits. */
   readonly #waitingSince = new Map<string, { readonly owner: string; readonly since: number }>();
   /**
-   * Since when somebody asks for it: also while its pod is not gone yet. One that its owner pauses
-   * while it waits keeps its place.
+   * By the UID of a sandbox: the time since which it is requested, also while its old pod still
+   * exists. A sandbox that its owner pauses while it waits keeps its place.
    */
   readonly #askedAt = new Map<string, number>();
   readonly #runningSince = new Map<string, number>();
-  /** Of those that may be paused for others. */
+  /** By the UID of a sandbox: the time since which it may be evicted. */
   readonly #settledSince = new Map<string, number>();
-  /** Of conversations: since when they are in a sandbox. */
+  /** By the UID of a conversation: the time since which it is in a sandbox. */
   readonly #joinedAt = new Map<string, number>();
-  /** Of sandboxes that have run: since when they are let in and no agent answers. */
+  /** By the UID of a sandbox that has run: the time since which it is admitted without an agent. */
   readonly #unreadySince = new Map<string, number>();
-  /** Of sandboxes: since when it is stored that their agent works, or will. */
+  /**
+   * By the UID of a sandbox: the time since which its agent works, or will, by the stored status.
+   */
   readonly #workingSince = new Map<string, number>();
   /** The same of those whose agents have nothing to do. */
   readonly #idleSince = new Map<string, number>();
   readonly #hasRun = new Set<string>();
   /**
-   * How often each has come back by itself since a person last asked for it, or for something in
-   * it.
+   * By the UID of a sandbox: the number of its automatic resumes since the last request of a person
+   * for it, or for something in it.
    */
   readonly #comebacks = new Map<string, Comebacks>();
-  /** How often each has been paused since somebody last asked for anything. */
+  /** By the UID of a sandbox: the number of its evictions since the last request of a person. */
   readonly #pauses = new Map<string, number>();
 
-  constructor(options: VerdictsOptions) {
+  constructor(options: AdmissionCheckOptions) {
     this.#options = options;
-    options.cluster.onChange((change) => this.#look(change));
+    options.cluster.onChange((change) => this.#observe(change));
   }
 
   /**
@@ -156,7 +160,7 @@ export class Verdicts {
     return this.#now - this.#calmSince >= unknownMs;
   }
 
-  #look(change: Change): void {
+  #observe(change: Change): void {
     if (change.plural === conversations.plural) {
       const conversation = change.object as Conversation;
       const before =
@@ -185,7 +189,7 @@ export class Verdicts {
           ? (change.before as Sandbox)
           : undefined;
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
-      // Asked for by people, or made for a conversation.
+      // Asked for by users, or made for a conversation.
       if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
       if (before === undefined || isAskedSince(before, sandbox))
         this.#comebacks.delete(sandbox.metadata.uid);
@@ -251,8 +255,8 @@ export class Verdicts {
   }
 
   /**
-   * Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it;
-   * or for a conversation that is gone.
+   * Whether the resume is bare: nothing starts in the sandbox, and no message and no run waits for
+   * it. A sandbox of a deleted conversation counts as well.
    */
   #isBare(sandbox: Sandbox): boolean {
     const { uid, ownerReferences: makers = [] } = sandbox.metadata;
@@ -324,7 +328,7 @@ export class Verdicts {
     const isNewcomer = isAskedFor(sandbox) && !slotTaken(sandbox);
     if (!isNewcomer && !comesBack)
       throw new Violation(
-        'only who asks or is to come back is let in',
+        'a sandbox is admitted only on a request or by an automatic resume',
         `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`,
       );
     if (!this.#calm) {
@@ -341,7 +345,7 @@ export class Verdicts {
           rulesFor(rules, owner).some(({ autoResume }) => autoResume === 'Never'),
         )
       )
-        throw new Violation('what is not to come back stays paused', name);
+        throw new Violation('a sandbox that must not resume stays paused', name);
       this.#cameBack(sandbox);
       return;
     }
@@ -367,7 +371,7 @@ export class Verdicts {
     const starts = this.#starting(sandbox);
     const stalled = this.#isStalled(sandbox);
     if (starts !== undefined && !stalled)
-      throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
+      throw new Violation('a sandbox that still starts is not evicted', `${name}: ${starts}`);
     if (!this.#calm) return;
     const recently = this.#recently();
     const { owner } = sandbox.spec;
@@ -378,12 +382,12 @@ export class Verdicts {
       recently.some((moment) => rules.some((one) => isNamespaceCrowded(moment, one, by)));
     if (!isCrowded('newcomers') && !isFull('newcomers'))
       throw new Violation(
-        'no sandbox is paused without need',
+        'no sandbox is evicted without need',
         `${name}: ${inspect(recently, { depth: 5 })}`,
       );
     const forWork = isCrowded('demanding') || isFull('demanding');
     if (!forWork && this.#now - (this.#workingSince.get(uid) ?? this.#now) > unknownMs)
-      throw new Violation('a bare resume pauses no agent that works', name);
+      throw new Violation('a bare resume evicts no agent that works', name);
     const since = this.#runningSince.get(uid) ?? this.#now;
     const least = Math.min(
       ...rules.flatMap((one) => rulesFor(one, owner).map(({ minActiveMs }) => minActiveMs)),
@@ -396,25 +400,23 @@ export class Verdicts {
       this.#now - since < least - unknownMs
     )
       throw new Violation(
-        'no sandbox is paused before its time',
+        'no sandbox is evicted before its minActiveSeconds',
         `${name} after ${this.#now - since} of ${least} ms`,
       );
     if (!stalled && clocksAreRight && !this.#comebacks.has(uid))
       this.#oldest(sandbox, forWork, isFull('newcomers'));
-    // Who is paused comes back when no newcomer waits. So to be paused again takes another
-    // newcomer, or a lower limit.
+    // An evicted sandbox resumes when no newcomer waits. A second eviction takes another newcomer,
+    // or a lower limit.
     const pauses = (this.#pauses.get(uid) ?? 0) + 1;
     this.#pauses.set(uid, pauses);
     if (pauses > 1)
       throw new Violation(
-        'no ping-pong',
-        `${name} is paused a second time, and nobody has asked for anything`,
+        'no sandbox is evicted twice without a request in between',
+        `${name} is paused a second time, and no person has asked for anything`,
       );
   }
 
-  /**
-   * Again without anybody's asking: not before its delay, and only where something is left to do.
-   */
+  /** An automatic resume after another one keeps its delay, and needs unfinished work. */
   #cameBack(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     // A message that waits is a person's request, whenever it was sent.
@@ -432,19 +434,22 @@ export class Verdicts {
     const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
     if (this.#now - at < delayMs - unknownMs)
       throw new Violation(
-        'what has come back by itself is not woken again at once',
+        'automatic resumes of a sandbox keep their delay',
         `${name} after ${this.#now - at} of ${delayMs} ms`,
       );
     if (
       !this.#conversationsIn(sandbox).some(isUnfinished) &&
       (sandbox.status?.interruptedConversationIDs ?? []).length === 0
     )
-      throw new Violation('what has come back by itself and has nothing to do rests', name);
+      throw new Violation(
+        'a sandbox without unfinished work resumes automatically only once',
+        name,
+      );
   }
 
   /**
-   * Of those of one owner, or of all where the namespace is short of room. Where both their owner
-   * and the namespace are, the owner's own go first.
+   * Compares the victim with the other candidates of its owner, or with all of them where the
+   * namespace is short of slots. Where both are, the sandboxes of its owner go first.
    */
   #oldest(sandbox: Sandbox, forWork: boolean, isFull: boolean): void {
     const { owner } = sandbox.spec;
@@ -473,7 +478,7 @@ export class Verdicts {
     });
     if (automatic !== undefined)
       throw new Violation(
-        'what has come back by itself goes first',
+        'an idle sandbox that resumed automatically is evicted first',
         `${sandbox.metadata.name} before ${automatic.metadata.name}`,
       );
     if (rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle')) return;
@@ -481,12 +486,12 @@ export class Verdicts {
     const older = find((other) => activeSince(other) < age);
     if (older !== undefined)
       throw new Violation(
-        'the oldest is paused first',
+        'the oldest sandbox is evicted first',
         `${sandbox.metadata.name} before ${older.metadata.name}`,
       );
   }
 
-  /** It may be paused for others, whatever an operator knows of its conversations. */
+  /** Whether the sandbox may be evicted, whatever an operator knows of its conversations. */
   #isSettled(sandbox: Sandbox): boolean {
     if (!isWanted(sandbox) || !isAdmitted(sandbox) || this.#starting(sandbox) !== undefined)
       return false;
@@ -499,8 +504,8 @@ export class Verdicts {
   }
 
   /**
-   * It has run, and its agent could not be used for so long that it may be paused before all
-   * others.
+   * Whether the sandbox has run, and its agent has been unusable for long enough that the sandbox
+   * is evictable before all others.
    */
   #isStalled(sandbox: Sandbox): boolean {
     const { uid } = sandbox.metadata;
@@ -548,7 +553,7 @@ export class Verdicts {
   }
 }
 
-/** It starts, or runs though nothing was interrupted: somebody has told its agent. */
+/** Whether the start is under way, or a run that was not interrupted: a person has asked for it. */
 const isBegun = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
   return (
@@ -573,8 +578,8 @@ const isAskedSince = (before: Sandbox, { metadata, spec }: Sandbox): boolean =>
   );
 /**
  * Whether a message that asks for a run has reached the agent since the version `before`. Its
- * person sent it earlier, possibly before the sandbox came back by itself, and the agent works for
- * that person from the delivery on. An interrupted run that also goes on would hide that.
+ * person sent it earlier, possibly before the automatic resume of the sandbox, and the agent works
+ * for that person from the delivery on. An interrupted run that resumes as well would hide that.
  */
 function isDeliveredSince(before: Conversation | undefined, conversation: Conversation): boolean {
   if (before === undefined) return false;
@@ -644,7 +649,7 @@ const isWanted = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 &&
   !isTrue(status?.conditions, SandboxCondition.failed);
 
-/** Somebody wants it to run that is not let in. */
+/** Whether a person wants the sandbox to run, and it is not admitted. */
 function isAskedFor(sandbox: Sandbox): boolean {
   if (!isWanted(sandbox) || isAdmitted(sandbox)) return false;
   const { metadata, status } = sandbox;

@@ -1,0 +1,108 @@
+import { admissionMutants, latePods, type AdmissionMutantName } from './admission-mutants.ts';
+import { mustBeKilled, mustBeClean, type ExpectedKill } from '../expectations.ts';
+
+const timeoutMs = 300_000;
+const exceeded = 'the limit is never exceeded';
+
+/** The check that kills each mutant, and where it does; without faults, unless stated. */
+const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
+  'sandboxes that start are not counted': { rule: exceeded },
+  'a slot is free before its pod is gone': { rule: exceeded },
+  'one sandbox too many is admitted': { rule: exceeded },
+  'a pod that is being deleted counts as gone': { rule: 'only a sandbox with a slot has a pod' },
+  'the pods of deleted sandboxes are forgotten': { rule: exceeded },
+  'a write of unknown outcome counts as not executed': {
+    rule: exceeded,
+    faults: 'of handovers',
+    firstSeed: 1440,
+  },
+  'an admission is written regardless of the version': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+    faults: 'of handovers',
+  },
+  'a pod is reserved regardless of the version': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+    faults: 'of handovers',
+    firstSeed: 383,
+  },
+  'a pod is created without a reservation': { rule: 'only a sandbox with a slot has a pod' },
+  'pod creations of unknown outcome are forgotten': {
+    rule: 'only a sandbox with a slot has a pod',
+  },
+  'sandboxes that start may be evicted': {
+    rule: 'a sandbox that still starts is not evicted',
+  },
+  'an automatic resume evicts other sandboxes': { rule: 'newcomers come first' },
+  'no sandbox resumes automatically': { rule: 'everything settles', firstSeed: 20 },
+  'a sandbox that its owner has paused resumes automatically': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+  },
+  'a sandbox that was paused for its age resumes automatically': {
+    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+    firstSeed: 24,
+  },
+  'the last newcomer is admitted first': { rule: 'first come, first served' },
+  'the youngest sandbox is evicted first': { rule: 'the oldest sandbox is evicted first' },
+  'a bare resume evicts a sandbox that works': { rule: 'a bare resume evicts no agent that works' },
+  'a resume with a message counts as a bare resume': {
+    rule: /everything settles|first come, first served/,
+    messages: true,
+  },
+  'an automatic resume counts as a request of a person': {
+    rule: /^an idle sandbox that resumed automatically is evicted first|^automatic resumes of a sandbox keep their delay/,
+  },
+  'automatic resumes have no delay': {
+    rule: 'automatic resumes of a sandbox keep their delay',
+  },
+  'a sandbox without unfinished work resumes automatically again': {
+    rule: /^a sandbox without unfinished work resumes automatically only once|^automatic resumes of a sandbox keep their delay/,
+  },
+  'a sandbox that starts is stalled at once': {
+    rule: 'a sandbox that still starts is not evicted',
+  },
+  'the pods of deleted sandboxes are never read': { rule: 'everything settles' },
+  'objects of writes with unknown outcome are never read': {
+    rule: /everything settles|a slot is released in time/,
+    firstSeed: 190,
+    faults: 'all',
+    world: 'shared',
+  },
+  'a change of a quota is ignored': { rule: exceeded, firstSeed: 11 },
+  'a deleted quota stays in force': {
+    rule: 'no sandbox is evicted before its minActiveSeconds',
+    firstSeed: 25,
+  },
+  'the limit of the namespace is ignored': { rule: exceeded },
+  'sandboxes are evicted whatever the policy': {
+    rule: 'no sandbox is evicted without need',
+    firstSeed: 15,
+  },
+  'minActiveSeconds is ignored': { rule: 'no sandbox is evicted before its minActiveSeconds' },
+  'autoResume is ignored': {
+    rule: 'a sandbox that must not resume stays paused',
+    firstSeed: 10,
+  },
+  'no reconcile is scheduled for a later time': { rule: 'everything settles' },
+  'a waiting sandbox counts as one that holds a slot': {
+    rule: /no sandbox is evicted without need|a bare resume evicts no agent that works/,
+    firstSeed: 15,
+  },
+};
+
+describe('of the quota, the simulation notices when', () => {
+  it.each(Object.entries(admissionMutants))(
+    '%s',
+    (name, mutant) =>
+      mustBeKilled(mutant, { faults: 'none', ...expectedKills[name as AdmissionMutantName] }),
+    timeoutMs,
+  );
+});
+
+it(
+  'takes pods that are created late for no mutant',
+  async () => {
+    for (let seed = 1; seed <= 5; seed++)
+      await mustBeClean({ seed, faults: 'none', world: 'single-owner', mutant: latePods });
+  },
+  timeoutMs,
+);

@@ -1,0 +1,38 @@
+import { argv } from 'node:process';
+import { fileURLToPath } from 'node:url';
+import type { Mutant } from './mutant.ts';
+import { mutants } from './mutants.ts';
+
+const header = ['Mistake', 'In', 'Check that kills it', 'World', 'Seed'];
+
+/**
+ * The table of docs/testing.md: one row for each mutant, with padded columns as prettier has them.
+ */
+export function mutantTable(): string {
+  const rows = [header, ...Object.entries<Mutant>(mutants).map(rowOf)];
+  const widths = header.map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |\n`;
+  const padded = rows.map((row) =>
+    line(row.map((cell, column) => cell.padEnd(widths[column] ?? 0))),
+  );
+  const [first = '', ...others] = padded;
+  return [first, line(widths.map((width) => '-'.repeat(width))), ...others].join('');
+}
+
+function rowOf([name, mutant]: readonly [string, Mutant]): readonly string[] {
+  const { file, rule, seed } = mutant;
+  return [name, `\`${file}\``, String(rule), worldOf(mutant), String(seed)];
+}
+
+function worldOf({ world = 'shared', retention, messages, faults = 'all' }: Mutant): string {
+  return [
+    world,
+    ...(retention === true ? ['retention'] : []),
+    ...(messages === true ? ['messages'] : []),
+    faults === 'none' ? 'no faults' : faults === 'all' ? 'all faults' : `faults ${faults}`,
+  ].join(', ');
+}
+
+if (argv[1] === fileURLToPath(import.meta.url)) process.stdout.write(mutantTable());
