@@ -33,8 +33,8 @@ const excluded = [
   '**/crds/**',
   'test/lint/words.ts',
   'test/unit/words.test.ts',
-  'test/{unit,integration}/{kube,embedded,local-kubelet}/**',
   'test/integration/agent/**',
+  'packages/*/test/**',
   'test/conformance/**',
 ];
 

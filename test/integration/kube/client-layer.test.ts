@@ -20,7 +20,7 @@ import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import type { NewObject } from '../../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startCuttingProxy } from './cutting-proxy.ts';
+import { startClosingProxy } from './closing-proxy.ts';
 
 const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
 const token = 'integration';
@@ -141,8 +141,8 @@ describe('the client layer on a real API server', () => {
     ).toHaveLength(1);
   });
 
-  it('keeps a store equal to the server over connections that are cut all the time', async () => {
-    const proxy = await startCuttingProxy(url);
+  it('keeps a store equal to the server over connections that close all the time', async () => {
+    const proxy = await startClosingProxy(url);
     stack.defer(() => proxy.close());
     // Waits are shortened as a run of bad luck would be unlikely to.
     const clock = {
@@ -178,7 +178,7 @@ describe('the client layer on a real API server', () => {
           { subresource: 'status' },
         );
       }
-      if (round % 10 === 0) proxy.cut();
+      if (round % 10 === 0) proxy.closeConnections();
     }
     await eventually('store, handlers and server agree', async () => {
       const { items } = await client.list(sandboxes);
@@ -195,16 +195,19 @@ describe('the client layer on a real API server', () => {
     });
   });
 
-  it('never repeats a write whose connection is cut', async () => {
-    const proxy = await startCuttingProxy(url);
+  it('never repeats a write whose connection closes', async () => {
+    const proxy = await startClosingProxy(url);
     stack.defer(() => proxy.close());
-    const cut = clientOf(proxy.url);
+    const interrupted = clientOf(proxy.url);
     let unknown = 0;
     let known = 0;
-    const timer = setInterval(proxy.cut, 7);
+    const timer = setInterval(proxy.closeConnections, 7);
     for (let index = 0; index < 150; index++) {
       const error = await failureOf(
-        cut.create(sandboxes, { ...aSandbox(''), metadata: { namespace, generateName: 'made-' } }),
+        interrupted.create(sandboxes, {
+          ...aSandbox(''),
+          metadata: { namespace, generateName: 'made-' },
+        }),
       );
       if (error instanceof TransportError) unknown++;
       else if (error === undefined) known++;

@@ -8,7 +8,7 @@ import { apiVersion } from '../../../src/resources/group.ts';
 import { runApiServer } from '../../support/api-server.ts';
 
 const count = 70;
-/** What one URL of an image may have is 256 KiB. */
+/** Maximum size of one URL of an image: 256 KiB. */
 const pictureBytes = 250_000;
 const pictures = 4;
 

@@ -48,7 +48,7 @@ describe('a cache of findings', () => {
     expect(cache.get({ ...inquiry, wantsRefs: true })).toBeUndefined();
   });
 
-  it('tells credentials apart, not owners', () => {
+  it('distinguishes credentials, not owners', () => {
     const cache = newCache();
     const credential = { authorization: 'Basic YTpi', name: 'github' };
     cache.set({ ...inquiry, credential }, { access: 'denied' });

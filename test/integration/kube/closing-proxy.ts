@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 
-/** Passes bytes on to a server, and cuts every connection when it is told to. */
-export async function startCuttingProxy(
+/** Forwards bytes to a server, and closes every connection on request. */
+export async function startClosingProxy(
   target: string,
-): Promise<{ url: string; cut: () => void; close: () => Promise<void> }> {
+): Promise<{ url: string; closeConnections: () => void; close: () => Promise<void> }> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
   const proxy = net.createServer((inner) => {
@@ -24,14 +24,14 @@ export async function startCuttingProxy(
   });
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
-  const cut = (): void => {
+  const closeConnections = (): void => {
     for (const socket of sockets) socket.destroy();
   };
   return {
     url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
-    cut,
+    closeConnections,
     close: async () => {
-      cut();
+      closeConnections();
       proxy.close();
       await once(proxy, 'close');
     },
