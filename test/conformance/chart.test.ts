@@ -3,7 +3,7 @@ import { helmVersions, type HelmVersion } from '../../helm/tools/binaries.ts';
 import { chartFolder, helm } from '../../helm/tools/render.ts';
 import { isReal, useServer } from '../../packages/local-cluster/test/conformance/support/server.ts';
 
-// What Helm looks up, the embedded control plane answers as well; but Helm asks it for kinds that
+// The embedded control plane answers the lookups of Helm too; but Helm asks it for kinds that
 // it does not have.
 const ofRealServers = isReal ? describe : describe.skip;
 
@@ -56,7 +56,7 @@ ofRealServers(
     );
 
     it.each(Object.keys(leftBy))(
-      'refuses to abandon what is left by %s, and goes on with it when told to',
+      'refuses to abandon the resources left by %s, and proceeds when a value allows it',
       async (name) => {
         const { namespace } = server();
         const { kind, metadata } = leftBy[name] as { kind: string; metadata: { name: string } };

@@ -11,7 +11,11 @@ import {
 import type { Body } from '../support/plane.ts';
 import { isReal, useServer } from '../../packages/local-cluster/test/conformance/support/server.ts';
 
-/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-assignment -- resources of every kind; a wrong guess fails the test */
+/* eslint-disable
+   @typescript-eslint/no-unsafe-member-access,
+   @typescript-eslint/no-unsafe-argument,
+   @typescript-eslint/no-unsafe-assignment
+   -- resources of every kind; a wrong guess fails the test */
 
 // The embedded control plane has one user, and no admission policies.
 const ofRealServers = isReal ? describe : describe.skip;

@@ -33,9 +33,6 @@ const excluded = [
   '**/crds/**',
   'test/lint/words.ts',
   'test/unit/words.test.ts',
-  'test/integration/agent/**',
-  'packages/*/test/**',
-  'test/conformance/**',
 ];
 
 /** Words and phrases out of use, each with its replacement, from the table of docs/glossary.md. */

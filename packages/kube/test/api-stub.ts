@@ -102,14 +102,14 @@ export const reset: Answering = (response) => {
 export const stall: Answering = () => undefined;
 
 /** Announces more than it sends, then closes. */
-export const cut =
+export const truncated =
   (text: string): Answering =>
   (response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100000' });
     response.write(text, () => response.socket?.destroy());
   };
 
-/** A stub, and a transport and a client to it. What is made here is closed by `close`. */
+/** A stub, and a transport and a client to it. `close` closes both. */
 export async function aTransport(
   answers: readonly Answering[],
   options: Partial<TransportOptions> = {},

@@ -163,7 +163,7 @@ describe('EventRecorder', () => {
     expect([...stored.values()].slice(25).map(({ message }) => message)).toEqual(['one more']);
   });
 
-  it('throws nothing and goes on when an event can not be written', async () => {
+  it('throws nothing and continues when an event can not be written', async () => {
     const { clock, recorder, stored, faults, lines } = aRecorder();
     faults.push(new ApiError(403, { reason: 'Forbidden' }));
     recorder.record(aThing(), paused);
@@ -201,7 +201,7 @@ describe('EventRecorder', () => {
     expect([...stored.values()].some(({ involvedObject }) => involvedObject.name === 'one-1')).toBe(
       true,
     );
-    // What was written has given its room back.
+    // A written event no longer takes room in the queue.
     for (let count = 0; count < 900; count++)
       recorder.record(aThing({ name: `more-${count}` }), paused);
     await clock.settle();

@@ -13,7 +13,7 @@ interface Item {
   readonly number: number;
 }
 
-it('is first come first served within a share, bounded by share, and gives nobody a second turn before another has one', () => {
+it('is first come first served within a share, bounded by share, and gives no share a second turn before another has one', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 200 }),
@@ -22,7 +22,7 @@ it('is first come first served within a share, bounded by share, and gives nobod
         const queue = new FairQueue<Item>({ maxPerShare });
         const waiting = new Map<string, Item[]>();
         const taken = new Map<string, number>();
-        /** Of each share that could be handed out: whose turns it has seen since. */
+        /** The shares that had a turn since each waiting share could be handed out. */
         const overtaken = new Map<string, Set<string>>();
         const isReady = (name: string) =>
           (waiting.get(name)?.length ?? 0) > 0 && (taken.get(name) ?? 0) < maxPerShare;
@@ -70,7 +70,7 @@ it('is first come first served within a share, bounded by share, and gives nobod
   );
 });
 
-it('drops what waits, and goes on with what is taken', () => {
+it('drops what waits, and continues with what is taken', () => {
   const queue = new FairQueue<string>({ maxPerShare: 1 });
   for (const item of ['a1', 'a2']) queue.push('alice', item);
   queue.push('bob', 'b1');

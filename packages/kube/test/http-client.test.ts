@@ -3,7 +3,15 @@ import type { WatchEvent } from '../src/client.ts';
 import { HttpKubeClient } from '../src/http-client.ts';
 import { namespaces, pods } from '../src/core.ts';
 import type { KubeObject } from '../src/object.ts';
-import { aTransport, cut, json, reset, status, type Answering, type ApiStub } from './api-stub.ts';
+import {
+  aTransport,
+  json,
+  reset,
+  status,
+  truncated,
+  type Answering,
+  type ApiStub,
+} from './api-stub.ts';
 import { aThing, things, type Thing } from './things.ts';
 
 let cleanUp: (() => Promise<void>)[] = [];
@@ -255,7 +263,7 @@ describe('HttpKubeClient', () => {
     });
   });
 
-  it('understands events however they are cut into chunks', async () => {
+  it('understands events however they are split into chunks', async () => {
     const thing = aThing({ colors: ['grün', '青', '🟥'] });
     const bytes = Buffer.from(added(thing) + added(thing));
     // Three bytes each: no character of more than one byte stays whole.
@@ -272,7 +280,7 @@ describe('HttpKubeClient', () => {
     });
   });
 
-  it('gives the same events however their bytes are cut, and ends in the same way', async () => {
+  it('gives the same events however their bytes are split, and ends in the same way', async () => {
     const managedFields = [
       { manager: 'kubectl', fieldsV1: { 'f:spec': { 'k:{"name":"]"}': {} } } },
     ];
@@ -291,7 +299,7 @@ describe('HttpKubeClient', () => {
         fc.array(event, { maxLength: 4 }),
         ending,
         fc.array(fc.nat(), { maxLength: 8 }),
-        async (written, end, cuts) => {
+        async (written, end, splits) => {
           const expected = written.map(({ colors }) => aThing({ colors }));
           const sent = expected.map((thing, index) =>
             added(
@@ -301,9 +309,11 @@ describe('HttpKubeClient', () => {
             ),
           );
           const bytes = Buffer.from(sent.join('') + end);
-          const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort(
-            (one, other) => one - other,
-          );
+          const places = [
+            0,
+            ...splits.map((split) => split % (bytes.length + 1)),
+            bytes.length,
+          ].sort((one, other) => one - other);
           async function* chunks() {
             for (const [index, place] of places.entries())
               yield await Promise.resolve(bytes.subarray(places[index - 1] ?? 0, place));
@@ -350,7 +360,11 @@ describe('HttpKubeClient', () => {
   });
 
   it.each([
-    ['is reset in the middle of an event', cut(`${added(one)}{"type":"MODI`), 'TransportError'],
+    [
+      'is reset in the middle of an event',
+      truncated(`${added(one)}{"type":"MODI`),
+      'TransportError',
+    ],
     ['ends in the middle of an event', pieces(added(one), '{"type":"MODI'), 'TransportError'],
     [
       'sends what is no event',

@@ -8,20 +8,20 @@ import {
 } from '../src/leader-election.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
-import { LeaseServer, ProcessClock, fairWeather, type Weather } from './lease-server.ts';
+import { LeaseServer, ProcessClock, noFaults, type NetworkFaults } from './lease-server.ts';
 import { things } from './things.ts';
 
 interface Candidate {
   readonly identity: string;
   readonly clock: ProcessClock;
   readonly election: LeaderElection;
-  readonly network: { weather: Weather };
+  readonly network: { faults: NetworkFaults };
   readonly stop: () => Promise<void>;
-  /** What happened, with the time. */
+  /** The events of this candidate, each with its time. */
   readonly log: string[];
 }
 
-const storm: Weather = { delayMs: () => 1, lost: () => true };
+const allLost: NetworkFaults = { delayMs: () => 1, lost: () => true };
 
 function aWorld() {
   const clock = new VirtualClock();
@@ -29,7 +29,7 @@ function aWorld() {
   const join = (identity: string, options: Partial<LeaderElectionOptions> = {}): Candidate => {
     const log: string[] = [];
     const own = new ProcessClock(clock);
-    const network = { weather: fairWeather };
+    const network = { faults: noFaults };
     const election = new LeaderElection({
       client: server.clientOf(identity, own, network),
       namespace: 'system',
@@ -40,7 +40,7 @@ function aWorld() {
       logger: silentLogger,
       onStartedLeading: (signal) => {
         log.push(`started ${clock.monotonic()}`);
-        signal.addEventListener('abort', () => log.push(`told to end ${clock.monotonic()}`));
+        signal.addEventListener('abort', () => log.push(`asked to end ${clock.monotonic()}`));
       },
       onStoppedLeading: () => log.push(`stopped ${clock.monotonic()}`),
       ...options,
@@ -78,7 +78,7 @@ describe('LeaderElection', () => {
       leaseTransitions: 0,
     });
     await one.stop();
-    expect(one.log).toEqual(['started 4', 'told to end 60100', 'stopped 60100']);
+    expect(one.log).toEqual(['started 4', 'asked to end 60100', 'stopped 60100']);
   });
 
   it('gives the lease away on shutdown, so that another one need not wait', async () => {
@@ -121,20 +121,20 @@ describe('LeaderElection', () => {
     await two.stop();
   });
 
-  it('ends its leading before its renew deadline when it is cut off, and another one waits out the lease', async () => {
+  it('ends its leading before its renew deadline when it loses its connection, and another one waits out the lease', async () => {
     const { clock, join } = aWorld();
     const one = join('one');
     const two = join('two');
     await clock.advance(20_000);
-    one.network.weather = storm;
-    const cutAt = clock.monotonic();
+    one.network.faults = allLost;
+    const lostAt = clock.monotonic();
     await clock.runUntil(() => !one.election.isLeading);
-    const endedAfter = clock.monotonic() - cutAt;
+    const endedAfter = clock.monotonic() - lostAt;
     expect(endedAfter).toBeGreaterThan(7000);
     expect(endedAfter).toBeLessThanOrEqual(10_000);
     await clock.runUntil(() => two.election.isLeading);
-    expect(clock.monotonic() - cutAt).toBeGreaterThan(endedAfter + 5000);
-    expect(one.log).toContain(`told to end ${cutAt + endedAfter}`);
+    expect(clock.monotonic() - lostAt).toBeGreaterThan(endedAfter + 5000);
+    expect(one.log).toContain(`asked to end ${lostAt + endedAfter}`);
     await two.stop();
     await one.stop();
   });
@@ -145,7 +145,7 @@ describe('LeaderElection', () => {
     await clock.advance(100);
     let messages = 0;
     // The next renewal is answered after four seconds, and then nothing any more.
-    one.network.weather = {
+    one.network.faults = {
       delayMs: () => (messages === 2 ? 4000 : 1),
       lost: () => ++messages > 2,
     };
@@ -172,18 +172,18 @@ describe('LeaderElection', () => {
     await one.stop();
   });
 
-  it('goes on leading through a single lost answer', async () => {
+  it('continues to lead through a single lost answer', async () => {
     const { clock, join } = aWorld();
     const one = join('one');
     await clock.advance(1000);
     let messages = 0;
-    one.network.weather = { delayMs: () => 1, lost: () => ++messages === 2 };
+    one.network.faults = { delayMs: () => 1, lost: () => ++messages === 2 };
     await clock.advance(30_000);
     expect(one.log).toEqual(['started 4']);
     await one.stop();
   });
 
-  it('ends at once when another holder stands in its lease', async () => {
+  it('ends at once when its lease names another holder', async () => {
     const { clock, server, join } = aWorld();
     const one = join('one');
     await clock.advance(100);
@@ -215,7 +215,7 @@ describe('LeaderElection', () => {
     const { clock, server, join } = aWorld();
     const one = join('one');
     await clock.advance(1000);
-    const outside = server.clientOf('one', one.clock, { weather: storm });
+    const outside = server.clientOf('one', one.clock, { faults: allLost });
     const write = fenced(outside, one.election).mergePatch(things, 'default', 'thing', {});
     const stopped = one.stop();
     await clock.advance(4900);
@@ -238,11 +238,20 @@ describe('LeaderElection', () => {
   const event = fc.record({
     waitMs: fc.integer({ min: 0, max: 8000 }),
     who: fc.integer({ min: 0, max: 2 }),
-    what: fc.constantFrom('storm', 'storm', 'rain', 'fair', 'pause', 'pause', 'restart', 'clock'),
+    what: fc.constantFrom(
+      'allLost',
+      'allLost',
+      'rain',
+      'fair',
+      'pause',
+      'pause',
+      'restart',
+      'clock',
+    ),
     seed: fc.integer({ min: 1, max: 2 ** 31 - 2 }),
   });
 
-  it('never lets two lead, or a write be executed for one while another leads, in any weather', async () => {
+  it('never lets two lead, or a write be executed for one while another leads, with any faults of the network', async () => {
     let writes = 0;
     let terms = 0;
     await fc.assert(
@@ -285,17 +294,17 @@ describe('LeaderElection', () => {
           if (candidate === undefined) continue;
           const draw = generator(seed);
           switch (what) {
-            case 'storm':
-              candidate.network.weather = storm;
+            case 'allLost':
+              candidate.network.faults = allLost;
               break;
             case 'rain':
-              candidate.network.weather = {
+              candidate.network.faults = {
                 delayMs: () => draw() * 6000,
                 lost: () => draw() < 0.2,
               };
               break;
             case 'fair':
-              candidate.network.weather = fairWeather;
+              candidate.network.faults = noFaults;
               break;
             case 'pause':
               candidate.clock.pause(draw() * 30_000);
@@ -309,7 +318,7 @@ describe('LeaderElection', () => {
               break;
           }
         }
-        for (const { network } of candidates) network.weather = fairWeather;
+        for (const { network } of candidates) network.faults = noFaults;
         await clock.advance(60_000);
         expect(leaders()).toHaveLength(1);
         for (const { stop } of candidates) await stop();
@@ -336,10 +345,7 @@ describe('fenced', () => {
     const one = join('one');
     await clock.advance(100);
     const two = join('two');
-    const client = fenced(
-      server.clientOf('two', two.clock, { weather: fairWeather }),
-      two.election,
-    );
+    const client = fenced(server.clientOf('two', two.clock, { faults: noFaults }), two.election);
     await expect(client.mergePatch(things, 'default', 'thing', {})).rejects.toThrow(
       NotLeadingError,
     );
@@ -352,7 +358,7 @@ describe('fenced', () => {
     const { clock, server, join } = aWorld();
     const one = join('one');
     await clock.advance(100);
-    const client = fenced(server.clientOf('one', one.clock, { weather: storm }), one.election);
+    const client = fenced(server.clientOf('one', one.clock, { faults: allLost }), one.election);
     const began = clock.monotonic();
     await expect(
       clock.run(client.mergePatch(things, 'default', 'thing', {}, { deadlineMs: 9000 })),
@@ -369,7 +375,7 @@ describe('fenced', () => {
     let gate: (() => void) | undefined;
     const client = fenced(
       {
-        ...server.clientOf('one', one.clock, { weather: fairWeather }),
+        ...server.clientOf('one', one.clock, { faults: noFaults }),
         delete: (_resource, _namespace, _name, options) => {
           gate = options?.beforeSend;
           return Promise.resolve();

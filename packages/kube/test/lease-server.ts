@@ -5,7 +5,7 @@ import type { Lease } from '../src/core.ts';
 import type { VirtualClock } from '../../../test/support/virtual-clock.ts';
 
 /**
- * A process that may be stopped for a while, as SIGSTOP or a busy machine does: time goes on, but
+ * A process that may be stopped for a while, as SIGSTOP or a busy machine does: time passes, but
  * nothing runs.
  */
 export class ProcessClock implements Clock {
@@ -43,16 +43,16 @@ export class ProcessClock implements Clock {
 const apiError = (status: number, reason: string) =>
   new ApiError(status, { code: status, reason, message: reason });
 
-export interface Weather {
+export interface NetworkFaults {
   /** How long a message is under way; drawn twice for each call. */
   readonly delayMs: () => number;
   /** Whether a message is lost; drawn twice for each call. */
   readonly lost: () => boolean;
 }
 
-export const fairWeather: Weather = { delayMs: () => 1, lost: () => false };
+export const noFaults: NetworkFaults = { delayMs: () => 1, lost: () => false };
 
-/** One Lease, and objects that leaders write, behind a network with weather. */
+/** One Lease, and objects that leaders write, behind a network with faults. */
 export class LeaseServer {
   lease: Lease | undefined;
   /** Called as a write other than to the lease is executed. */
@@ -63,7 +63,7 @@ export class LeaseServer {
    * The client of one process. A call ends at its deadline; a request that has not been executed by
    * then never is.
    */
-  clientOf(writer: string, clock: Clock, network: { weather: Weather }): KubeClient {
+  clientOf(writer: string, clock: Clock, network: { faults: NetworkFaults }): KubeClient {
     const call = <R>(options: CallOptions, execute: () => R): Promise<R> =>
       new Promise((resolve, reject) => {
         const { deadlineMs = 10_000 } = options;
@@ -76,16 +76,16 @@ export class LeaseServer {
           reject(new TransportError('aborted'));
         });
         const deliver = (settle: () => void): void => {
-          if (network.weather.lost()) return;
-          clock.after(network.weather.delayMs(), () => {
+          if (network.faults.lost()) return;
+          clock.after(network.faults.delayMs(), () => {
             timer.cancel();
             settle();
           });
         };
-        if (network.weather.lost()) return;
+        if (network.faults.lost()) return;
         // The request is on the wire: that the process sleeps doesn't hold it back, so this runs by
         // the server's time.
-        this.#clock.after(network.weather.delayMs(), () => {
+        this.#clock.after(network.faults.delayMs(), () => {
           if (this.#clock.monotonic() >= deadline) return;
           let settle: () => void;
           try {

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { linesIn, linesOf, wholeLines } from '../src/lines.ts';
 
-async function* chunksOf(bytes: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
-  const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort(
+async function* chunksOf(bytes: Uint8Array, splits: readonly number[]): AsyncGenerator<Uint8Array> {
+  const places = [0, ...splits.map((split) => split % (bytes.length + 1)), bytes.length].sort(
     (one, other) => one - other,
   );
   for (const [index, end] of places.entries()) {
@@ -13,30 +13,30 @@ async function* chunksOf(bytes: Uint8Array, cuts: readonly number[]): AsyncGener
 
 async function lines(
   bytes: Uint8Array,
-  cuts: readonly number[],
+  splits: readonly number[],
   maxLineBytes = 10_000,
 ): Promise<readonly string[]> {
-  const parts = await Array.fromAsync(wholeLines(chunksOf(bytes, cuts), maxLineBytes));
+  const parts = await Array.fromAsync(wholeLines(chunksOf(bytes, splits), maxLineBytes));
   const read = parts.flatMap((part) => [...linesOf(part.toString('utf8'))]);
   expect(parts.flatMap((part) => [...linesIn(part)]).map(String)).toEqual(read);
   return read;
 }
 
 describe('lines', () => {
-  it('are those of a text wherever its bytes are cut', async () => {
+  it('are those of a text wherever its bytes are split', async () => {
     const text = fc.array(
       fc.string({ unit: 'grapheme', minLength: 1 }).map((line) => line.replaceAll('\n', ' ')),
     );
     await fc.assert(
-      fc.asyncProperty(text, fc.array(fc.nat()), async (expected, cuts) => {
+      fc.asyncProperty(text, fc.array(fc.nat()), async (expected, splits) => {
         const bytes = Buffer.from(expected.map((line) => `${line}\n`).join(''));
-        expect(await lines(bytes, cuts)).toEqual(expected);
+        expect(await lines(bytes, splits)).toEqual(expected);
       }),
     );
   });
 
-  it('are the same for bytes that are no UTF-8, wherever those are cut', async () => {
-    // Of those that mean something at the edge of a line: its end, a letter, and beginnings and
+  it('are the same for bytes that are no UTF-8, wherever those are split', async () => {
+    // Bytes with a meaning at the edge of a line: its end, a letter, and beginnings and
     // ends of characters.
     const byte = fc.constantFrom(0x0a, 0x61, 0x80, 0xbf, 0xc3, 0xe2, 0x82, 0xac, 0xf0, 0x9f, 0xff);
     await fc.assert(
@@ -44,10 +44,10 @@ describe('lines', () => {
         fc.uint8Array({ maxLength: 40 }),
         fc.array(byte, { maxLength: 40 }),
         fc.array(fc.nat()),
-        async (any, some, cuts) => {
+        async (any, some, splits) => {
           const bytes = Buffer.from([...any, ...some]);
           const expected = bytes.toString('utf8').split('\n');
-          expect(await lines(bytes, cuts)).toEqual(expected.filter((line) => line !== ''));
+          expect(await lines(bytes, splits)).toEqual(expected.filter((line) => line !== ''));
         },
       ),
     );

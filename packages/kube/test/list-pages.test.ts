@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 /**
- * An API server with things of these sizes in mebibytes, which cuts its pages as it is asked to.
+ * An API server with things of these sizes in mebibytes, which limits its pages as its caller asks.
  */
 async function serverOf(sizes: readonly number[], before: Answering[] = [], deadlineMs = 30_000) {
   const answer: Answering = (response, request) => {
@@ -41,7 +41,7 @@ async function serverOf(sizes: readonly number[], before: Answering[] = [], dead
 const namesOf = (sizes: readonly number[]) => sizes.map((_size, index) => `thing-${index}`);
 
 describe('a list whose answer is too large', () => {
-  it('goes on from the same place with smaller pages', async () => {
+  it('continues from the same place with smaller pages', async () => {
     const sizes = Array.from({ length: 40 }, () => 1);
     const { client, asked } = await serverOf(sizes);
     const { items } = await client.listMapped(things, ({ metadata }) => metadata.name);

@@ -77,7 +77,7 @@ describe('the newest of a cache and what was seen since', () => {
     expect(newest.get('default', 'one')?.metadata.uid).toBe('another');
   });
 
-  it('keeps no object that the cache has caught up with, though nobody asks for it again', () => {
+  it('keeps no object that the cache has caught up with, though no caller asks for it again', () => {
     const { cache, newest } = aStore();
     for (let index = 0; index < 1000; index++) {
       const name = `thing-${index}`;

@@ -30,14 +30,14 @@ function aReflector() {
 }
 
 describe('a reflector with a transform', () => {
-  it('holds, indexes and tells what the transform has made, of lists and of watches', async () => {
+  it('holds, indexes and reports what the transform has made, of lists and of watches', async () => {
     const { clock, server, reflector } = aReflector();
-    const told: string[] = [];
+    const reported: string[] = [];
     reflector.addHandler({
-      added: ({ metadata, color }) => told.push(`added ${metadata.name} ${color}`),
+      added: ({ metadata, color }) => reported.push(`added ${metadata.name} ${color}`),
       updated: ({ metadata, color }, old) =>
-        told.push(`updated ${metadata.name} ${old.color} ${color}`),
-      deleted: ({ metadata, color }) => told.push(`deleted ${metadata.name} ${color}`),
+        reported.push(`updated ${metadata.name} ${old.color} ${color}`),
+      deleted: ({ metadata, color }) => reported.push(`deleted ${metadata.name} ${color}`),
     });
     server.put('listed', { colors: ['red'] });
     reflector.start();
@@ -52,7 +52,7 @@ describe('a reflector with a transform', () => {
     expect(reflector.store.get('default', 'listed')).not.toHaveProperty('spec');
     server.delete('listed');
     await clock.settle();
-    expect(told).toEqual([
+    expect(reported).toEqual([
       'added listed red',
       'added watched blue',
       'updated listed red blue',

@@ -157,7 +157,7 @@ async function perform(
 }
 
 describe('Reflector', () => {
-  it('comes to hold what the server holds, and tells a possible history, whatever happens', async () => {
+  it('comes to hold what the server holds, and reports a possible history, whatever happens', async () => {
     await fc.assert(
       fc.asyncProperty(script, async (steps) => {
         const { clock, server, reflector, lines } = aReflector();
@@ -180,7 +180,7 @@ describe('Reflector', () => {
           timers: 0,
           openWatches: 0,
         });
-        // What fails within a handler is only logged.
+        // The reflector only logs an error of a handler.
         expect(lines.filter(({ message }) => message === 'Handler failed')).toEqual([]);
       }),
       { numRuns: 200 },
@@ -203,7 +203,7 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
-  it('tells a late handler of what is there, once', async () => {
+  it('notifies a late handler of each object, once', async () => {
     const { clock, server, reflector } = aReflector();
     server.put('one');
     reflector.start();
@@ -215,7 +215,7 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
-  it('tells nothing to a handler that was removed', async () => {
+  it('notifies no handler that was removed', async () => {
     const { clock, server, reflector } = aReflector();
     const witness = new Witness();
     const remove = reflector.addHandler(witness);
@@ -227,7 +227,7 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
-  it('goes on when a handler throws, and tells the others', async () => {
+  it('continues when a handler throws, and notifies the others', async () => {
     const { clock, server, reflector, lines } = aReflector();
     reflector.addHandler({
       added: () => {
@@ -263,7 +263,7 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
-  it('takes an object with another uid for another one, even if nothing told of the end of the first', async () => {
+  it('takes an object with another uid for another one, even if no event reported the end of the first', async () => {
     const { clock, server, reflector } = aReflector();
     const witness = new Witness();
     reflector.addHandler(witness);
@@ -339,7 +339,7 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
-  it('goes on from a bookmark when the history before it is gone', async () => {
+  it('continues from a bookmark when the history before it is gone', async () => {
     const { clock, server, reflector } = aReflector();
     reflector.start();
     await clock.settle();
@@ -364,11 +364,11 @@ describe('Reflector', () => {
     server.endWatches(new TransportError('reset'));
     await clock.settle();
     const [atStart, later] = ['The first list failed and is repeated', 'Watch is restarted'];
-    const told = lines.filter(({ message }) => message === atStart || message === later);
-    expect(told.map(({ fields }) => fields['delayMs'])).toEqual([1200, 2400, 4800, 9600, 1200]);
-    // Nothing works before the first list: that is for everybody who looks, an interruption later
-    // is not.
-    expect(told.map(({ level, message }) => [level, message])).toEqual([
+    const logged = lines.filter(({ message }) => message === atStart || message === later);
+    expect(logged.map(({ fields }) => fields['delayMs'])).toEqual([1200, 2400, 4800, 9600, 1200]);
+    // Nothing works before the first list, so an administrator has to know of its failure. A later
+    // interruption is ordinary.
+    expect(logged.map(({ level, message }) => [level, message])).toEqual([
       ...Array<string[]>(4).fill(['warn', atStart]),
       ['debug', later],
     ]);
@@ -403,7 +403,7 @@ describe('Reflector', () => {
     });
   });
 
-  it('lets nobody wait for ever for a list that will not come', async () => {
+  it('lets no caller wait for ever for a list that will not come', async () => {
     const { reflector } = aReflector();
     const synced = reflector.synced();
     await reflector.stop();

@@ -6,7 +6,7 @@ import { aThing, type Thing } from './things.ts';
 interface Watcher {
   readonly events: WatchEvent<Thing>[];
   deaf: boolean;
-  /** What the stream ends with, once its events are read. */
+  /** The end of the stream, after its events. */
   end: Error | 'order' | undefined;
   wake: () => void;
 }
@@ -25,7 +25,7 @@ export class ScriptedServer {
   #oldest = 0;
   #version = 0;
   readonly #watchers = new Set<Watcher>();
-  /** So many of the next calls fail. */
+  /** The number of next calls that fail. */
   failingCalls = 0;
   /** How long a list takes. */
   listMs = 0;
@@ -73,7 +73,7 @@ export class ScriptedServer {
     });
   }
 
-  /** Deletes and creates again, but tells only of the second. */
+  /** Deletes and creates again, but reports only the second. */
   swap(name: string): void {
     this.#things.delete(name);
     this.put(name);
@@ -101,7 +101,7 @@ export class ScriptedServer {
     this.endWatches(expired());
   }
 
-  /** Open watches hear nothing any more, and are not told so. */
+  /** Open watches receive nothing any more, and no end either. */
   deafenWatches(): void {
     for (const watcher of this.#watchers) watcher.deaf = true;
   }

@@ -21,7 +21,7 @@ describe('a pool with shares', () => {
     }
   };
 
-  it('refuses an owner beyond its share, and nobody else', () => {
+  it('refuses an owner beyond its share, and no other owner', () => {
     const shares = new Shares({ total: 4, perOwner: 2, refuse });
     const release = shares.take({ owner: 'alice' });
     shares.take({ owner: 'alice' });
@@ -65,7 +65,7 @@ describe('a pool with shares', () => {
     expect([shares.inUse, shares.waiting, shares.size, clock.timers]).toEqual([0, 0, 0, 0]);
   });
 
-  it('lets nobody wait for a caller that has gone', async () => {
+  it('lets no caller wait for one that has gone', async () => {
     const clock = new VirtualClock();
     const shares = new Shares({
       total: 1,
@@ -156,7 +156,7 @@ describe('a pool with shares', () => {
     readonly gone: AbortController;
   }
 
-  /** Whoever holds, waits and has been let in from the queue, after each of these steps. */
+  /** The callers that hold, wait and were admitted from the queue, after each of these steps. */
   class World {
     readonly clock = new VirtualClock();
     readonly held: { readonly holder: Holder; readonly release: Release }[] = [];
@@ -196,8 +196,8 @@ describe('a pool with shares', () => {
     }
 
     /**
-     * Who could enter all the time in which another owner was let in twice, and its own was not let
-     * in at all.
+     * The callers that could enter during the whole time in which another owner entered twice and
+     * their own owner not at all.
      */
     get unfair(): readonly Waiting[] {
       return this.turns.flatMap(({ owner }, index) => {

@@ -11,8 +11,8 @@ const shorten = (json: string | Buffer, within: Within, maxTextBytes = 8) => {
 
 describe('shortened texts', () => {
   it.each<[string, string, string, number]>([
-    ['cuts a long text', '"abcdefghij"', '"abcdefgh"', 2],
-    ['keeps a text that has just so many bytes', '"abcdefgh"', '"abcdefgh"', 0],
+    ['shortens a long text', '"abcdefghij"', '"abcdefgh"', 2],
+    ['keeps a text that has exactly the maximum of bytes', '"abcdefgh"', '"abcdefgh"', 0],
     ['keeps whole characters', '"abcdefg€"', '"abcdefg"', 3],
     ['keeps whole characters of four bytes', '"abcde😀f"', '"abcde"', 5],
     ['keeps whole escape sequences', String.raw`"abcdefg\nh"`, '"abcdefg"', 3],
@@ -30,20 +30,20 @@ describe('shortened texts', () => {
       2,
     ],
     [
-      'cuts texts in arrays and objects',
+      'shortens texts in arrays and objects',
       '[{"a":"abcdefghij"},"abcdefghi"]',
       '[{"a":"abcdefgh"},"abcdefgh"]',
       3,
     ],
     ['keeps keys', '{"abcdefghijk" : "a"}', '{"abcdefghijk" : "a"}', 0],
     ['takes brackets within a text for text', '["}]{[","abcdefghij"]', '["}]{[","abcdefgh"]', 2],
-  ])('%s', (_case, text, cut, removedBytes) => {
+  ])('%s', (_case, text, shortened, removedBytes) => {
     expect(shorten(`{"items":[{"spec":${text}}]}`, 'items')).toEqual({
-      json: `{"items":[{"spec":${cut}}]}`,
+      json: `{"items":[{"spec":${shortened}}]}`,
       removed: [removedBytes],
     });
     expect(shorten(`{"object":{"spec":${text}}}`, 'object')).toEqual({
-      json: `{"object":{"spec":${cut}}}`,
+      json: `{"object":{"spec":${shortened}}}`,
       removed: [removedBytes],
     });
   });
@@ -109,8 +109,8 @@ describe('shortened texts', () => {
       : json;
   };
 
-  /** Whether `short` is `whole` with texts of more than `max` bytes cut. */
-  function expectCut(short: unknown, whole: unknown, max: number): void {
+  /** Whether `short` is `whole` with texts of more than `max` bytes shortened. */
+  function expectShortened(short: unknown, whole: unknown, max: number): void {
     if (typeof short === 'string' && typeof whole === 'string') {
       if (short !== whole) {
         expect(whole.startsWith(short)).toBe(true);
@@ -126,13 +126,13 @@ describe('shortened texts', () => {
     ) {
       expect(Object.keys(short)).toEqual(Object.keys(whole));
       for (const [key, part] of Object.entries(short))
-        expectCut(part, (whole as Record<string, unknown>)[key], max);
+        expectShortened(part, (whole as Record<string, unknown>)[key], max);
     } else {
       expect(short).toBe(whole);
     }
   }
 
-  it('are those of the whole objects with the ends of long texts cut off, and what is removed adds up', () => {
+  it('are those of the whole objects without the ends of long texts, and what is removed adds up', () => {
     fc.assert(
       fc.property(
         fc.array(object),
@@ -147,7 +147,7 @@ describe('shortened texts', () => {
             readonly items: readonly { readonly status?: unknown }[];
           };
           const read = JSON.parse(json) as typeof expected;
-          expectCut(read, expected, max);
+          expectShortened(read, expected, max);
           expect(read.items.map(({ status }) => status)).toEqual(
             expected.items.map(({ status }) => status),
           );
@@ -157,7 +157,7 @@ describe('shortened texts', () => {
           for (const [index, item] of expected.items.entries()) {
             const alone = shorten(`{"object":${written(item, isAscii, space)}}`, 'object', max);
             expect(alone.removed[0] ?? 0).toBe(removed[index] ?? 0);
-            expectCut(
+            expectShortened(
               (JSON.parse(alone.json) as { object: unknown }).object,
               read.items[index],
               max,

@@ -5,7 +5,7 @@ import { silentLogger } from '@conversation-operator/kube/logger';
 import { eventually } from '../../../test/support/eventually.ts';
 import {
   aTransport,
-  cut,
+  truncated,
   json,
   reset,
   stall,
@@ -54,7 +54,7 @@ async function transportTo(
 describe('Transport', () => {
   it.each([
     ['a lost connection', reset],
-    ['an answer that is cut', cut('{"fine":')],
+    ['a truncated answer', truncated('{"fine":')],
     ['an answer that is not JSON', ((response) => response.end('<html>')) satisfies Answering],
     ['500', status(500, 'InternalError')],
     ['503', status(503, 'ServiceUnavailable')],
@@ -77,7 +77,7 @@ describe('Transport', () => {
 
   it.each([
     ['a lost connection', reset],
-    ['an answer that is cut', cut('{"fine":')],
+    ['a truncated answer', truncated('{"fine":')],
   ])(
     'does not repeat a write after %s, and says that its outcome is unknown',
     async (_failure, answer) => {

@@ -3,10 +3,7 @@ import { ApiError, TransportError } from '../src/errors.ts';
 import { watchEvent } from '../src/watch-event.ts';
 import { aThing, things } from './things.ts';
 
-/**
- * Text that looks like what the parser looks for, where it may stand in a string and where it may
- * not.
- */
+/** Text like the markers that the parser searches for, inside and outside of strings. */
 const hostile = fc.oneof(
   fc.constantFrom(
     '"managedFields":[',
@@ -108,7 +105,7 @@ describe('watchEvent', () => {
     });
   });
 
-  it('does not take half of an event for an event, wherever it is cut', () => {
+  it('does not take half of an event for an event, wherever it is split', () => {
     const { metadata, ...thing } = aThing();
     const managedFields = [{ manager: 'a', fieldsV1: { 'f:metadata': { 'k:{"a":"]"}': {} } } }];
     const written = JSON.stringify({

@@ -1,5 +1,8 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access,
-   @typescript-eslint/no-unsafe-call -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable
+   @typescript-eslint/no-unsafe-assignment,
+   @typescript-eslint/no-unsafe-member-access,
+   @typescript-eslint/no-unsafe-call
+   -- answers are JSON of every shape; a wrong guess fails the test */
 import { aPod, coreInDefault, Plane, type Body } from '../../../test/support/plane.ts';
 
 let plane: Plane;
@@ -139,7 +142,7 @@ describe('the garbage collector', () => {
     expect(await namesLeft()).toEqual([]);
   });
 
-  it('looks at the uid, not the name', async () => {
+  it('checks the uid, not the name', async () => {
     const owner = await aMap('owner');
     await aMap('child', {
       ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: 'another' }],

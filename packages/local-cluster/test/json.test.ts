@@ -35,7 +35,7 @@ describe('a JSON path', () => {
     expect(() => parseJsonPath('.a[')).toThrow(SyntaxError);
   });
 
-  it('of plain keys is told from others', () => {
+  it('of plain keys is distinguished from others', () => {
     expect(plainKeys('.spec.replicas')).toEqual(['spec', 'replicas']);
     expect(plainKeys('.spec.list[0]')).toBeUndefined();
   });

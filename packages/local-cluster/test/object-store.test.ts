@@ -24,7 +24,7 @@ const failing = (): Journal & { fails: boolean } => ({
 });
 
 describe('the store', () => {
-  it('lists in order of keys, and goes on behind one', () => {
+  it('lists in order of keys, and continues behind one', () => {
     const store = new ObjectStore({ journal: volatileJournal, logCapacity: 10 });
     for (const name of ['c', 'a', 'b']) store.put('/things', anObject(name));
     store.put('/things', anObject('z', 1, 'm'));
@@ -56,7 +56,7 @@ describe('the store', () => {
     expect(store.since('/things', versions[3] ?? 0)).toEqual([]);
   });
 
-  it('tells of changes only when they are durable', async () => {
+  it('reports changes only when they are durable', async () => {
     const store = new ObjectStore({ journal: failing(), logCapacity: 10 });
     const seen: Change[] = [];
     store.onChange((change) => seen.push(change));
@@ -66,7 +66,7 @@ describe('the store', () => {
     expect(seen).toHaveLength(1);
   });
 
-  it('undoes what could not be written, tells nobody, and gives no version twice', async () => {
+  it('undoes what could not be written, notifies no watcher, and gives no version twice', async () => {
     const journal = failing();
     const store = new ObjectStore({ journal, logCapacity: 10 });
     store.put('/things', anObject('a'));

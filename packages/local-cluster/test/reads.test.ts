@@ -1,5 +1,8 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access,
-   @typescript-eslint/no-unsafe-call -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable
+   @typescript-eslint/no-unsafe-assignment,
+   @typescript-eslint/no-unsafe-member-access,
+   @typescript-eslint/no-unsafe-call
+   -- answers are JSON of every shape; a wrong guess fails the test */
 import {
   aConversation,
   aPod,
@@ -59,7 +62,7 @@ describe('a list', () => {
     );
   });
 
-  it('goes on in the version in which it began', async () => {
+  it('continues in the version in which it began', async () => {
     const { body: first } = await plane.get(`${conversations}?limit=2`);
     expect([names(first), first.metadata.remainingItemCount]).toEqual([['a', 'b'], 2]);
     await plane.remove(named('c'));
@@ -140,7 +143,7 @@ describe('a table', () => {
     ).toBe('alice');
   });
 
-  it('of pods tells what they do', async () => {
+  it('of pods reports their states', async () => {
     await plane.post(coreInDefault('pods'), aPod('p'));
     const row = async (): Promise<unknown[]> =>
       (await plane.get(coreInDefault('pods'), table)).body.rows[0].cells.slice(0, 4) as unknown[];
@@ -183,7 +186,7 @@ describe('a watch', () => {
     expect(seen(await watch.take())).toEqual(['ADDED a']);
   });
 
-  it('can be told where the beginning ends', async () => {
+  it('reports where the beginning ends on request', async () => {
     await plane.post(conversations, aConversation('a'));
     const watch = await plane.watch(
       `${conversations}?sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan`,
@@ -230,7 +233,7 @@ describe('a watch', () => {
     expect(seen(await watch.take())).toEqual(['ADDED a']);
   });
 
-  it('from a version that is too old is told so, and ends', async () => {
+  it('from a version that is too old receives 410, and ends', async () => {
     plane.plane.compactTo(plane.plane.revision);
     const watch = await plane.watch(`${conversations}?resourceVersion=1`);
     expect(await watch.take()).toMatchObject([
@@ -279,7 +282,7 @@ describe('a watch', () => {
     });
   });
 
-  it('that is not read is cut', async () => {
+  it('that is not read is closed', async () => {
     const { body: stream } = await plane.plane.handle({
       method: 'GET',
       path: conversations,
@@ -298,7 +301,7 @@ describe('a watch', () => {
 });
 
 describe('discovery', () => {
-  it('is told in both forms', async () => {
+  it('is reported in both forms', async () => {
     const { body: groups } = await plane.get('/apis');
     expect(groups.groups.map(({ name }: Body) => name as string)).toContain(
       'conversation-operator.dev',

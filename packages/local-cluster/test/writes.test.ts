@@ -1,5 +1,9 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-return,
-   @typescript-eslint/no-unsafe-call -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable
+   @typescript-eslint/no-unsafe-assignment,
+   @typescript-eslint/no-unsafe-member-access,
+   @typescript-eslint/no-unsafe-return,
+   @typescript-eslint/no-unsafe-call
+   -- answers are JSON of every shape; a wrong guess fails the test */
 import {
   aConversation,
   aPod,
@@ -399,11 +403,11 @@ describe('applying', () => {
     });
     const forced = await plane.apply(`${path}?fieldManager=two&force=true`, config({ title: 'y' }));
     expect(forced.body.spec.title).toBe('y');
-    // It is not the first one's to take back any more.
+    // The first manager can no longer remove the field.
     expect((await plane.apply(`${path}?fieldManager=one`, config({}))).body.spec.title).toBe('y');
   });
 
-  it('tells the items of a list by their keys', async () => {
+  it('distinguishes the items of a list by their keys', async () => {
     const status = inDefault('conversations', 'a', 'status');
     const condition = (type: string, value: string) => ({
       type,

@@ -11,10 +11,10 @@ const entryPoint = join(import.meta.dirname, '../../../packages/reference-agent/
 
 /** Polls until the value is there. The test's own timeout is the limit. */
 export async function eventually<T>(
-  look: () => Promise<T | undefined> | T | undefined,
+  read: () => Promise<T | undefined> | T | undefined,
 ): Promise<T> {
   for (;;) {
-    const value = await look();
+    const value = await read();
     if (value !== undefined) return value;
     await delay(10);
   }

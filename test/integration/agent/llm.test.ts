@@ -82,7 +82,7 @@ describe('a conversation with a model', () => {
     await volume.until(endpoint, id, 'finished');
   });
 
-  it('tells the model when it asks for a tool that is not there', async () => {
+  it('reports to the model that a requested tool does not exist', async () => {
     await using llm = await ModelServer.start({ tool: 'teleport', arguments: {} }, finish);
     await using volume = await AgentVolume.create();
     const { endpoint, id } = await begin(volume, llm);
@@ -108,7 +108,7 @@ describe('a conversation with a model', () => {
     expect(llm.requests()).toHaveLength(4);
   });
 
-  it('is interrupted while the model thinks, and asks again when it goes on', async () => {
+  it('is interrupted while the model thinks, and asks again when it continues', async () => {
     await using llm = await ModelServer.start('hang', finish);
     await using volume = await AgentVolume.create();
     const { endpoint, id } = await begin(volume, llm);
@@ -119,7 +119,7 @@ describe('a conversation with a model', () => {
     await volume.until(endpoint, id, 'finished');
   });
 
-  it('goes on after the agent was killed, and the model learns of the command that was lost', async () => {
+  it('continues after the agent was killed, and the model learns of the command that was lost', async () => {
     await using llm = await ModelServer.start(terminal('touch begun; sleep 30'), finish);
     await using volume = await AgentVolume.create();
     const { id, stop } = await begin(volume, llm);

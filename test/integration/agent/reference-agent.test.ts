@@ -191,7 +191,7 @@ describe('a conversation without a model', () => {
     expect(await readFile(join(volume.workingDir, 'log'), 'utf8')).toBe('once\n');
   });
 
-  it('keeps a message that must not run, and runs it when told to', async () => {
+  it('keeps a message that must not run, and runs it on request', async () => {
     await using volume = await AgentVolume.create();
     const { client } = volume;
     const { endpoint } = await volume.startReady();
@@ -209,7 +209,7 @@ describe('a conversation without a model', () => {
     expect((await client.conversation(endpoint, wanted.id))?.executionStatus).toBe('finished');
   });
 
-  it('is interrupted at once, and goes on without repeating the command', async () => {
+  it('is interrupted at once, and continues without repeating the command', async () => {
     await using volume = await AgentVolume.create();
     const { client, workingDir } = volume;
     const { endpoint } = await volume.startReady();

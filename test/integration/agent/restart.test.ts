@@ -24,7 +24,7 @@ async function inTheMiddle(volume: AgentVolume) {
 }
 
 describe('a reference agent that is killed during a run', () => {
-  it('takes its command along, reports the loss, and goes on with what is left', async () => {
+  it('takes its command along, reports the loss, and continues with the rest', async () => {
     await using volume = await AgentVolume.create();
     const { agent, id, pid } = await inTheMiddle(volume);
     await agent.stop('SIGKILL');
@@ -52,8 +52,8 @@ describe('a reference agent that is killed during a run', () => {
   });
 });
 
-describe('a reference agent that is told to stop during a run', () => {
-  it('pauses, exits in time, and goes on later', async () => {
+describe('a reference agent that is asked to stop during a run', () => {
+  it('pauses, exits in time, and continues later', async () => {
     await using volume = await AgentVolume.create();
     const { agent, id, pid } = await inTheMiddle(volume);
     const began = performance.now();

@@ -11,7 +11,7 @@ interface Hook {
   readonly extra: string | undefined;
   readonly body: unknown;
 }
-interface Told {
+interface Reported {
   readonly kind: string;
   readonly key?: string;
   readonly value?: unknown;
@@ -46,11 +46,13 @@ async function receiver() {
     state,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks/box`,
     events: () =>
-      hooks.filter(({ path }) => path.includes('/events/')).flatMap(({ body }) => body as Told[]),
+      hooks
+        .filter(({ path }) => path.includes('/events/'))
+        .flatMap(({ body }) => body as Reported[]),
     infos: () =>
       hooks
         .filter(({ path }) => path.endsWith('/conversations'))
-        .map(({ body }) => (body as Told & { execution_status: string }).execution_status),
+        .map(({ body }) => (body as Reported & { execution_status: string }).execution_status),
     [Symbol.asyncDispose]: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
@@ -59,7 +61,7 @@ async function receiver() {
   };
 }
 
-const statuses = (events: readonly Told[]) =>
+const statuses = (events: readonly Reported[]) =>
   events.filter(({ key }) => key === 'execution_status').map(({ value }) => value);
 
 async function anAgent(volume: AgentVolume, webhook: AgentWebhook) {
@@ -69,7 +71,7 @@ async function anAgent(volume: AgentVolume, webhook: AgentWebhook) {
 }
 
 describe("the reference agent's webhooks", () => {
-  it('tell of a conversation when it is created, stopped, changed and deleted, with the session key', async () => {
+  it('report a conversation when it is created, stopped, changed and deleted, with the session key', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
     const { endpoint } = await anAgent(volume, {
@@ -97,7 +99,7 @@ describe("the reference agent's webhooks", () => {
     );
   });
 
-  it('tell of every event in order, soon after it', async () => {
+  it('report every event in order, soon after it', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
     const { endpoint } = await anAgent(volume, {
@@ -147,7 +149,7 @@ describe("the reference agent's webhooks", () => {
     expect(events.filter(({ kind }) => kind === 'ObservationEvent')).toHaveLength(1);
   });
 
-  it('tell the last events when the agent is told to end, and hold that up no longer than a second', async () => {
+  it('report the last events when the agent is asked to end, and delay that by no more than a second', async () => {
     await using volume = await AgentVolume.create();
     await using target = await receiver();
     const { endpoint, stop } = await anAgent(volume, {
@@ -166,7 +168,7 @@ describe("the reference agent's webhooks", () => {
     expect(statuses(target.events())).toEqual(['paused']);
   });
 
-  it('hold nothing up where nobody takes them', async () => {
+  it('delay nothing where no server receives them', async () => {
     await using volume = await AgentVolume.create();
     const silent = createServer(() => undefined);
     silent.listen(0, '127.0.0.1');

@@ -12,7 +12,7 @@ const managersOf = ({ metadata }: Document) =>
 const fieldsOf = ({ metadata }: Document, manager: string): unknown =>
   metadata.managedFields?.find((entry) => entry.manager === manager)?.fieldsV1;
 
-/** A widget as somebody applies it: nothing but what they have an opinion about. */
+/** A widget as a client applies it: only the fields that the client owns. */
 const wish = (name: string, spec: object, metadata: object = {}) => ({
   apiVersion: `${server().widgetGroup}/v1`,
   kind: 'Widget',
@@ -80,7 +80,7 @@ describe('apply', () => {
     });
   });
 
-  it('tells of all conflicts at once', async () => {
+  it('reports all conflicts at once', async () => {
     await apply('a7', { color: 'green', size: 7 }, 'alice');
     await server().mergePatch(
       server().widgets('a7'),
@@ -164,7 +164,7 @@ describe('apply', () => {
     expect([status, body.message]).toEqual([400, 'metadata.managedFields must be nil']);
   });
 
-  it('is for nobody else to force', async () => {
+  it('is not for another manager to force', async () => {
     await server().post(server().widgets(), server().widget('a13'));
     const { status, body } = await server().mergePatch(
       server().widgets('a13'),

@@ -183,7 +183,7 @@ describe('owners', () => {
   );
 
   it(
-    'leave it behind as orphans when they are told to',
+    'leave it behind as orphans when the request says so',
     async () => {
       const owner = await configMap('or-owner');
       await configMap('or-child', ownedBy(referenceTo(owner)));

@@ -111,8 +111,8 @@ describe('discovery', () => {
   });
 
   it('knows what is not there', async () => {
-    expect((await server().get('/apis/nobody.example.com')).status).toBe(404);
-    expect((await server().get('/apis/nobody.example.com/v1')).status).toBe(404);
+    expect((await server().get('/apis/absent.example.com')).status).toBe(404);
+    expect((await server().get('/apis/absent.example.com/v1')).status).toBe(404);
   });
 
   it('names one group', async () => {

@@ -55,8 +55,8 @@ it('deletes nothing', async () => {
   const { body: made } = await server().post(server().widgets(), server().widget('d4'));
   const asked = await server().delete(server().widgets('d4'), undefined, { query });
   expect(asked.status).toBe(200);
-  const told = await server().delete(server().widgets('d4'), { dryRun: ['All'] });
-  expect(told.status).toBe(200);
+  const answer = await server().delete(server().widgets('d4'), { dryRun: ['All'] });
+  expect(answer.status).toBe(200);
   const all = await server().send('DELETE', server().widgets(), { query });
   expect(all.status).toBe(200);
   expect((await server().get(server().widgets('d4'))).body).toEqual(made);
@@ -70,7 +70,7 @@ it('refuses what would be refused', async () => {
   expect(
     (await server().post(server().widgets(), server().widget('d6', { size: 0 }), { query })).status,
   ).toBe(422);
-  expect((await server().delete(server().widgets('nobody'), undefined, { query })).status).toBe(
+  expect((await server().delete(server().widgets('absent'), undefined, { query })).status).toBe(
     404,
   );
 });

@@ -16,7 +16,7 @@ it('applies, changes what has changed, and says so', async () => {
   expect(body.spec).not.toHaveProperty('label');
 });
 
-it('applies on the server, and tells of conflicts', async () => {
+it('applies on the server, and reports conflicts', async () => {
   const apply = (manager: string, spec: object, ...more: string[]) =>
     server().kubectl(
       ['apply', '--server-side', `--field-manager=${manager}`, ...more, '-f', '-'],

@@ -51,7 +51,7 @@ describe('sizes', () => {
     expect([status, body.reason]).toEqual([413, 'RequestEntityTooLarge']);
     expect(body.message).toBe('Request entity too large: limit is 3145728');
     // The connection is fit for what comes next, or closed: never one answer for another.
-    expect((await server().get(server().core('configmaps', 'nobody'))).status).toBe(404);
+    expect((await server().get(server().core('configmaps', 'absent'))).status).toBe(404);
   });
 
   it('of a JSON patch may be 10 000 operations', async () => {

@@ -139,9 +139,9 @@ describe('pages', () => {
     expect(status).toBe(400);
   });
 
-  // Skipped on somebody else's cluster, which forgets when it likes: five to ten minutes later.
+  // Skipped on a cluster that the test did not start: it compacts five to ten minutes later.
   (canForget ? it : it.skip)(
-    'end with 410 when the state of the first is forgotten, and offer to go on with the present one',
+    'end with 410 when the state of the first is forgotten, and offer to continue with the present one',
     async () => {
       const { body: first } = await server().get(server().widgets(), { query: { limit: 2 } });
       await server().mergePatch(server().widgets('a'), {

@@ -267,22 +267,22 @@ describe('creating', () => {
 
 describe('reading', () => {
   it('says of an object that is not there that it is not found', async () => {
-    const { status, body } = await server().get(server().core('configmaps', 'nobody'));
+    const { status, body } = await server().get(server().core('configmaps', 'absent'));
     expect(status).toBe(404);
     expect(body).toEqual({
       kind: 'Status',
       apiVersion: 'v1',
       metadata: {},
       status: 'Failure',
-      message: 'configmaps "nobody" not found',
+      message: 'configmaps "absent" not found',
       reason: 'NotFound',
-      details: { name: 'nobody', kind: 'configmaps' },
+      details: { name: 'absent', kind: 'configmaps' },
       code: 404,
     });
   });
 
   it.each([
-    ['a group', () => '/apis/nobody.example.com/v1/things'],
+    ['a group', () => '/apis/absent.example.com/v1/things'],
     ['a version', () => '/apis/conversation-operator.dev/v9/sandboxes'],
     ['a plural of a custom group', () => '/apis/conversation-operator.dev/v1alpha1/sandpits'],
   ])('says of %s that is not there that nothing is there', async (_, path) => {
@@ -339,7 +339,7 @@ describe('deleting', () => {
   });
 
   it('says of what is gone that it is not found', async () => {
-    const { status, body } = await server().delete(server().core('configmaps', 'nobody'));
+    const { status, body } = await server().delete(server().core('configmaps', 'absent'));
     expect([status, body.reason]).toEqual([404, 'NotFound']);
   });
 

@@ -82,7 +82,7 @@ describe('a table', () => {
     ]);
   });
 
-  it('carries the metadata of its rows, unless told otherwise', async () => {
+  it('carries the metadata of its rows, unless the request says otherwise', async () => {
     const rows = async (includeObject?: string) =>
       tableOf(
         (

@@ -48,12 +48,12 @@ describe('merge patch', () => {
   });
 
   it('needs the object', async () => {
-    const { status, body } = await server().mergePatch(server().widgets('nobody'), {
+    const { status, body } = await server().mergePatch(server().widgets('absent'), {
       spec: { size: 6 },
     });
     expect([status, body.message]).toEqual([
       404,
-      `widgets.${server().widgetGroup} "nobody" not found`,
+      `widgets.${server().widgetGroup} "absent" not found`,
     ]);
   });
 
@@ -108,7 +108,7 @@ describe('JSON patch', () => {
     ['moves', [{ op: 'move', from: '/spec/tags/0', path: '/spec/tags/1' }], { tags: ['b', 'a'] }],
     ['copies', [{ op: 'copy', from: '/spec/size', path: '/spec/max' }], { max: 5 }],
     [
-      'tests and goes on',
+      'tests and continues',
       [
         { op: 'test', path: '/spec/size', value: 5 },
         { op: 'replace', path: '/spec/size', value: 6 },

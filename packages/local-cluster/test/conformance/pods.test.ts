@@ -3,8 +3,8 @@ import { useServer } from './support/server.ts';
 
 const server = useServer();
 const at = (name: string, part?: string) => server().core('pods', name, part);
-/** Nobody's: a cluster with nodes leaves it alone. */
-const schedulerName = 'nobody';
+/** The name of no scheduler: a cluster with nodes leaves such a pod alone. */
+const schedulerName = 'absent';
 const pod = (name: string, spec: object = {}) => ({
   metadata: { name },
   spec: { schedulerName, containers: [{ name: 'main', image: 'busybox:1' }], ...spec },
@@ -260,7 +260,7 @@ describe('binding', () => {
   });
 
   it('needs a pod', async () => {
-    expect((await bind('nobody', 'n1')).status).toBe(404);
+    expect((await bind('absent', 'n1')).status).toBe(404);
   });
 });
 

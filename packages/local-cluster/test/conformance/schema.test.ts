@@ -31,7 +31,7 @@ describe('defaults', () => {
 
   it.each([
     ['take the place of null', { size: null }, { size: 5 }],
-    ['leave null where it may stand', { mood: null }, { mood: null }],
+    ['leave null where the schema allows it', { mood: null }, { mood: null }],
     ['leave what is false or empty', { enabled: false, tags: [] }, { enabled: false, tags: [] }],
     ['fill an empty object', { nested: {} }, { nested: { level: 3 } }],
     [
@@ -60,7 +60,7 @@ describe('defaults', () => {
 });
 
 describe('null', () => {
-  it('is dropped where it may not stand and there is no default', async () => {
+  it('is dropped where the schema forbids it and there is no default', async () => {
     const { status, body } = await create({ label: null, open: null });
     expect(status).toBe(201);
     expect(Object.keys(body.spec)).not.toEqual(expect.arrayContaining(['label']));
@@ -333,7 +333,7 @@ describe('values', () => {
     expect(causesOf(none)).toContain('spec: FieldValueRequired: Required value');
   });
 
-  it('are all told of at once', async () => {
+  it('are all reported at once', async () => {
     const { body } = await create({ size: 0, label: 'A', color: 'pink' });
     expect(causesOf(body).map((cause) => cause.split(':')[0])).toEqual(
       expect.arrayContaining(['spec.size', 'spec.label', 'spec.color']),

@@ -260,7 +260,7 @@ describe('scale', () => {
   });
 
   it('is not found with its object', async () => {
-    const { status } = await server().get(server().widgets('nobody', 'scale'));
+    const { status } = await server().get(server().widgets('absent', 'scale'));
     expect(status).toBe(404);
   });
 });

@@ -26,7 +26,7 @@ const change = (name: string, patch: object) => server().mergePatch(server().wid
 const remove = (name: string) => server().delete(server().widgets(name));
 
 describe('a watch from a version', () => {
-  it('tells of everything after it, in order', async () => {
+  it('reports everything after it, in order', async () => {
     const resourceVersion = await now();
     await make('w1');
     await change('w1', { spec: { size: 6 } });
@@ -35,7 +35,7 @@ describe('a watch from a version', () => {
     expect(await watch.take(3)).toEqual(['ADDED w1', 'MODIFIED w1', 'DELETED w1']);
   });
 
-  it('goes on with what comes', async () => {
+  it('continues with what comes', async () => {
     const watch = await watching({ resourceVersion: await now() });
     await make('w2');
     const { type, object } = await watch.next();
@@ -56,7 +56,7 @@ describe('a watch from a version', () => {
     );
   });
 
-  it('tells of no write that changed nothing', async () => {
+  it('reports no write that changed nothing', async () => {
     await make('w4');
     const watch = await watching({ resourceVersion: await now() });
     await change('w4', { spec: { size: 5 } });
@@ -102,7 +102,7 @@ describe('a watch without a version', () => {
 });
 
 describe('a watch with initial events', () => {
-  it('tells of what is there, then marks the end of it', async () => {
+  it('reports what is there, then marks the end of it', async () => {
     await make('i1', {}, { labels: { set: 'i' } });
     await make('i2', {}, { labels: { set: 'i' } });
     const watch = await watching({
@@ -184,7 +184,7 @@ describe('bookmarks', () => {
 });
 
 describe('a watch with a selector', () => {
-  it('tells of what comes into it and leaves it', async () => {
+  it('reports what comes into it and leaves it', async () => {
     const watch = await watching({ resourceVersion: await now(), labelSelector: 'team=red' });
     await make('s1');
     await change('s1', { metadata: { labels: { team: 'red' } } });

@@ -347,7 +347,7 @@ describe('a local kubelet', () => {
     expect(first.signals).toEqual(['SIGKILL']);
   });
 
-  it('goes on through conflicts and a server that does not answer', async () => {
+  it('continues through conflicts and a server that does not answer', async () => {
     let failures = 6;
     bench.client.fault = ({ verb }) => {
       if (verb !== 'updateStatus' || failures === 0) return undefined;

@@ -1,5 +1,6 @@
+/* eslint-disable @typescript-eslint/no-unsafe-member-access
+   -- answers are JSON of every shape; a wrong guess fails the test */
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
-/* eslint-disable @typescript-eslint/no-unsafe-member-access -- answers are JSON of every shape; a wrong guess fails the test */
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -79,7 +80,7 @@ describe('the server', () => {
     ]);
   });
 
-  it('tells anybody whether it is well', async () => {
+  it('answers any caller whether it is ready', async () => {
     expect((await call('GET', '/readyz', undefined, { authorization: '' })).status).toBe(200);
   });
 
@@ -128,7 +129,7 @@ describe('the server', () => {
     expect(JSON.parse(watched).type).toBe('ADDED');
   });
 
-  it('cuts a watcher that does not read', async () => {
+  it('closes a watcher that does not read', async () => {
     const socket = connect(Number(new URL(running.server.url).port), '127.0.0.1');
     socket.write(
       `GET ${coreInDefault('configmaps')}?watch=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${running.token}\r\n\r\n`,

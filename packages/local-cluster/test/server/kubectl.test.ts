@@ -157,7 +157,7 @@ describe.each(programs)('%s', (program) => {
     ).toContain('condition met');
   });
 
-  it('is told what is wrong, in words', async () => {
+  it('gets an error that names the field', async () => {
     writeFileSync(
       join(running.folder, 'bad.yaml'),
       conversation('first').replace('title', 'titel'),

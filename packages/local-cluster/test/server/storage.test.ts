@@ -1,5 +1,9 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access,
-   @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-argument -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable
+   @typescript-eslint/no-unsafe-assignment,
+   @typescript-eslint/no-unsafe-member-access,
+   @typescript-eslint/no-unsafe-call,
+   @typescript-eslint/no-unsafe-argument
+   -- answers are JSON of every shape; a wrong guess fails the test */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -156,7 +160,7 @@ it('a file in use is refused', async () => {
 it.each([
   [
     'no database',
-    Buffer.from('this is no database at all, only a text that is long enough to be looked at'),
+    Buffer.from('this is no database at all, only a text that is long enough to be read'),
   ],
   ['nothing but zeros', Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4096)])],
 ])('a file that is %s is refused', async (_, content) => {

@@ -1,6 +1,5 @@
 /**
- * What an API server answers, as far as the cases look into it by name. Everything else is compared
- * as a whole.
+ * The fields of answers that the cases read by name. The cases compare everything else as a whole.
  */
 export interface Meta {
   readonly name: string;

@@ -119,14 +119,14 @@ export class Server {
 export const isReal = process.env['CONFORMANCE_KUBECONFIG'] !== undefined;
 
 /**
- * False on a cluster of somebody else: only its etcd could be told to forget, and no API server
- * reaches it.
+ * Whether the tests can compact the history. False on a cluster that the tests did not start: only
+ * its etcd compacts, and no request to the API server reaches it.
  */
 export const canForget = !isReal || process.env['CONFORMANCE_ETCD'] !== undefined;
 
 /**
- * How long what happens in the background may take: a real server's controllers look for new kinds
- * every 30 s.
+ * The time in which background work must end: the controllers of a real server read new kinds every
+ * 30 s.
  */
 export const patienceMs = isReal ? 60_000 : 5000;
 

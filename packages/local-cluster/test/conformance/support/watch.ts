@@ -7,7 +7,7 @@ export interface WatchEvent {
 
 const patienceMs = 15_000;
 
-/** A watch under way. Whoever opens one closes it. */
+/** An open watch. The test that opens it closes it. */
 export class Watch {
   readonly status: number;
   readonly #body: AsyncIterable<Uint8Array>;

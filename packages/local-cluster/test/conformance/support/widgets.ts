@@ -40,7 +40,7 @@ export const widgetDefinition = (group: string) => ({
             name: 'Color',
             type: 'string',
             jsonPath: '.spec.color',
-            description: 'What it looks like.',
+            description: 'The appearance of the widget.',
           },
           { name: 'Size', type: 'integer', jsonPath: '.spec.size' },
           { name: 'Weight', type: 'number', jsonPath: '.spec.weight', priority: 1 },

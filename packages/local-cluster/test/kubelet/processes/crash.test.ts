@@ -35,7 +35,7 @@ async function crashedHost(
     },
   );
   const ended = once(host, 'exit');
-  // It would outlive a test that gives up on it.
+  // The process would outlive a test that times out.
   const late = setTimeout(() => host.kill('SIGKILL'), 15_000);
   try {
     for await (const line of createInterface({ input: host.stdout })) {
@@ -125,7 +125,7 @@ describe('a node whose process was killed', () => {
     expect(await readdir(join(machine.dataDir, 'runs'))).toEqual([]);
   });
 
-  it('ends nobody who only has a pid or a session that one of its processes had', async () => {
+  it('ends no process that only has a pid or a session which one of its processes had', async () => {
     const bystander = spawn('sleep', ['73'], { detached: true, stdio: 'ignore' });
     await once(bystander, 'spawn');
     try {
@@ -142,7 +142,7 @@ describe('a node whose process was killed', () => {
         'of-another-process',
         JSON.stringify({ pid: bystander.pid, startTicks: 0, bootId }),
       );
-      await record('cut-short', '{ "pid":');
+      await record('truncated', '{ "pid":');
       await machine.node.start();
       expect(await isAlive(bystander.pid ?? 0)).toBe(true);
     } finally {

@@ -315,6 +315,6 @@ describe('the log of a container', () => {
 
   it('of an unknown container is none', () => {
     const options = { follow: false, previous: false, signal: new AbortController().signal };
-    expect(machine.node.open('nobody', 'main', options)).toBeUndefined();
+    expect(machine.node.open('absent', 'main', options)).toBeUndefined();
   });
 });
