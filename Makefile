@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
-lint := rules types formatting imports words shell-programs
+lint := rules types formatting imports words descriptions shell-programs
 .PHONY: help run test test-simulation test-ui test-agent e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
@@ -40,7 +40,7 @@ simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every c
 fuzz: $(installed) ## REQUESTS=20000 requests made from /openapi.json, valid and hostile, each answer judged by it (SEED)
 	@node test/fuzz/main.ts
 
-lint: $(installed) ## Formatting, lint rules, types, circular imports, words out of use and shell programs
+lint: $(installed) ## Formatting, lint rules, types, circular imports, words out of use, descriptions of fields and shell programs
 	@$(MAKE) --no-print-directory -j 2 $(lint)
 
 quick-tests: $(built)
@@ -62,6 +62,9 @@ imports: $(installed)
 
 words: $(installed)
 	node test/lint/words.ts
+
+descriptions: $(installed)
+	node test/lint/descriptions.ts
 
 shell-programs: $(installed)
 	.ci/shellcheck

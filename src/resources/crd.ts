@@ -34,7 +34,10 @@ function structural(node: Json): Json {
   return Object.fromEntries(entries) as Json;
 }
 
-const openApiOf = (schema: z.ZodType): Json => structural(jsonSchemaOf(schema) as unknown as Json);
+const openApiOf = (schema: z.ZodType, description: string): Json => ({
+  description,
+  ...(structural(jsonSchemaOf(schema) as unknown as Json) as Readonly<Record<string, Json>>),
+});
 
 /** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
 export function crdOf(definition: CustomResourceDefinition) {
@@ -73,8 +76,8 @@ export function crdOf(definition: CustomResourceDefinition) {
                 apiVersion: { type: 'string' },
                 kind: { type: 'string' },
                 metadata: { type: 'object' },
-                spec: openApiOf(definition.spec),
-                status: openApiOf(definition.status),
+                spec: openApiOf(definition.spec, `The desired state of the ${kind}.`),
+                status: openApiOf(definition.status, `The observed state of the ${kind}.`),
               },
             },
           },
