@@ -6,6 +6,12 @@ interface Task {
   cancelled: boolean;
 }
 
+/**
+ * Maximum number of times that the clock is read within one step. A loop that never waits for time
+ * to pass would keep the step from its end for ever.
+ */
+const maxReadings = 200_000;
+
 const epoch = Date.UTC(2030, 0, 1);
 
 /**
@@ -16,9 +22,12 @@ const epoch = Date.UTC(2030, 0, 1);
 export class Scheduler implements Clock {
   readonly #tasks = new DelayHeap<Task>();
   #time = 0;
+  #readings = 0;
 
-  /** Milliseconds since the simulation began. */
+  /** Milliseconds since the simulation began. Throws in a loop that lets no time pass. */
   monotonic(): number {
+    if (++this.#readings > maxReadings)
+      throw new Error(`livelock: one step reads the clock ${maxReadings} times`);
     return this.#time;
   }
 
@@ -59,6 +68,7 @@ export class Scheduler implements Clock {
       const task = this.#tasks.takeDue(at);
       if (task === undefined || task.cancelled) continue;
       this.#time = Math.max(this.#time, at);
+      this.#readings = 0;
       task.run();
       await this.settle();
       return true;

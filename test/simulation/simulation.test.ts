@@ -1,4 +1,5 @@
 import { mustBeClean } from './expectations.ts';
+import { Scheduler } from './scheduler.ts';
 import { simulate } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
 
@@ -97,10 +98,34 @@ describe('the whole product while users send messages', () => {
   );
 
   it(
+    'stops a pod of a sandbox that waits for its admission without any status (seed 2)',
+    () => mustBeClean({ seed: 2, messages: true }),
+    timeoutMs,
+  );
+
+  it(
     'lets a message end the count of automatic resumes also when it was sent before the last of them (seed 7002245)',
     () => mustBeClean({ seed: 7002245, messages: true }),
     timeoutMs,
   );
+});
+
+it('ends a loop that lets no time pass', async () => {
+  const scheduler = new Scheduler();
+  let error: unknown;
+  const loop = async (): Promise<never> => {
+    for (;;) {
+      scheduler.monotonic();
+      await Promise.resolve();
+    }
+  };
+  scheduler.after(0, () => {
+    loop().catch((reason: unknown) => {
+      error = reason;
+    });
+  });
+  await scheduler.step(1);
+  expect(error).toEqual(new Error('livelock: one step reads the clock 200000 times'));
 });
 
 describe('a seed', () => {

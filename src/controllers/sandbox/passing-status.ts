@@ -34,13 +34,15 @@ const passingFields: ReadonlySet<string> = new Set<keyof SandboxState>([
   'selector',
 ]);
 
-const lastingPartOf = ({ conditions = [], ...status }: SandboxState): object => ({
+const lastingFieldsOf = ({ conditions: _conditions, ...status }: SandboxState): object => ({
   replicas: 0,
   ...Object.fromEntries(Object.entries(status).filter(([field]) => !passingFields.has(field))),
-  conditions: conditions
-    .filter(({ type }) => type !== SandboxCondition.ready && type !== SandboxCondition.agentReady)
-    .map(({ type, status: value, reason }) => ({ type, value, reason })),
 });
+
+const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object[] =>
+  conditions
+    .filter(({ type }) => type !== SandboxCondition.ready && type !== SandboxCondition.agentReady)
+    .map(({ type, status, reason }) => ({ type, status, reason }));
 
 /**
  * Whether a status only says which step of an ordinary start comes next, so that the API server
@@ -52,8 +54,9 @@ export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState)
   (before.phase ?? 'STARTING') === 'STARTING' &&
   isPassingReady(before) &&
   isPassingReady(after) &&
+  isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
   (before.conditions === undefined ||
-    isDeepStrictEqual(lastingPartOf(before), lastingPartOf(after)));
+    isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after)));
 
 /**
  * The stored time from which on a start makes progress: its admission, or before that its creation.

@@ -117,7 +117,9 @@ export class SandboxReconciler {
       if (progress !== undefined) {
         const { sandbox } = scope;
         const status = sandboxStatus(sandbox, progress, isoTime(clock));
-        const deferMs = isPassing(sandbox, status) ? this.#deferMs(sandbox) : 0;
+        // A step without a delay after it needs its status stored.
+        const isDeferrable = requeueAfterMs !== 0 && isPassing(sandbox, status);
+        const deferMs = isDeferrable ? this.#deferMs(sandbox) : 0;
         if (deferMs > 0) return { requeueAfterMs: Math.min(deferMs, requeueAfterMs ?? deferMs) };
         if (!isDeepStrictEqual(status, sandbox.status)) {
           scope.sandbox = await this.#options.client.updateStatus(

@@ -23,7 +23,11 @@ const running: SandboxState = {
 
 describe('a status passes', () => {
   it.each<[string, SandboxState | undefined, SandboxState]>([
-    ['that is the first one of a sandbox', undefined, starting('WaitingForAdmission')],
+    [
+      'that is the first one of a sandbox',
+      undefined,
+      starting('WaitingForAdmission', { replicas: 0 }),
+    ],
     [
       'that only follows an admission',
       { phase: 'STARTING', replicas: 1, conditions: [admitted] },
@@ -50,6 +54,11 @@ describe('a status is stored at once', () => {
     ['when a running sandbox starts again', running, starting('WaitingForPod')],
     ['when a failure has a code', starting('WaitingForPod'), starting('ImagePullFailed')],
     ['when a failure is over', starting('ImagePullFailed'), starting('WaitingForAgent')],
+    [
+      'when the first status records the stop of a pod',
+      undefined,
+      starting('WaitingForAdmission', { pauseTime: noon }),
+    ],
     ['when the first status is a failure', undefined, starting('TemplateNotFound')],
     [
       'when the sandbox comes back from a pause',

@@ -178,6 +178,15 @@ describe('an agent that others have asked in vain', () => {
   });
 });
 
+it('stops a pod of a sandbox that waits for its admission without any status', async () => {
+  const scene = new SandboxScene();
+  scene.client.put(sandboxes, aSandbox());
+  scene.client.put(pods, aRunningPod(aSandbox()));
+  scene.client.put(persistentVolumeClaims, aClaim(aSandbox()));
+  await scene.clock.run(scene.reconcile());
+  expect((await scene.sandbox()).status?.pauseTime).toBe(noon);
+});
+
 it('does not wait for a silent agent when its sandbox is paused', async () => {
   const agent = new BusyAgent({});
   const hangs = (_endpoint: unknown, { signal }: AgentCallOptions = {}) =>
