@@ -36,6 +36,11 @@ export interface Change {
   readonly version: number;
   /** The process that asked for the change; `plane` for garbage collection and the like. */
   readonly actor: string;
+  /**
+   * When that process made its request, in milliseconds of the simulation. A request waits in queues
+   * of its client and on its way, so a time that the process decides on is from before the change.
+   */
+  readonly askedAt: number;
   /** As it was stored. */
   readonly text: string;
 }
@@ -75,8 +80,10 @@ export class Cluster {
   readonly #leases: LeaseStore | undefined;
   readonly #leaseChanges: Omit<Change, 'before'>[] = [];
   #actor = '';
+  readonly #scheduler: Scheduler;
   readonly #objects = new Map<string, Map<string, KubeObject>>();
-  readonly #actors = new Map<number, string>();
+  /** Of each version, the request that wrote it. */
+  readonly #origins = new Map<number, Pick<Change, 'actor' | 'askedAt'>>();
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #outages = new Set<() => void>();
   #down = false;
@@ -85,6 +92,7 @@ export class Cluster {
 
   constructor({ scheduler, random, trace, ownLeases = false }: ClusterOptions) {
     this.#trace = trace;
+    this.#scheduler = scheduler;
     this.#leases = ownLeases
       ? new LeaseStore({ onChange: ({ type, lease }) => this.#leaseChanged(type, lease) })
       : undefined;
@@ -103,7 +111,11 @@ export class Cluster {
   }
 
   /** A request as it arrives at the server. Its writes take effect before this returns. */
-  execute(actor: string, request: PlaneRequest): Promise<PlaneResponse> {
+  execute(
+    actor: string,
+    request: PlaneRequest,
+    askedAt = this.#scheduler.monotonic(),
+  ): Promise<PlaneResponse> {
     this.#actor = actor;
     const lease = this.#leases?.handle(request);
     if (lease !== undefined) return Promise.resolve(lease);
@@ -111,7 +123,7 @@ export class Cluster {
     const before = this.#plane.revision;
     const response = this.#plane.handle(request);
     for (let version = before + 1; version <= this.#plane.revision; version++)
-      this.#actors.set(version, actor);
+      this.#origins.set(version, { actor, askedAt });
     return response;
   }
 
@@ -235,7 +247,11 @@ export class Cluster {
     if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED')
       throw new Error(`the observer's watch says ${text}`);
     const version = Number(object.metadata.resourceVersion);
-    return { plural, type, object, version, actor: this.#actors.get(version) ?? 'plane', text };
+    const origin = this.#origins.get(version) ?? {
+      actor: 'plane',
+      askedAt: this.#scheduler.monotonic(),
+    };
+    return { plural, type, object, version, ...origin, text };
   }
 
   #leaseChanged(type: Change['type'], lease: Lease): void {
@@ -248,6 +264,7 @@ export class Cluster {
       object: lease,
       version,
       actor: this.#actor,
+      askedAt: this.#scheduler.monotonic(),
       text,
     });
   }

@@ -81,6 +81,7 @@ class Exchange implements Dispatcher.DispatchController {
   readonly #request: Dispatcher.DispatchOptions;
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #endings: (() => void)[] = [];
+  readonly #askedAt: number;
   aborted = false;
   paused = false;
   reason: Error | null = null;
@@ -95,6 +96,7 @@ class Exchange implements Dispatcher.DispatchController {
     this.#id = id;
     this.#request = request;
     this.#handler = handler;
+    this.#askedAt = options.scheduler.monotonic();
   }
 
   abort(reason: Error): void {
@@ -225,13 +227,14 @@ class Exchange implements Dispatcher.DispatchController {
     const limit = Number(query.get('limit') ?? 0);
     const { pageSize = Infinity } = this.#options;
     if (limit > pageSize) query.set('limit', String(pageSize));
-    const response = await cluster.execute(machine.name, {
+    const asked = {
       method,
       path: plain,
       query,
       headers: headers as Record<string, string>,
       ...(typeof body === 'string' ? { body } : {}),
-    });
+    };
+    const response = await cluster.execute(machine.name, asked, this.#askedAt);
     this.#note(`executed -> ${response.status}`);
     return response;
   }

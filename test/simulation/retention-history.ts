@@ -109,13 +109,13 @@ export class RetentionHistory {
     return this.#settings.at(-1)?.at ?? 0;
   }
 
-  #observe({ plural, type, object, before }: Change): void {
+  #observe({ plural, type, object, before, askedAt }: Change): void {
     if (type === 'DELETED') return;
     const known = before?.metadata.uid === object.metadata.uid ? before : undefined;
     if (plural === conversations.plural)
-      this.#conversation(object as Conversation, known as Conversation | undefined);
+      this.#conversation(object as Conversation, known as Conversation | undefined, askedAt);
     else if (plural === sandboxes.plural)
-      this.#sandbox(object as Sandbox, known as Sandbox | undefined);
+      this.#sandbox(object as Sandbox, known as Sandbox | undefined, askedAt);
     else if (plural === sandboxTemplates.plural)
       this.#settings.push({
         at: this.#scheduler.monotonic(),
@@ -124,7 +124,11 @@ export class RetentionHistory {
     else if (plural === kubeEvents.plural) this.#event(object as KubeEvent);
   }
 
-  #conversation(conversation: Conversation, before: Conversation | undefined): void {
+  #conversation(
+    conversation: Conversation,
+    before: Conversation | undefined,
+    askedAt: number,
+  ): void {
     const now = this.#scheduler.monotonic();
     const { uid } = conversation.metadata;
     const record = this.#conversations.get(uid) ?? {
@@ -140,7 +144,7 @@ export class RetentionHistory {
       this.#users.set(sandboxUid, (this.#users.get(sandboxUid) ?? new Set()).add(uid));
     const last = record.over.at(-1);
     if (isOver(conversation)) {
-      if (last?.until !== Infinity) record.over.push({ since: now, until: Infinity });
+      if (last?.until !== Infinity) record.over.push({ since: askedAt, until: Infinity });
     } else if (last?.until === Infinity)
       record.over.splice(-1, 1, { since: last.since, until: now });
     const { lastActivityTime, messages } = conversation.status ?? {};
@@ -148,30 +152,30 @@ export class RetentionHistory {
     if (lastActivityTime !== before?.status?.lastActivityTime)
       record.activity.push(this.#timeOf(lastActivityTime));
     if (messages?.lastDelivered !== before?.status?.messages?.lastDelivered)
-      record.activity.push(now);
+      record.activity.push(askedAt);
     if (conversation.spec.ttlSecondsAfterFinished !== before?.spec.ttlSecondsAfterFinished)
       record.setAt = now;
     record.underWaySince = isUnderWay(conversation) ? (record.underWaySince ?? now) : undefined;
     record.announcement = this.#announcement(conversation, record.announcement);
   }
 
-  #sandbox(sandbox: Sandbox, before: Sandbox | undefined): void {
-    const now = this.#scheduler.monotonic();
+  #sandbox(sandbox: Sandbox, before: Sandbox | undefined, askedAt: number): void {
     const { uid } = sandbox.metadata;
     const { phase } = viewOfSandbox(sandbox);
     const record = this.#sandboxes.get(uid) ?? {
       asked: [],
       turned: [],
       phase,
-      phaseSince: now,
+      phaseSince: askedAt,
       announcement: undefined,
     };
     this.#sandboxes.set(uid, record);
     const scaled = sandbox.spec.replicas !== before?.spec.replicas;
     const requested = requestIn(sandbox) !== requestIn(before);
-    if (requested || (scaled && sandbox.spec.replicas === 1)) record.asked.push(now);
-    if (requested || scaled || isAdmitted(sandbox) !== isAdmitted(before)) record.turned.push(now);
-    if (record.phase !== phase) record.phaseSince = now;
+    if (requested || (scaled && sandbox.spec.replicas === 1)) record.asked.push(askedAt);
+    if (requested || scaled || isAdmitted(sandbox) !== isAdmitted(before))
+      record.turned.push(askedAt);
+    if (record.phase !== phase) record.phaseSince = askedAt;
     record.phase = phase;
     record.announcement = this.#announcement(sandbox, record.announcement);
   }
