@@ -15,8 +15,8 @@ export type RetentionStep =
   | { readonly kind: 'wait'; readonly forMs: number }
   /** `atMs` is the time of the announcement, from which its message counts. */
   | { readonly kind: 'announce'; readonly announcement: Announcement; readonly atMs: number }
-  /** The wall clock says that the time is over. */
-  | { readonly kind: 'due'; readonly rule: RetentionRule };
+  /** The wall clock says that the time is over, which ends at `atMs` (since 1970). */
+  | { readonly kind: 'due'; readonly rule: RetentionRule; readonly atMs: number };
 
 export interface RetentionFacts {
   readonly countdown: Countdown | undefined;
@@ -86,5 +86,5 @@ export function decideRetention({
   const expected = announcementOf(countdown, atMs);
   if (announced.reason !== expected.reason || announced.message !== expected.message)
     return announce;
-  return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule };
+  return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule, atMs };
 }

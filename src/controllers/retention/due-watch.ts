@@ -7,6 +7,8 @@ export interface DueWatchOptions {
 }
 
 interface Observation {
+  /** The time, by the wall clock, at which the announced time ends. */
+  readonly dueAtMs: number;
   readonly atMs: number;
   /** Difference between the wall clock and the monotonic clock. */
   readonly offsetMs: number;
@@ -17,8 +19,8 @@ const jumpMs = 5_000;
 
 /**
  * DueWatch protects objects that only a jump of the wall clock makes due: an object counts as due
- * once this process has seen it as due for `confirmMs` of its monotonic clock, in which the wall
- * clock was not set.
+ * once this process has seen it as due since the same time for `confirmMs` of its monotonic clock,
+ * in which the wall clock was not set.
  */
 export class DueWatch {
   readonly #options: DueWatchOptions;
@@ -33,14 +35,14 @@ export class DueWatch {
    * Milliseconds until an object that is due by the wall clock counts as due; 0 when it does
    * already.
    */
-  remainingMs(uid: string): number {
+  remainingMs(uid: string, dueAtMs: number): number {
     const { clock, confirmMs } = this.#options;
     const atMs = clock.monotonic();
     const offsetMs = clock.now() - atMs;
     const first = this.#observed.get(uid);
-    if (first !== undefined && Math.abs(first.offsetMs - offsetMs) <= jumpMs)
+    if (first?.dueAtMs === dueAtMs && Math.abs(first.offsetMs - offsetMs) <= jumpMs)
       return Math.max(0, first.atMs + confirmMs - atMs);
-    this.#observed.set(uid, { atMs, offsetMs });
+    this.#observed.set(uid, { dueAtMs, atMs, offsetMs });
     return confirmMs;
   }
 

@@ -124,20 +124,26 @@ export class RetentionReconciler {
       case 'wait':
         return { requeueAfterMs: Math.min(step.forMs, maxWaitMs) };
       case 'due': {
-        const remainingMs = this.#due.remainingMs(uid);
-        return remainingMs > 0 ? { requeueAfterMs: remainingMs } : this.#act(cached, true, signal);
+        const remainingMs = this.#due.remainingMs(uid, step.atMs);
+        return remainingMs > 0
+          ? { requeueAfterMs: remainingMs }
+          : this.#act(cached, step.atMs, signal);
       }
       case 'withdraw':
       case 'announce':
-        return this.#act(cached, false, signal);
+        return this.#act(cached, undefined, signal);
     }
   }
 
   /**
    * Takes the step for the API server's version of the object, because a cache may be behind.
-   * Deletes only what is surely due.
+   * Deletes only what is due since `dueAtMs`, for which DueWatch has waited.
    */
-  async #act(cached: RetentionSubject, isSurelyDue: boolean, signal: AbortSignal): Promise<Result> {
+  async #act(
+    cached: RetentionSubject,
+    dueAtMs: number | undefined,
+    signal: AbortSignal,
+  ): Promise<Result> {
     const stored = await this.#subjects.stored(cached.object, signal);
     if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined)
       return undefined;
@@ -150,7 +156,7 @@ export class RetentionReconciler {
         await this.#announce(stored, step, signal);
         break;
       case 'due':
-        if (isSurelyDue) await this.#delete(stored, step.rule, signal);
+        if (step.atMs === dueAtMs) await this.#delete(stored, step.rule, signal);
         break;
       case 'rest':
       case 'wait':

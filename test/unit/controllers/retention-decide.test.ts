@@ -56,7 +56,8 @@ describe('the announcement of a deletion', () => {
       kind: 'wait',
       forMs: hourMs,
     });
-    expect(decide(dayMs, countdown(dayMs), announced)).toEqual({ kind: 'due', rule: 'Finished' });
+    const due = { kind: 'due', rule: 'Finished', atMs: Date.parse(later(dayMs)) };
+    expect(decide(dayMs, countdown(dayMs), announced)).toEqual(due);
   });
 
   it('comes first also where the time was over long ago, with the same time to the deletion', () => {
@@ -104,30 +105,32 @@ describe('what has been seen as due', () => {
 
   it('counts after the process has seen that for two minutes, not before', async () => {
     const { clock, watch } = watching();
-    expect(watch.remainingMs('a')).toBe(confirmMs);
+    expect(watch.remainingMs('a', 0)).toBe(confirmMs);
     await clock.advance(minuteMs);
-    expect([watch.remainingMs('a'), watch.remainingMs('b')]).toEqual([minuteMs, confirmMs]);
+    expect([watch.remainingMs('a', 0), watch.remainingMs('b', 0)]).toEqual([minuteMs, confirmMs]);
     await clock.advance(minuteMs);
-    expect(watch.remainingMs('a')).toBe(0);
+    expect(watch.remainingMs('a', 0)).toBe(0);
   });
 
-  it('begins anew when it was not due in between, and when the wall clock was set', async () => {
+  it('begins anew when it was not due in between, when it is due since another time, and when the wall clock was set', async () => {
     const { clock, watch } = watching();
-    watch.remainingMs('a');
+    watch.remainingMs('a', 0);
     await clock.advance(minuteMs);
     clock.jumpWallClock(dayMs);
-    expect(watch.remainingMs('a')).toBe(confirmMs);
+    expect(watch.remainingMs('a', 0)).toBe(confirmMs);
     await clock.advance(minuteMs);
     watch.forget('a');
-    expect(watch.remainingMs('a')).toBe(confirmMs);
+    expect(watch.remainingMs('a', 0)).toBe(confirmMs);
+    await clock.advance(minuteMs);
+    expect(watch.remainingMs('a', 1)).toBe(confirmMs);
   });
 
   it('does not begin anew because a clock drifts', async () => {
     const { clock, watch } = watching();
-    watch.remainingMs('a');
+    watch.remainingMs('a', 0);
     await clock.advance(confirmMs);
     clock.jumpWallClock(-1_000);
-    expect(watch.remainingMs('a')).toBe(0);
+    expect(watch.remainingMs('a', 0)).toBe(0);
   });
 });
 

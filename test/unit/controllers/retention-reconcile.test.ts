@@ -213,6 +213,20 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual(['Conversation']);
   });
 
+  it('takes the time anew for another announcement, also where the cache shows that late', async () => {
+    objects.begin({ ttlSecondsAfterFinished: 60 });
+    await objects.becomes(over);
+    await objects.pass(170_000);
+    await objects.edit({ ttlSecondsAfterFinished: 59 });
+    await objects.clock.advance(80_000);
+    expect(objects.events).toHaveLength(2);
+    await objects.show();
+    await objects.clock.advance(minuteMs);
+    expect(kinds()).toEqual([]);
+    await objects.pass(2 * minuteMs);
+    expect(kinds()).toEqual(['Conversation']);
+  });
+
   it('goes by the template, and hears of a change of it', async () => {
     objects.begin({}, { finished: '1000h' });
     await objects.becomes(over);
