@@ -50,7 +50,7 @@ export const controllerMutants = {
     to: '',
     rule: 'a message is delivered in time',
     messages: true,
-    seed: 4,
+    seed: 25,
   },
   'the last write of a process is forgotten': {
     file: 'packages/kube/src/newest-store.ts',
@@ -71,7 +71,7 @@ export const controllerMutants = {
     from: 'this.#queue.addRateLimited(key, error instanceof ApiError ? error.retryAfterMs : 0);',
     to: 'this.#queue.add(key);',
     rule: 'no controller runs hot',
-    seed: 2,
+    seed: 18,
   },
   'an owner gets none of its workers back': {
     file: 'packages/kube/src/fair-queue.ts',

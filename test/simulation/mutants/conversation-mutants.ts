@@ -40,7 +40,7 @@ export const conversationMutants = {
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
     messages: true,
-    seed: 4,
+    seed: 25,
   },
   'a message in doubt waits for minutes': {
     file: 'src/controllers/conversation/messages/decide.ts',
@@ -48,7 +48,7 @@ export const conversationMutants = {
     to: 'const settleMs = 200_000;',
     rule: delivered,
     messages: true,
-    seed: 3,
+    seed: 11,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
@@ -56,14 +56,14 @@ export const conversationMutants = {
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
     messages: true,
-    seed: 129,
+    seed: 80,
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'no conversation is reported as running without a running agent',
-    seed: 8,
+    seed: 9,
   },
   'an agent counts as unresponsive only after ten minutes': {
     file: 'src/controllers/unresponsive-agents.ts',
@@ -92,6 +92,6 @@ export const conversationMutants = {
     to: '{ ...update, observedGeneration: old?.observedGeneration ?? observedGeneration, lastTransitionTime }',
     rule: settles,
     messages: true,
-    seed: 1,
+    seed: 2,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

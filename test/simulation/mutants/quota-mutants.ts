@@ -15,7 +15,7 @@ export const quotaMutants = {
     from: '!isNewerVersion(sandbox, known)) {',
     to: 'known === sandbox) {',
     rule: 'no controller acts on a version that it has overwritten',
-    seed: 3,
+    seed: 7,
   },
   'owners are admitted in the order of their names': {
     file: 'src/quota/owner-groups.ts',
@@ -62,7 +62,8 @@ export const quotaMutants = {
     from: 'if (this.#assumed.get(uid)?.until !== Infinity) this.#assumed.delete(uid);',
     to: 'this.#assumed.delete(uid);',
     rule: 'no controller acts on a version that it has overwritten',
-    seed: 7,
+    faults: 'of handovers',
+    seed: 321,
   },
   'a slot is free before its pod is gone': {
     file: 'src/quota/limit-group.ts',

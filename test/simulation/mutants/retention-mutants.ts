@@ -66,7 +66,7 @@ export const retentionMutants = {
     to: 'return nowMs < announcedMs ?',
     rule: announced,
     retention: true,
-    seed: 2,
+    seed: 4,
   },
   'a sandbox is deleted while a message waits in it': {
     file: 'src/controllers/retention/countdown.ts',
@@ -83,7 +83,7 @@ export const retentionMutants = {
     to: ' || conversations',
     rule: used,
     retention: true,
-    seed: 1,
+    seed: 59,
   },
   'a sandbox is deleted that a quota has paused during a run': {
     file: 'src/controllers/retention/countdown.ts',
@@ -121,8 +121,8 @@ export const retentionMutants = {
   },
   'an expired object is never deleted': {
     file: 'src/controllers/retention/reconcile.ts',
-    from: 'if (isSurelyDue) await',
-    to: 'if (!isSurelyDue) await',
+    from: 'if (step.atMs === dueAtMs) await',
+    to: 'if (step.atMs !== dueAtMs) await',
     rule: 'everything settles',
     retention: true,
     seed: 2,
@@ -151,7 +151,7 @@ export const retentionMutants = {
     to: 'void isGone',
     rule: announcedInTime,
     retention: true,
-    seed: 2,
+    seed: 8,
   },
   'an outdated announcement stays': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -159,7 +159,7 @@ export const retentionMutants = {
     to: 'void 0;',
     rule: 'an outdated announcement is withdrawn',
     retention: true,
-    seed: 2,
+    seed: 25,
   },
   'a change of a template is ignored': {
     file: 'src/controllers/retention-controller.ts',

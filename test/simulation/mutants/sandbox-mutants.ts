@@ -24,7 +24,7 @@ export const sandboxMutants = {
     to: 'running.length',
     rule: 'a pause ends in time',
     messages: true,
-    seed: 284,
+    seed: 143,
   },
   'a pause waits for its agent for five minutes': {
     file: 'src/controllers/sandbox/agent-stops.ts',
@@ -32,7 +32,7 @@ export const sandboxMutants = {
     to: 'options.pauseBoundMs ?? 300_000',
     rule: 'a pause ends in time',
     messages: true,
-    seed: 284,
+    seed: 143,
   },
   'a run is interrupted before it is stored': {
     file: 'src/controllers/sandbox/agent-stops.ts',
@@ -55,14 +55,14 @@ export const sandboxMutants = {
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
     messages: true,
-    seed: 19,
+    seed: 31,
   },
   'the start deadline counts after the first run': {
     file: 'src/controllers/sandbox/decide.ts',
     from: 'if (overdue && failure === undefined && !lives) {',
     to: 'if (overdue && failure === undefined) {',
     rule: 'a sandbox that has run does not fail for a passing cause',
-    seed: 48,
+    seed: 20,
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
