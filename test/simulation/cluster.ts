@@ -37,10 +37,11 @@ export interface Change {
   /** The process that asked for the change; `plane` for garbage collection and the like. */
   readonly actor: string;
   /**
-   * When that process made its request, in milliseconds of the simulation. A request waits in queues
-   * of its client and on its way, so a time that the process decides on is from before the change.
+   * The earliest time at which that process can have decided on the change, in milliseconds of the
+   * simulation. A request waits in queues of its client, on its way, and while its process is
+   * frozen.
    */
-  readonly askedAt: number;
+  readonly decidedSince: number;
   /** As it was stored. */
   readonly text: string;
 }
@@ -83,7 +84,7 @@ export class Cluster {
   readonly #scheduler: Scheduler;
   readonly #objects = new Map<string, Map<string, KubeObject>>();
   /** Of each version, the request that wrote it. */
-  readonly #origins = new Map<number, Pick<Change, 'actor' | 'askedAt'>>();
+  readonly #origins = new Map<number, Pick<Change, 'actor' | 'decidedSince'>>();
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #outages = new Set<() => void>();
   #down = false;
@@ -114,7 +115,7 @@ export class Cluster {
   execute(
     actor: string,
     request: PlaneRequest,
-    askedAt = this.#scheduler.monotonic(),
+    decidedSince = this.#scheduler.monotonic(),
   ): Promise<PlaneResponse> {
     this.#actor = actor;
     const lease = this.#leases?.handle(request);
@@ -123,7 +124,7 @@ export class Cluster {
     const before = this.#plane.revision;
     const response = this.#plane.handle(request);
     for (let version = before + 1; version <= this.#plane.revision; version++)
-      this.#origins.set(version, { actor, askedAt });
+      this.#origins.set(version, { actor, decidedSince });
     return response;
   }
 
@@ -249,7 +250,7 @@ export class Cluster {
     const version = Number(object.metadata.resourceVersion);
     const origin = this.#origins.get(version) ?? {
       actor: 'plane',
-      askedAt: this.#scheduler.monotonic(),
+      decidedSince: this.#scheduler.monotonic(),
     };
     return { plural, type, object, version, ...origin, text };
   }
@@ -264,7 +265,7 @@ export class Cluster {
       object: lease,
       version,
       actor: this.#actor,
-      askedAt: this.#scheduler.monotonic(),
+      decidedSince: this.#scheduler.monotonic(),
       text,
     });
   }

@@ -81,7 +81,7 @@ class Exchange implements Dispatcher.DispatchController {
   readonly #request: Dispatcher.DispatchOptions;
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #endings: (() => void)[] = [];
-  readonly #askedAt: number;
+  readonly #decidedSince: number;
   aborted = false;
   paused = false;
   reason: Error | null = null;
@@ -96,7 +96,7 @@ class Exchange implements Dispatcher.DispatchController {
     this.#id = id;
     this.#request = request;
     this.#handler = handler;
-    this.#askedAt = options.scheduler.monotonic();
+    this.#decidedSince = options.machine.decidedSince;
   }
 
   abort(reason: Error): void {
@@ -234,7 +234,7 @@ class Exchange implements Dispatcher.DispatchController {
       headers: headers as Record<string, string>,
       ...(typeof body === 'string' ? { body } : {}),
     };
-    const response = await cluster.execute(machine.name, asked, this.#askedAt);
+    const response = await cluster.execute(machine.name, asked, this.#decidedSince);
     this.#note(`executed -> ${response.status}`);
     return response;
   }

@@ -1,6 +1,9 @@
 import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
+/** Maximum time between a decision of a process that is not frozen and the request for it. */
+const decisionMs = 1_000;
+
 /**
  * One run of a process: its clock, and the gate that everything from outside comes in by. Frozen,
  * as by SIGSTOP, it gets nothing until it continues; crashed, it gets nothing any more, and its
@@ -13,6 +16,8 @@ export class Machine {
   readonly #waiting: (() => void)[] = [];
   readonly #endings = new Set<() => void>();
   #state: 'running' | 'frozen' | 'dead' = 'running';
+  /** The last time for which the process was frozen. */
+  #freeze = { from: 0, to: Number.NEGATIVE_INFINITY };
   #wallOffsetMs = 0;
   /** When its wall clock was moved last, in milliseconds of the simulation. */
   clockMovedAt = Number.NEGATIVE_INFINITY;
@@ -40,6 +45,12 @@ export class Machine {
     return this.#state === 'frozen';
   }
 
+  /** The earliest time at which the process can have decided on a request that it makes now. */
+  get decidedSince(): number {
+    const since = this.#scheduler.monotonic() - decisionMs;
+    return this.#freeze.to < since ? since : this.#freeze.from - decisionMs;
+  }
+
   /** Hands something to the process: now, when it continues, or never. */
   deliver(work: () => void): void {
     if (this.#state === 'running') work();
@@ -47,12 +58,15 @@ export class Machine {
   }
 
   freeze(): void {
-    if (this.#state === 'running') this.#state = 'frozen';
+    if (this.#state !== 'running') return;
+    this.#state = 'frozen';
+    this.#freeze = { from: this.#scheduler.monotonic(), to: Infinity };
   }
 
   thaw(): void {
     if (this.#state !== 'frozen') return;
     this.#state = 'running';
+    this.#freeze.to = this.#scheduler.monotonic();
     // One after the other, each with its consequences, as the event loop would take them.
     for (const work of this.#waiting.splice(0)) this.#scheduler.after(0, () => this.deliver(work));
   }

@@ -59,6 +59,7 @@ export interface SandboxRecord {
  */
 export class RetentionHistory {
   readonly #scheduler: Scheduler;
+  readonly #isOperator: (actor: string) => boolean;
   readonly #conversations = new Map<string, ConversationRecord>();
   readonly #sandboxes = new Map<string, SandboxRecord>();
   /** By uid, the texts of all Events that announce a deletion. */
@@ -72,11 +73,14 @@ export class RetentionHistory {
   constructor({
     cluster,
     scheduler,
+    isOperator,
   }: {
     readonly cluster: Cluster;
     readonly scheduler: Scheduler;
+    readonly isOperator: (actor: string) => boolean;
   }) {
     this.#scheduler = scheduler;
+    this.#isOperator = isOperator;
     cluster.onChange((change) => this.#observe(change));
   }
 
@@ -109,13 +113,13 @@ export class RetentionHistory {
     return this.#settings.at(-1)?.at ?? 0;
   }
 
-  #observe({ plural, type, object, before, askedAt }: Change): void {
+  #observe({ plural, type, object, before, actor, decidedSince }: Change): void {
     if (type === 'DELETED') return;
     const known = before?.metadata.uid === object.metadata.uid ? before : undefined;
     if (plural === conversations.plural)
-      this.#conversation(object as Conversation, known as Conversation | undefined, askedAt);
+      this.#conversation(object as Conversation, known as Conversation | undefined, decidedSince);
     else if (plural === sandboxes.plural)
-      this.#sandbox(object as Sandbox, known as Sandbox | undefined, askedAt);
+      this.#sandbox(object as Sandbox, known as Sandbox | undefined, { actor, decidedSince });
     else if (plural === sandboxTemplates.plural)
       this.#settings.push({
         at: this.#scheduler.monotonic(),
@@ -127,7 +131,7 @@ export class RetentionHistory {
   #conversation(
     conversation: Conversation,
     before: Conversation | undefined,
-    askedAt: number,
+    decidedSince: number,
   ): void {
     const now = this.#scheduler.monotonic();
     const { uid } = conversation.metadata;
@@ -144,7 +148,7 @@ export class RetentionHistory {
       this.#users.set(sandboxUid, (this.#users.get(sandboxUid) ?? new Set()).add(uid));
     const last = record.over.at(-1);
     if (isOver(conversation)) {
-      if (last?.until !== Infinity) record.over.push({ since: askedAt, until: Infinity });
+      if (last?.until !== Infinity) record.over.push({ since: decidedSince, until: Infinity });
     } else if (last?.until === Infinity)
       record.over.splice(-1, 1, { since: last.since, until: now });
     const { lastActivityTime, messages } = conversation.status ?? {};
@@ -152,31 +156,38 @@ export class RetentionHistory {
     if (lastActivityTime !== before?.status?.lastActivityTime)
       record.activity.push(this.#timeOf(lastActivityTime));
     if (messages?.lastDelivered !== before?.status?.messages?.lastDelivered)
-      record.activity.push(askedAt);
+      record.activity.push(decidedSince);
     if (conversation.spec.ttlSecondsAfterFinished !== before?.spec.ttlSecondsAfterFinished)
       record.setAt = now;
     record.underWaySince = isUnderWay(conversation) ? (record.underWaySince ?? now) : undefined;
     record.announcement = this.#announcement(conversation, record.announcement);
   }
 
-  #sandbox(sandbox: Sandbox, before: Sandbox | undefined, askedAt: number): void {
+  #sandbox(
+    sandbox: Sandbox,
+    before: Sandbox | undefined,
+    { actor, decidedSince }: Pick<Change, 'actor' | 'decidedSince'>,
+  ): void {
     const { uid } = sandbox.metadata;
     const { phase } = viewOfSandbox(sandbox);
     const record = this.#sandboxes.get(uid) ?? {
       asked: [],
       turned: [],
       phase,
-      phaseSince: askedAt,
+      phaseSince: decidedSince,
       announcement: undefined,
     };
     this.#sandboxes.set(uid, record);
     const scaled = sandbox.spec.replicas !== before?.spec.replicas;
     const requested = requestIn(sandbox) !== requestIn(before);
-    if (requested || (scaled && sandbox.spec.replicas === 1)) record.asked.push(askedAt);
+    if (requested || (scaled && sandbox.spec.replicas === 1)) record.asked.push(decidedSince);
     if (requested || scaled || isAdmitted(sandbox) !== isAdmitted(before))
-      record.turned.push(askedAt);
-    if (record.phase !== phase) record.phaseSince = askedAt;
-    record.phase = phase;
+      record.turned.push(decidedSince);
+    // A person who resumes and pauses a sandbox that still stops may change nothing for it.
+    if (record.phase !== phase && this.#isOperator(actor)) {
+      record.phaseSince = decidedSince;
+      record.phase = phase;
+    }
     record.announcement = this.#announcement(sandbox, record.announcement);
   }
 
