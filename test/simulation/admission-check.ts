@@ -477,18 +477,28 @@ export class AdmissionCheck {
       );
     });
     if (automatic !== undefined)
-      throw new Violation(
+      this.#mustFollow(
+        automatic,
         'an idle sandbox that resumed automatically is evicted first',
-        `${sandbox.metadata.name} before ${automatic.metadata.name}`,
+        sandbox,
       );
     if (rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle')) return;
     const age = activeSince(sandbox);
     const older = find((other) => activeSince(other) < age);
     if (older !== undefined)
-      throw new Violation(
-        'the oldest sandbox is evicted first',
-        `${sandbox.metadata.name} before ${older.metadata.name}`,
-      );
+      this.#mustFollow(older, 'the oldest sandbox is evicted first', sandbox);
+  }
+
+  /**
+   * Throws unless a sandbox that comes before an evicted one is evicted at the same time: writes of
+   * evictions are in flight together, and the API server executes them in any order.
+   */
+  #mustFollow(first: Sandbox, rule: string, evicted: Sandbox): void {
+    this.#options.scheduler.after(unknownMs, () => {
+      const sandbox = this.#options.cluster.sandboxOf(first.metadata.uid);
+      if (sandbox !== undefined && isAdmitted(sandbox))
+        throw new Violation(rule, `${evicted.metadata.name} before ${first.metadata.name}`);
+    });
   }
 
   /** Whether the sandbox may be evicted, whatever an operator knows of its conversations. */
