@@ -50,6 +50,8 @@ export class InterruptedRunsCheck {
     if (stalledAt !== undefined) return;
     const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
     if (sandbox?.status?.interruptedConversationIDs?.includes(id) !== true) return;
+    // A client rejects the action, and no stop is under way.
+    if (viewOfSandbox(sandbox).phase === 'RUNNING') return;
     this.#stops.set(sandboxUid, (this.#stops.get(sandboxUid) ?? new Set()).add(id));
   }
 

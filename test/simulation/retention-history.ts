@@ -181,7 +181,10 @@ export class RetentionHistory {
     const scaled = sandbox.spec.replicas !== before?.spec.replicas;
     const requested = requestIn(sandbox) !== requestIn(before);
     if (requested || (scaled && sandbox.spec.replicas === 1)) record.asked.push(decidedSince);
-    if (requested || scaled || isAdmitted(sandbox) !== isAdmitted(before))
+    // A person who pauses a paused sandbox changes nothing.
+    const paused = scaled && before !== undefined && viewOfSandbox(before).phase === 'PAUSED';
+    const turned = scaled && (sandbox.spec.replicas === 1 || !paused);
+    if (requested || turned || isAdmitted(sandbox) !== isAdmitted(before))
       record.turned.push(decidedSince);
     // A person who resumes and pauses a sandbox that still stops may change nothing for it.
     if (record.phase !== phase && this.#isOperator(actor)) {
