@@ -83,7 +83,7 @@ export class Cluster {
   #actor = '';
   readonly #scheduler: Scheduler;
   readonly #objects = new Map<string, Map<string, KubeObject>>();
-  /** Of each version, the request that wrote it. */
+  /** The request that wrote each version. */
   readonly #origins = new Map<number, Pick<Change, 'actor' | 'decidedSince'>>();
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #outages = new Set<() => void>();

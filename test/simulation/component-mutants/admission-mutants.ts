@@ -133,15 +133,21 @@ export const admissionMutants = {
       but(whole, {
         updateStatus: async (resource, object, options) => {
           const { namespace = '', name } = object.metadata;
-          const replicas = (sandbox: object | undefined) =>
-            (sandbox as Sandbox | undefined)?.status?.replicas;
+          const cached = caches().sandboxes.store.get(namespace, name);
+          const { status } = object as object as Sandbox;
           const reserves =
             resource.kind === sandboxes.kind &&
-            replicas(object) === 1 &&
-            replicas(caches().sandboxes.store.get(namespace, name)) !== 1;
-          return reserves
+            status?.replicas === 1 &&
+            cached?.status?.replicas !== 1;
+          if (!reserves) return whole.updateStatus(resource, object, options);
+          // The reservation is a part of the admission, or a write of its own after that.
+          return cached !== undefined && isAdmitted(cached)
             ? pretended(await whole.get(resource, namespace, name), object)
-            : whole.updateStatus(resource, object, options);
+            : whole.updateStatus(
+                resource,
+                { ...object, status: { ...status, replicas: 0 } },
+                options,
+              );
         },
       }),
   },

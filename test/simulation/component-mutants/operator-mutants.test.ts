@@ -30,12 +30,7 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
     'no pod is deleted while its sandbox should run',
   ],
   'the writes of a leader are not fenced': ['only the leader writes', 'of leaders'],
-  'the first message is sent again': [
-    'an agent receives a first message once',
-    'all',
-    100,
-    { world: 'shared' },
-  ],
+  'the first message is sent again': ['an agent receives a first message once', 'all', 375],
   'a pod is deleted without an interrupt of its runs': [
     'a run is interrupted before its pod is deleted',
     'none',
@@ -59,6 +54,8 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   ],
   'a run that was observed once never ends': [
     'no conversation is reported as running without a running agent',
+    'all',
+    6,
   ],
   'a run that was lost before it was saved counts as finished': ['everything settles'],
   'a pause is reverted': ['the operator does not change the spec of a sandbox'],

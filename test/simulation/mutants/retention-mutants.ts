@@ -125,7 +125,7 @@ export const retentionMutants = {
     to: 'if (step.atMs !== dueAtMs) await',
     rule: 'everything settles',
     retention: true,
-    seed: 2,
+    seed: 5,
   },
   'an expired object is deleted without a second check': {
     file: 'src/controllers/retention/due-watch.ts',
