@@ -1,0 +1,18 @@
+import { globSync, readFileSync } from 'node:fs';
+
+const text = readFileSync('docs/architecture.md', 'utf8');
+const sources = globSync('{src,packages/*/src}/**/*.ts');
+
+it('docs/architecture.md has at most 250 lines', () => {
+  expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(250);
+});
+
+it('docs/architecture.md names files that exist, for ten behaviours', () => {
+  const table = text.split('## Ten behaviours')[1]?.split('\n## ')[0] ?? '';
+  const rows = table.split('\n').filter((line) => line.startsWith('| '));
+  expect(rows).toHaveLength(1 + 1 + 10);
+  const files = [...table.matchAll(/`([\w/-]+\.ts)`/g)].map(([, file]) => file);
+  expect(files.length).toBeGreaterThan(30);
+  const isThere = (file = '') => sources.some((source) => `/${source}`.endsWith(`/${file}`));
+  expect(files.filter((file) => !isThere(file))).toEqual([]);
+});
