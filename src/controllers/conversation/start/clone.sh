@@ -3,10 +3,12 @@
 # killed leaves no half tree in `project`, because one rename moves the tree there, and the next run
 # does not fetch again what was complete.
 #
-# arguments: URL BRANCH GATEWAY MAX_KIB BRANCH    a branch or a tag; empty for the branch that HEAD
-# names GATEWAY   the repository at the gateway, which adds the credential of the owner; empty where
-# there is none. The ticket for the gateway is in a file of the step, and the program removes that
-# file first. MAX_KIB   maximum size of the clone on the volume, with its history
+# arguments: URL BRANCH GATEWAY MAX_KIB
+#   BRANCH    a branch or a tag; empty for the branch that HEAD names
+#   GATEWAY   the repository at the gateway, which adds the credential of the owner; empty where
+#             there is none. The ticket for the gateway is in a file of the step, and the program
+#             removes that file first.
+#   MAX_KIB   maximum size of the clone on the volume, with its history
 set -eu
 umask 022
 url=$1 branch=$2 gateway=$3 max_kib=$4
