@@ -30,8 +30,8 @@ function main(): void {
     const { openAPIV3Schema } = crdOf(definition).spec.versions[0]?.schema ?? {};
     // The API server describes the other fields.
     const { spec, status } = (openAPIV3Schema as Schema | undefined)?.properties ?? {};
-    if (spec === undefined || status === undefined)
-      throw new Error(`${definition.kind} has no schema of its spec and its status`);
+    if (spec?.properties === undefined || status?.properties === undefined)
+      throw new Error(`the schema of ${definition.kind} has no fields of its spec or its status`);
     return undescribed({ properties: { spec, status } }, definition.kind);
   });
   if (paths.length === 0) return;

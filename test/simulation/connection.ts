@@ -227,14 +227,14 @@ class Exchange implements Dispatcher.DispatchController {
     const limit = Number(query.get('limit') ?? 0);
     const { pageSize = Infinity } = this.#options;
     if (limit > pageSize) query.set('limit', String(pageSize));
-    const asked = {
+    const request = {
       method,
       path: plain,
       query,
       headers: headers as Record<string, string>,
       ...(typeof body === 'string' ? { body } : {}),
     };
-    const response = await cluster.execute(machine.name, asked, this.#decidedSince);
+    const response = await cluster.execute(machine.name, request, this.#decidedSince);
     this.#note(`executed -> ${response.status}`);
     return response;
   }

@@ -100,7 +100,8 @@ export class RetentionDues {
       if (interrupted || users.some((user) => isInterrupted(user)))
         return { used: 'it resumes for the work that was interrupted' };
     }
-    const usedAt = Math.max(record.phaseSince, latest(record.asked, Infinity));
+    const since = record.written?.phase === phase ? record.written.since : record.phaseSince;
+    const usedAt = Math.max(since, latest(record.asked, Infinity));
     const rule = phase === 'ERROR' ? 'failed' : 'paused';
     return {
       dues: this.#history

@@ -50,6 +50,11 @@ export interface SandboxRecord {
   phase: string;
   /** Since when it has been in its phase. */
   phaseSince: number;
+  /**
+   * The phase after the last write of an operator. A person who resumes and pauses a sandbox that
+   * still stops changes nothing for the operator.
+   */
+  written: { readonly phase: string; readonly since: number } | undefined;
   announcement: StoredAnnouncement | undefined;
 }
 
@@ -175,6 +180,7 @@ export class RetentionHistory {
       turned: [],
       phase,
       phaseSince: decidedSince,
+      written: undefined,
       announcement: undefined,
     };
     this.#sandboxes.set(uid, record);
@@ -182,15 +188,16 @@ export class RetentionHistory {
     const requested = requestIn(sandbox) !== requestIn(before);
     if (requested || (scaled && sandbox.spec.replicas === 1)) record.asked.push(decidedSince);
     // A person who pauses a paused sandbox changes nothing.
-    const paused = scaled && before !== undefined && viewOfSandbox(before).phase === 'PAUSED';
-    const turned = scaled && (sandbox.spec.replicas === 1 || !paused);
-    if (requested || turned || isAdmitted(sandbox) !== isAdmitted(before))
+    const pausesAgain =
+      sandbox.spec.replicas === 0 &&
+      before !== undefined &&
+      viewOfSandbox(before).phase === 'PAUSED';
+    if (requested || (scaled && !pausesAgain) || isAdmitted(sandbox) !== isAdmitted(before))
       record.turned.push(decidedSince);
-    // A person who resumes and pauses a sandbox that still stops may change nothing for it.
-    if (record.phase !== phase && this.#isOperator(actor)) {
-      record.phaseSince = decidedSince;
-      record.phase = phase;
-    }
+    if (record.phase !== phase) record.phaseSince = decidedSince;
+    record.phase = phase;
+    if (this.#isOperator(actor) && record.written?.phase !== phase)
+      record.written = { phase, since: decidedSince };
     record.announcement = this.#announcement(sandbox, record.announcement);
   }
 

@@ -98,7 +98,7 @@ describe('the whole product while users send messages', () => {
   );
 
   it(
-    'stops a pod of a sandbox that waits for its admission without any status (seed 2)',
+    'stops the pod of a sandbox that has no status yet (seed 2)',
     () => mustBeClean({ seed: 2, messages: true }),
     timeoutMs,
   );
@@ -112,7 +112,6 @@ describe('the whole product while users send messages', () => {
 
 it('ends a loop that lets no time pass', async () => {
   const scheduler = new Scheduler();
-  let error: unknown;
   const loop = async (): Promise<never> => {
     for (;;) {
       scheduler.monotonic();
@@ -120,12 +119,10 @@ it('ends a loop that lets no time pass', async () => {
     }
   };
   scheduler.after(0, () => {
-    loop().catch((reason: unknown) => {
-      error = reason;
-    });
+    // As a controller logs the error of a reconcile.
+    loop().catch(() => undefined);
   });
-  await scheduler.step(1);
-  expect(error).toEqual(new Error('livelock: one step reads the clock 200000 times'));
+  await expect(scheduler.step(1)).rejects.toThrow('livelock');
 });
 
 describe('a seed', () => {

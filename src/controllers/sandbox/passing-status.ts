@@ -47,7 +47,7 @@ const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object
 /**
  * Whether a status only says which step of an ordinary start comes next, so that the API server
  * need not store the status unless the step lasts. The first status of a new sandbox is one of
- * them.
+ * them, unless that status records a pause, as it does before an admission.
  */
 export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
   after.phase === 'STARTING' &&

@@ -178,7 +178,7 @@ describe('an agent that others have asked in vain', () => {
   });
 });
 
-it('stops a pod of a sandbox that waits for its admission without any status', async () => {
+it('records the stop of a pod at once where its sandbox has no status yet', async () => {
   const scene = new SandboxScene();
   scene.client.put(sandboxes, aSandbox());
   scene.client.put(pods, aRunningPod(aSandbox()));
