@@ -29,6 +29,7 @@ import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
 import { serveTelemetry, startReflectors } from './process.ts';
 import { createRuntime } from './runtime.ts';
+import { keepWarm } from './warm-pool.ts';
 
 const namespace = 'default';
 const loopback = '127.0.0.1';
@@ -157,6 +158,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   );
   await agents.ensureTemplates(client, namespace);
   await ensure(client, conversationQuotas, defaultQuota(namespace));
+  await keepWarm(client, namespace, agents.templateName, config.WARM);
   const key = await ensureFirstKey(client, folder, config.OWNER);
 
   const caches = createCaches({ client, namespace, ...runtime, indexers: gatewayIndexers });

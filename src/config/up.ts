@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { isModelName } from '../resources/allowed-models.ts';
 import { serving } from './serving.ts';
-import { oneOf, operating, port, readEnvironment, shared } from './environment.ts';
+import { maxPoolReplicas } from '../resources/sandbox-pool.ts';
+import { numberFrom, oneOf, operating, port, readEnvironment, shared } from './environment.ts';
 
 const schema = z.object({
   ...shared,
@@ -19,6 +20,8 @@ const schema = z.object({
   DATA_DIR: z.string().default('./.data'),
   /** Kind of agent for starts that name no template. */
   AGENT: oneOf('reference', 'openhands').default('reference'),
+  /** Number of spare sandboxes whose agents have booted; by default as before, and none at first. */
+  WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Where agents that have to be installed are kept; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
   /**

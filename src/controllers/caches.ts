@@ -23,7 +23,8 @@ import {
 } from '@conversation-operator/kube/core';
 import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
-import { managedBySelector, sandboxes, type Sandbox } from '../resources/sandbox.ts';
+import { sandboxPools, type SandboxPool } from '../resources/sandbox-pool.ts';
+import { isSpare, managedBySelector, sandboxes, type Sandbox } from '../resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
 export interface CachesOptions {
@@ -47,6 +48,7 @@ export interface Caches {
   readonly conversations: Reflector<Conversation, CachedConversation>;
   readonly sandboxes: Reflector<Sandbox>;
   readonly templates: Reflector<SandboxTemplate>;
+  readonly pools: Reflector<SandboxPool>;
   readonly quotas: Reflector<ConversationQuota>;
   readonly pods: Reflector<Pod, CachedPod>;
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
@@ -74,8 +76,27 @@ export const conversationIndexers: Indexers<CachedConversation> = {
 };
 /** Sandboxes by `namespace/name` of their template. */
 export const byTemplate = 'template';
-const sandboxIndexers: Indexers<Sandbox> = {
+/** Spares by `namespace/name` of their template. */
+export const bySpareTemplate = 'spareTemplate';
+/** Spares by `namespace/name` of their pool. */
+export const bySparePool = 'sparePool';
+/** Sandboxes by the uid of the conversation that they were made for, or that has claimed them. */
+export const byMaker = 'maker';
+export const sandboxIndexers: Indexers<Sandbox> = {
   [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
+  [bySpareTemplate]: (sandbox) =>
+    isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.templateName}`] : [],
+  [bySparePool]: (sandbox) =>
+    isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.poolName ?? ''}`] : [],
+  [byMaker]: ({ metadata: { ownerReferences = [] } }) =>
+    ownerReferences.flatMap(({ kind, controller, uid }) =>
+      kind === conversations.kind && controller === true ? [uid] : [],
+    ),
+};
+/** Pools by `namespace/name` of their template. */
+export const byPoolTemplate = 'template';
+const poolIndexers: Indexers<SandboxPool> = {
+  [byPoolTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
 };
 
 /** Creates the caches of the operator and does not start them. */
@@ -104,6 +125,14 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
         transform: (object: SandboxTemplate) => cachedObject(object, interner),
       },
     }),
+    pools: new Reflector({
+      ...{
+        ...options,
+        resource: sandboxPools,
+        transform: (object: SandboxPool) => cachedObject(object, interner),
+      },
+      indexers: poolIndexers,
+    }),
     quotas: new Reflector({
       ...{
         ...options,
@@ -128,6 +157,7 @@ export const reflectorsOf = (caches: Caches) => [
   caches.conversations,
   caches.sandboxes,
   caches.templates,
+  caches.pools,
   caches.quotas,
   caches.pods,
   caches.claims,

@@ -8,11 +8,13 @@ import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
-import type { Caches } from './caches.ts';
+import { byPoolTemplate, type Caches } from './caches.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import type { GitHosts } from './conversation/start/repository.ts';
 import { Channel, requestOf } from './event-source.ts';
+import { SpareClaims } from './pool/claims.ts';
+import { StartCounts } from './pool/start-counts.ts';
 import type { RetentionTimes } from './retention/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
@@ -85,6 +87,7 @@ export function createContext(options: OperatorOptions) {
     conversations: caches.conversations.store,
     sandboxes: caches.sandboxes.store,
     templates: caches.templates.store,
+    pools: caches.pools.store,
     quotas: caches.quotas.store,
     pods: caches.pods.store,
     claims: caches.claims.store,
@@ -98,6 +101,8 @@ export function createContext(options: OperatorOptions) {
     /** Sandboxes whose agent does not answer. */
     unresponsive: new Channel(),
     retention: new Channel(),
+    /** Pools from whose template a conversation has started. */
+    pool: new Channel(),
   };
   const events = new EventRecorder({
     client,
@@ -115,6 +120,14 @@ export function createContext(options: OperatorOptions) {
     enqueueRead: (request) => channels.lookup.enqueue(request),
     enqueueQuota: (request, isSmall) =>
       channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
+  });
+  const startCounts = new StartCounts({ clock });
+  const spares = new SpareClaims({
+    ...{ client, stores, admission, metrics, logger, clock, counts: startCounts },
+    onStart: (namespace, templateName) => {
+      const pools = stores.pools.byIndex(byPoolTemplate, `${namespace}/${templateName}`);
+      for (const pool of pools) channels.pool.enqueue(requestOf(pool));
+    },
   });
   const conversations = new ConversationReconciler({
     ...{
@@ -134,6 +147,7 @@ export function createContext(options: OperatorOptions) {
     credentials: options.agentCredentials ?? noAgentCredentials,
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
     refusalOf: (conversation) => admission.limits.refusalOf(conversation),
+    claimSpare: (conversation, signal) => spares.claim(conversation, signal),
   });
   /** Uids of the conversations that one of the two conversation controllers works on. */
   const conversationsInWork = new Set<string>();
@@ -147,5 +161,6 @@ export function createContext(options: OperatorOptions) {
     admission,
     conversations,
     conversationsInWork,
+    startCounts,
   };
 }

@@ -6,6 +6,7 @@ import { reflectorsOf } from './caches.ts';
 import { startController, statusController } from './conversation-controllers.ts';
 import type { ControllerSpec } from './event-source.ts';
 import { createContext, type OperatorContext, type OperatorOptions } from './operator-context.ts';
+import { poolController } from './pool-controller.ts';
 import { retentionController } from './retention-controller.ts';
 import { sandboxController } from './sandbox-controller.ts';
 import { countPhases } from './sandbox/phase-count.ts';
@@ -23,6 +24,7 @@ const controllersOf = (context: OperatorContext): readonly ControllerSpec[] => [
   startController(context),
   statusController(context),
   templateController(context),
+  poolController(context),
   retentionController(context),
 ];
 

@@ -13,6 +13,7 @@ export const workers = {
   lookup: 8,
   quota: 1,
   template: 2,
+  pool: 4,
   retention: 4,
 } as const;
 

@@ -126,6 +126,11 @@ export function createMetrics(registry: Registry = new Registry()) {
       'How long one decision of the quota takes, without writing it.',
       [0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1],
     ),
+    poolStarts: counter(
+      'pool_starts_total',
+      'Starts from a template with a SandboxPool, by result: claimed (a spare), empty (no spare was ready), quota (the owner has no room), unfit (a volume was retained for the start, or the template fits no pool).',
+      ['result'],
+    ),
     retentionDeletions: counter(
       'retention_deletions_total',
       'Objects deleted by retention, by kind (Conversation, Sandbox) and rule: Finished, Failed, Paused, Records.',

@@ -1,15 +1,19 @@
 import { quotaCaps, type QuotaCaps } from '../resources/quota-caps.ts';
-import { quotaRules, type QuotaRules } from '../resources/quota-rules.ts';
+import { ownerRule, quotaRules, type QuotaRules } from '../resources/quota-rules.ts';
 import { forecastIn, stricterOf, type AdmissionForecast } from './admission-forecast.ts';
 import type { Decision } from './decision.ts';
 import { DueSlots } from './due-slots.ts';
 import { evict, evictIdle } from './eviction.ts';
 import { LimitGroup } from './limit-group.ts';
+import { OrderedSet } from './ordered-set.ts';
 import { OwnerGroups, type OwnerGroup } from './owner-groups.ts';
 import { failOverCap, reject } from './rejection.ts';
 import { ResumeQueue } from './resume-queue.ts';
+import { byCreation } from './slot-order.ts';
 import type { Slot } from './slot.ts';
 import type { TokenBucketOptions } from './token-bucket.ts';
+
+const waitsAsSpare = ({ spare, state }: Slot): boolean => spare && state === 'suspended';
 
 export interface AdmissionQueueOptions {
   /** Rate of automatic resumes. */
@@ -29,6 +33,7 @@ export interface AdmissionQueueOptions {
  *   no more of them than newcomers wait beyond the slots that are being freed. While the namespace
  *   keeps newcomers waiting and makes no room, only a lowered limit evicts.
  * - A bare resume evicts only idle sandboxes. An automatic resume evicts none.
+ * - A spare of a pool is admitted only while nothing else waits or may resume, and evicts none.
  * - Automatic resumes have a bounded rate.
  */
 export class AdmissionQueue {
@@ -40,6 +45,8 @@ export class AdmissionQueue {
   readonly #resumes: ResumeQueue;
   readonly #owners: OwnerGroups;
   readonly #due = new DueSlots();
+  /** Spares without a slot, the one that was created first at the front. */
+  readonly #spares = new OrderedSet(byCreation);
   #now = 0;
 
   constructor({ resumeRate }: AdmissionQueueOptions = {}) {
@@ -82,8 +89,34 @@ export class AdmissionQueue {
     return this.#owners.get(owner);
   }
 
+  /** The groups of the owners, without that of the spares. */
   groups(): Iterable<OwnerGroup> {
     return this.#owners.values();
+  }
+
+  /** Number of stored spares. */
+  get storedSpares(): number {
+    return this.#owners.get('')?.stored ?? 0;
+  }
+
+  /** Number of spares for which `maxSandboxes` of the namespace leaves room. */
+  get roomForSpares(): number {
+    const limit = this.all.cap?.limit ?? Infinity;
+    return Math.max(0, limit - (this.all.stored - this.storedSpares));
+  }
+
+  /**
+   * Whether a start of an owner may claim a spare now: the owner has room, and nobody waits whom
+   * the spare's place would serve. The limits of the namespace count the spare already.
+   */
+  mayClaim(owner: string): boolean {
+    const { demand, bareDemand } = this.#owners.totals;
+    const group = this.#owners.get(owner);
+    const hasRoom =
+      group === undefined
+        ? (ownerRule(this.#rules, owner)?.limit ?? Infinity) > 0
+        : group.hasRoom && group.waiting.size === 0;
+    return hasRoom && demand + bareDemand === 0;
   }
 
   get size(): number {
@@ -104,7 +137,9 @@ export class AdmissionQueue {
     group.add(slot);
     this.all.add(slot);
     this.#due.add(slot);
+    if (waitsAsSpare(slot)) this.#spares.add(slot);
     this.#owners.refresh(group);
+    if (old !== undefined && old.owner !== slot.owner) this.#leave(this.#owners.of(old));
   }
 
   remove(uid: string): Slot | undefined {
@@ -112,17 +147,21 @@ export class AdmissionQueue {
     if (old === undefined) return undefined;
     this.#slots.delete(uid);
     this.#drop(old);
-    const group = this.#owners.of(old);
-    this.#owners.refresh(group);
-    this.#owners.prune(group);
+    this.#leave(this.#owners.of(old));
     return old;
   }
 
+  #leave(group: OwnerGroup): void {
+    this.#owners.refresh(group);
+    this.#owners.prune(group);
+  }
+
   /**
-   * The group of the owner is refreshed by the caller. An owner is immutable, so that a replaced
-   * slot stays in its group.
+   * The group of the owner is refreshed by the caller. A replaced slot stays in its group, unless
+   * it was a spare that an owner has claimed.
    */
   #drop(slot: Slot): void {
+    if (waitsAsSpare(slot)) this.#spares.delete(slot);
     this.#owners.of(slot).remove(slot);
     this.all.remove(slot);
     this.#due.delete(slot);
@@ -142,6 +181,7 @@ export class AdmissionQueue {
       evict(this.all, this.#owners) ??
       evictIdle(this.all, this.#owners) ??
       this.#resume(now) ??
+      this.#admitSpare() ??
       this.#explain()
     );
   }
@@ -190,6 +230,15 @@ export class AdmissionQueue {
   #resume(now: number): Decision | undefined {
     const slot = this.all.hasRoom ? this.#resumes.next(now) : undefined;
     return slot === undefined ? undefined : { kind: 'admit', slot, resumed: true };
+  }
+
+  /** A spare takes only a place that nothing else may take, now or after a delay. */
+  #admitSpare(): Decision | undefined {
+    const slot = this.#spares.first;
+    if (slot === undefined || !this.all.hasRoom) return undefined;
+    if (this.all.limit < Infinity && (this.all.waiting.size > 0 || this.all.resumable.size > 0))
+      return undefined;
+    return { kind: 'admit', slot, resumed: false };
   }
 
   #explain(): Decision | undefined {

@@ -9,6 +9,7 @@ import {
   SandboxCondition,
   SandboxReason,
   isPausingReason,
+  isSpare,
   resumeRequestOf,
   slotTaken,
   type Sandbox,
@@ -16,7 +17,7 @@ import {
 import { hasUndelivered, isRunWanted, isUnderWay, isUnfinished, isWorking } from './agent-work.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
 import { time, unchanged, type SlotFacts } from './slot-facts.ts';
-import { timingOf } from './slot-timing.ts';
+import { timelessSpare, timingOf } from './slot-timing.ts';
 import type { Slot, SlotState } from './slot.ts';
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>
@@ -37,6 +38,12 @@ const isFailedStart = ({ sandbox, conversations, unknownStart }: Inside): boolea
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
+/** A spare counts as running from its admission on, because nothing is lost by its eviction. */
+const stateOfSpare = (isAdmitted: boolean, taken: boolean): SlotState => {
+  if (isAdmitted) return 'running';
+  return taken ? 'freeing' : 'suspended';
+};
+
 function stateOf(inside: Inside): SlotState {
   const { sandbox, conversations, unknownStart = false } = inside;
   const { metadata, spec, status } = sandbox;
@@ -47,6 +54,7 @@ function stateOf(inside: Inside): SlotState {
     spec.replicas === 1 &&
     !isTrue(status?.conditions, SandboxCondition.failed);
   if (!wanted) return taken ? 'freeing' : 'none';
+  if (isSpare(sandbox)) return stateOfSpare(admitted?.status === 'True', taken);
   if (admitted?.status === 'True') {
     const isStarted =
       isTrue(status?.conditions, SandboxCondition.ready) &&
@@ -151,18 +159,22 @@ export function classify(facts: SlotFacts): Slot {
   const admitted = admittedOf(sandbox);
   const state = stateOf(facts);
   const bare = state === 'waiting' && isBare(facts);
+  const spare = isSpare(sandbox);
   const { automaticResumes } = status ?? {};
   return {
     uid: metadata.uid,
     name: metadata.name,
     owner: spec.owner,
     state,
+    spare,
     taken: slotTaken(sandbox),
     sandbox,
     requestedAt: state === 'waiting' ? requestTime(sandbox, now) : 0,
     bare,
     explained: isExplained(facts, bare),
-    ...timingOf(facts, state === 'running' || state === 'starting' ? state : undefined),
+    ...(spare
+      ? timelessSpare
+      : timingOf(facts, state === 'running' || state === 'starting' ? state : undefined)),
     confirming: conversations.some(
       (conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation',
     ),

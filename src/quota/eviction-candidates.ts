@@ -61,6 +61,7 @@ export class EvictionCandidates {
    * enough.
    */
   evictableAt(slot: Slot): number {
+    if (slot.spare) return 0;
     return slot.state === 'starting'
       ? slot.stalledAt
       : slot.activeSince + (this.#rule?.minActiveMs ?? 0);
@@ -85,7 +86,8 @@ export class EvictionCandidates {
   }
 
   add(slot: Slot): void {
-    if (slot.state === 'starting' || (this.#rule?.minActiveMs ?? 0) > 0) this.#protected.add(slot);
+    const isProtected = slot.state === 'starting' || (this.#rule?.minActiveMs ?? 0) > 0;
+    if (isProtected && !slot.spare) this.#protected.add(slot);
     else this.#addVictim(slot);
   }
 

@@ -100,8 +100,8 @@ export class OwnerGroups {
     return group;
   }
 
-  values(): Iterable<OwnerGroup> {
-    return this.#groups.values();
+  *values(): Iterable<OwnerGroup> {
+    for (const group of this.#groups.values()) if (group.owner !== '') yield group;
   }
 
   /** The newcomer that is admitted next. */

@@ -35,10 +35,11 @@ export const byCreation: SlotOrder = (one, other) => {
 };
 
 /**
- * Stalled sandboxes are evicted first, then automatic resumes, then the others; an agent that waits
+ * Spares are evicted first, then stalled sandboxes, then automatic resumes, then the others; an agent that waits
  * for a confirmation is the last.
  */
-const evictionRank = ({ state, automatic, confirming }: Slot): number => {
+const evictionRank = ({ state, spare, automatic, confirming }: Slot): number => {
+  if (spare) return -1;
   if (state === 'starting') return 0;
   if (confirming) return 3;
   return automatic ? 1 : 2;

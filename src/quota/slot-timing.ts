@@ -110,6 +110,9 @@ const timeless: Timing = {
   expiry: undefined,
 };
 
+/** A spare has nothing to do, and no time limit of its template counts before its first start. */
+export const timelessSpare: Timing = { ...timeless, idleSince: 0 };
+
 /** The ages of an admitted sandbox, and what follows from them. */
 export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {
   const { sandbox, conversations, unknownStart = false, limits, now, steady = unchanged } = facts;

@@ -19,15 +19,24 @@ export type SlotState =
    * when there is room.
    */
   | 'resumable'
-  /** Paused by its idleness or its age, or rejected: only a person resumes the sandbox. */
+  /**
+   * Paused by its idleness or its age, or rejected: only a person resumes the sandbox. Also a spare
+   * without a slot.
+   */
   | 'suspended';
 
 /** A sandbox as the scheduling of quotas sees it. Times are milliseconds since 1970. */
 export interface Slot extends Timing {
   readonly uid: string;
   readonly name: string;
+  /** Empty for a spare of a pool. */
   readonly owner: string;
   readonly state: SlotState;
+  /**
+   * A spare of a pool, which only the limits of the namespace count: evicted before every other
+   * sandbox, and admitted when nothing else waits.
+   */
+  readonly spare: boolean;
   /** Whether the slot counts against the limit. */
   readonly taken: boolean;
   readonly sandbox: Sandbox;

@@ -25,6 +25,13 @@ export class TokenBucket {
     return Math.max(this.#heldUntil, this.#fullAt - (burst - 1) * intervalMs);
   }
 
+  /** Number of tokens that may be taken at once. */
+  availableAt(now: number): number {
+    const { burst, intervalMs } = this.#options;
+    if (now < this.readyAt) return 0;
+    return Math.min(burst, Math.floor(burst - Math.max(0, this.#fullAt - now) / intervalMs));
+  }
+
   take(now: number): void {
     this.#fullAt = Math.max(now, this.#fullAt) + this.#options.intervalMs;
   }

@@ -231,6 +231,16 @@ export const startStatusOf = ({
 export const isStartOver = (status: StartStatus): boolean =>
   status === 'READY' || status === 'ERROR';
 
+/** Whether the start is to have a sandbox of its own, and its status names none yet. */
+export const awaitsSandbox = (
+  conversation: Pick<ConversationMessages, 'status'> & {
+    readonly spec: { readonly sandboxName?: string | undefined };
+  },
+): boolean =>
+  conversation.spec.sandboxName === undefined &&
+  conversation.status?.sandboxName === undefined &&
+  !isStartOver(startStatusOf(conversation));
+
 export const ConversationCondition = {
   /** The start is READY and the sandbox is RUNNING: the agent accepts messages. */
   ready: 'Ready',

@@ -4,6 +4,7 @@ import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
 import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
 import { sandboxDefinition } from './sandbox.ts';
+import { sandboxPoolDefinition } from './sandbox-pool.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
 import { jsonSchemaOf } from './schema.ts';
 
@@ -12,6 +13,7 @@ export const definitions: readonly CustomResourceDefinition[] = [
   conversationDefinition,
   sandboxDefinition,
   sandboxTemplateDefinition,
+  sandboxPoolDefinition,
   conversationQuotaDefinition,
   apiKeyDefinition,
 ];

@@ -59,6 +59,8 @@ export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
  * stays limited by the quota for every owner.
  */
 export function capsOf(caps: QuotaCaps, owner: string, field: CapField): readonly Cap[] {
-  const own = caps.owners.get(owner)?.[field] ?? caps.everyOwner[field];
+  const ofOwner = caps.owners.get(owner)?.[field] ?? caps.everyOwner[field];
+  // Spares of pools have no owner.
+  const own = owner === '' ? undefined : ofOwner;
   return [own, caps.namespace[field]].filter((cap) => cap !== undefined);
 }

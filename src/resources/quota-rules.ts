@@ -62,9 +62,12 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
   return { namespace, everyOwner, owners, conflicts };
 }
 
-/** An owner's own quota wins over the one for everybody. */
+/**
+ * An owner's own quota wins over the one for everybody. Spares of pools have no owner, and count in
+ * their namespace alone.
+ */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
-  rules.owners.get(owner) ?? rules.everyOwner;
+  owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
 
 /** Whether both rules decide in the same way; their names do not count. */
 export const isSameRule = (one: QuotaRule | undefined, other: QuotaRule | undefined): boolean =>

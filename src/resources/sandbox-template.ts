@@ -20,7 +20,7 @@ import type { Wire } from '@conversation-operator/kube/object';
 import { described, observedGeneration, optional, text, validations } from './schema.ts';
 
 /** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */
-const duration = () =>
+export const duration = () =>
   z
     .string()
     .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)

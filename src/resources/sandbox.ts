@@ -9,14 +9,26 @@ import {
   type CustomResourceDefinition,
 } from './group.ts';
 import { pausedCondition, pausedType } from './paused-condition.ts';
-import { count, described, immutable, objectName, ownerName, validations } from './schema.ts';
+import {
+  count,
+  described,
+  immutable,
+  noneOrOwnerName,
+  objectName,
+  optional,
+  validations,
+} from './schema.ts';
 import { sandboxStatusSchema } from './sandbox-status.ts';
 
 export const sandboxSpecSchema = z
   .object({
     owner: described(
-      ownerName(),
-      'Owner of the sandbox. Other owners do not see the sandbox over REST.',
+      noneOrOwnerName().default(''),
+      'Owner of the sandbox. Other owners do not see the sandbox over REST. Empty: the sandbox is a spare of a SandboxPool, until a start claims it.',
+    ),
+    poolName: optional(
+      objectName(),
+      'Name of the SandboxPool that created the sandbox. Absent: no pool did.',
     ),
     templateName: described(
       objectName().default('default'),
@@ -27,7 +39,21 @@ export const sandboxSpecSchema = z
       'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.',
     ),
   })
-  .meta(validations(...immutable({ required: ['owner', 'templateName'] })));
+  .meta(
+    validations(
+      {
+        rule: "self.owner != '' || has(self.poolName)",
+        message: 'owner is required, except for a spare of a pool',
+        fieldPath: '.owner',
+      },
+      {
+        rule: "oldSelf.owner == '' || self.owner == oldSelf.owner",
+        message: 'owner is immutable once it is set',
+        fieldPath: '.owner',
+      },
+      ...immutable({ required: ['templateName'], optional: ['poolName'] }),
+    ),
+  );
 
 export type SandboxSpec = z.output<typeof sandboxSpecSchema>;
 export type SandboxState = z.output<typeof sandboxStatusSchema>;
@@ -73,6 +99,8 @@ export const SandboxReason = {
   waitingForVolume: 'WaitingForVolume',
   waitingForPod: 'WaitingForPod',
   waitingForAgent: 'WaitingForAgent',
+  /** A spare of a pool whose agent has booted, and waits for the keys of a start. */
+  spare: 'Spare',
   podLost: 'PodLost',
   agentSilent: 'AgentSilent',
   running: 'Running',
@@ -100,6 +128,16 @@ export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 &&
   status?.observedGeneration !== undefined &&
   metadata.generation - status.observedGeneration >= 2;
+
+/** Whether the sandbox is a spare of a pool that no start has claimed. */
+export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
+
+/** Whether a start may claim the spare: its agent has booted, and nothing takes its pod away. */
+export const isReadySpare = (sandbox: Sandbox): boolean =>
+  isSpare(sandbox) &&
+  shouldRun(sandbox) &&
+  !hasRun(sandbox) &&
+  findCondition(sandbox.status?.conditions, SandboxCondition.ready)?.reason === SandboxReason.spare;
 
 /** Whether an agent of the sandbox has ever had its keys: then its volume may hold work. */
 export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
@@ -306,7 +344,14 @@ export function sessionKeyGenerationOf({
 export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
   sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
 
-/** Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. */
+/** Label of the spares of a pool and of their pods, with the name of the pool. */
+export const poolLabel = 'conversation-operator.dev/pool';
+/** Annotation of a spare: uid and generation of the template from which it was created. */
+export const templateVersionAnnotation = 'conversation-operator.dev/template-version';
+/**
+ * Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. Empty for the
+ * pod of a spare.
+ */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 
 /** Labels that every pod and claim of a sandbox carries. */

@@ -39,6 +39,13 @@ export const ownerName = () =>
     .max(128)
     .regex(/^[A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?$/);
 
+/** The name of an owner, or nothing. */
+export const noneOrOwnerName = () =>
+  z
+    .string()
+    .max(128)
+    .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?)?$/);
+
 /**
  * RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset
  * is `Z`.

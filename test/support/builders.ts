@@ -174,6 +174,7 @@ export const aSlot = (uid: string, state: SlotState, more: Partial<Slot> = {}): 
   name: uid,
   owner: 'alice',
   state,
+  spare: false,
   taken: ['starting', 'running', 'freeing'].includes(state),
   sandbox: aSandbox({ name: uid }),
   requestedAt: 0,

@@ -9,20 +9,22 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { byTemplate, type Stores } from '../caches.ts';
+import { byMaker, byTemplate, type Stores } from '../caches.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { LiveReads } from './live-reads.ts';
 import { OrphanedPods } from './orphaned-pods.ts';
 import { SandboxClassifier } from './sandbox-classifier.ts';
 import { seed } from './seed.ts';
-import { SlotIndex } from './slot-index.ts';
+import { SlotIndex, type Assumed } from './slot-index.ts';
 import { countSlot } from './slot-metrics.ts';
 import { SteadyTimes } from './steady-times.ts';
 import { StoredLimits } from './stored-limits.ts';
+
+/** What a write makes of a slot. */
+type AssumedOutcome = Pick<Slot, 'state' | 'taken'> & Pick<Assumed, 'owner'>;
 
 export interface AdmissionCacheOptions {
   readonly client: KubeClient;
@@ -164,16 +166,12 @@ export class AdmissionCache {
     const { namespace } = metadata;
     // A sandbox names a conversation that joins it before the conversation stores that, and a start
     // may fail in between.
-    const names = new Set([
-      ownSandboxName(conversationIdOf(conversation)),
-      spec.sandboxName,
-      status?.sandboxName,
-    ]);
-    for (const name of names) {
-      const sandbox =
-        name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
-      if (sandbox !== undefined) this.#index.reclassify(sandbox.metadata.uid);
-    }
+    const { sandboxes } = this.#options.stores;
+    const named = [spec.sandboxName, status?.sandboxName].flatMap((name) =>
+      name === undefined ? [] : (sandboxes.get(namespace, name) ?? []),
+    );
+    const own = sandboxes.byIndex(byMaker, metadata.uid);
+    for (const sandbox of new Set([...own, ...named])) this.#index.reclassify(sandbox.metadata.uid);
     this.#enqueue(namespace);
   }
 
@@ -216,8 +214,13 @@ export class AdmissionCache {
    * Counts a sandbox with the outcome of a write that is sent now, and keeps it from other
    * decisions, until one of `confirm`, `refresh`, `assume` and `notExecuted` takes over.
    */
-  sent(sandbox: Sandbox, outcome: Pick<Slot, 'state' | 'taken'>): void {
+  sent(sandbox: Sandbox, outcome: AssumedOutcome): void {
     this.#index.assume(sandbox, { ...outcome, until: Infinity });
+  }
+
+  /** Whether the outcome of a write of the sandbox is not known yet. */
+  isInFlight(uid: string): boolean {
+    return this.#index.assumed(uid) !== undefined;
   }
 
   /**
@@ -245,10 +248,7 @@ export class AdmissionCache {
    * Assumes that a write of unknown outcome has taken a slot, until a read after `until` (by the
    * monotonic clock) shows the truth.
    */
-  assume(
-    sandbox: Sandbox,
-    outcome: Pick<Slot, 'state' | 'taken'> & { readonly until: number },
-  ): void {
+  assume(sandbox: Sandbox, outcome: AssumedOutcome & { readonly until: number }): void {
     this.#index.forgetAssumed(sandbox.metadata.uid);
     this.#index.assume(sandbox, outcome);
     this.#enqueueReadOf(sandbox);

@@ -18,6 +18,8 @@ export interface Assumed {
    * the write is in flight.
    */
   readonly until: number;
+  /** The owner that the write gives to a spare. Absent: the owner stays. */
+  readonly owner?: string;
 }
 
 /** The slot of a deleted sandbox whose pod may still exist. */
@@ -139,7 +141,13 @@ export class SlotIndex {
       sandbox.metadata.namespace,
       assumed === undefined
         ? slot
-        : { ...slot, state: assumed.state, taken: assumed.taken || slot.taken, ...undecidable },
+        : {
+            ...slot,
+            state: assumed.state,
+            taken: assumed.taken || slot.taken,
+            ...(assumed.owner === undefined ? {} : { owner: assumed.owner, spare: false }),
+            ...undecidable,
+          },
     );
   }
 

@@ -1,11 +1,9 @@
-import type { Stores } from '../caches.ts';
+import { byMaker, type Stores } from '../caches.ts';
 import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
-import { isOwnedBy } from '@conversation-operator/kube/object';
 import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 
@@ -111,13 +109,9 @@ export class StoredLimits {
 
   #stored(conversation: CachedConversation): StoredConversation {
     const { metadata, spec } = conversation;
-    const { namespace, uid, name, creationTimestamp } = metadata;
+    const { uid, name, creationTimestamp } = metadata;
     const start = startStatusOf(conversation);
-    const named = this.#options.stores.sandboxes.get(
-      namespace,
-      ownSandboxName(conversationIdOf(conversation)),
-    );
-    const hasOwn = named !== undefined && isOwnedBy(named, conversation);
+    const hasOwn = this.#options.stores.sandboxes.byIndex(byMaker, uid).length > 0;
     return {
       ...{
         uid,
@@ -169,7 +163,7 @@ function judge(
   usage: { readonly owner: Usage; readonly all: Usage },
 ): LimitRefusal | undefined {
   const own = totalsOf(usage.owner, domain.group(owner)?.stored ?? 0);
-  const all = totalsOf(usage.all, domain.all.stored);
+  const all = totalsOf(usage.all, domain.all.stored - domain.storedSpares);
   const more: Totals = {
     maxConversations: 1,
     maxStoredBytes: bytes,

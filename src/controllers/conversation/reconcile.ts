@@ -29,7 +29,7 @@ import {
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
 import { conversationKey } from './conversation-key.ts';
 import { Scope, type SaveStatus } from './scope.ts';
-import { releaseSandbox } from './start/sandbox-release.ts';
+import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
 import { Start, type StartOptions } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
@@ -116,6 +116,7 @@ export class ConversationReconciler {
     // The sandbox is released after the failure is stored, so that a process that ends in between
     // releases the sandbox later.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
+    await releaseUnusedClaims(this.#options, scope.stored, signal);
     const { sandbox } = scope;
     // The deletion of a sandbox that no watch has seen yet causes no event.
     const isCached =

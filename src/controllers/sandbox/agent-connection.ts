@@ -1,4 +1,4 @@
-import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentClient, AgentEndpoint, AgentState } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
@@ -54,6 +54,25 @@ export class AgentConnections {
       waits: false,
       maxDelayMs,
     });
+  }
+
+  /**
+   * The state of the agent of a spare, which gets no keys. Throws like `connect`.
+   */
+  async probe(
+    endpoint: AgentEndpoint,
+    sandbox: Sandbox,
+    containerID: string,
+    signal: AbortSignal,
+  ): Promise<{ readonly state?: AgentState; readonly laterMs?: number }> {
+    const { agent } = this.#options;
+    const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
+    const polled = await this.#lane.poll(
+      asked,
+      (patience) => agent.probe(endpoint, { signal: patience }),
+      signal,
+    );
+    return 'answer' in polled ? { state: polled.answer } : { laterMs: polled.laterMs };
   }
 
   /** Throws every error that is no `AgentError`, and throws when the signal is aborted. */

@@ -2,12 +2,21 @@ import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { hasStopToFinish } from '../../resources/sandbox.ts';
+import type { AgentEndpoint } from '../../agent/agent.ts';
+import { hasStopToFinish, isSpare } from '../../resources/sandbox.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import type { AgentStops } from './agent-stops.ts';
-import { observedOf, patientIntervalMs, startKeyOf, type Outcome, type Scope } from './scope.ts';
+import { FailureCode } from './failure.ts';
+import {
+  failed,
+  observedOf,
+  patientIntervalMs,
+  startKeyOf,
+  type Outcome,
+  type Scope,
+} from './scope.ts';
 import { runningProgress, unready } from './status.ts';
 
 export interface AgentConnectorOptions {
@@ -23,6 +32,13 @@ export interface AgentConnectorOptions {
 /** Maximum time in which a start that has just begun polls its agent at short intervals. */
 const eagerMs = 10_000;
 const eagerIntervalMs = 100;
+/** Interval at which the agent of a spare is probed again. */
+const spareIntervalMs = 30_000;
+
+const spareUsed = {
+  code: FailureCode.spareUsed,
+  message: 'The agent of the spare has keys that the operator did not give it.',
+} as const;
 
 /**
  * AgentConnector gives the agent of a container its keys, and carries through a stop that the agent
@@ -48,6 +64,8 @@ export class AgentConnector {
       { ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } },
       keys,
     );
+    if (endpoint !== undefined && isSpare(sandbox))
+      return this.#bootSpare(scope, endpoint, containerID, signal);
     const { startingSinceTime } = sandbox.status ?? {};
     const startingFor =
       startingSinceTime === undefined ? 0 : elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
@@ -82,6 +100,38 @@ export class AgentConnector {
         wanted,
       },
       requeueAfterMs: laterMs ?? soonMs,
+    };
+  }
+
+  /**
+   * Waits until the agent of a spare has booted. An agent that has keys already has got them from
+   * somebody else, so that no owner may get the spare.
+   */
+  async #bootSpare(
+    scope: Scope,
+    endpoint: AgentEndpoint,
+    containerID: string,
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const { connections, logger } = this.#options;
+    let laterMs: number | undefined;
+    try {
+      const probed = await connections.probe(endpoint, scope.sandbox, containerID, signal);
+      const observed = { ...observedOf(scope), ready: false, wanted: true };
+      if (probed.state === 'dormant')
+        return { progress: { ...observed, ...unready.spare }, requeueAfterMs: spareIntervalMs };
+      if (probed.state === 'ready') return failed(scope, spareUsed);
+      laterMs = probed.laterMs;
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      logger.debug('agent is not ready', {
+        sandbox: scope.sandbox.metadata.name,
+        code: error.code,
+      });
+    }
+    return {
+      progress: { ...observedOf(scope), ready: false, ...unready.unanswered, wanted: true },
+      requeueAfterMs: laterMs ?? patientIntervalMs,
     };
   }
 }

@@ -30,6 +30,8 @@ export const FailureCode = {
   referenceNotFound: 'ReferenceNotFound',
   creationForbidden: 'CreationForbidden',
   templateInvalid: 'TemplateInvalid',
+  // The agent of a spare.
+  spareUsed: 'SpareUsed',
 } as const;
 export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
 

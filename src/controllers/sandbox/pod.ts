@@ -9,7 +9,12 @@ import {
   type NewObject,
   type Wire,
 } from '@conversation-operator/kube/object';
-import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  ownerAnnotation,
+  poolLabel,
+  sandboxLabels,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 type Container = Wire<V1Container>;
@@ -103,7 +108,11 @@ export function buildPod(
     metadata: {
       name: podNameOf(sandbox),
       namespace: sandbox.metadata.namespace,
-      labels: { ...unreserved(metadata?.labels), ...sandboxLabels(sandbox.metadata.name) },
+      labels: {
+        ...unreserved(metadata?.labels),
+        ...sandboxLabels(sandbox.metadata.name),
+        ...(sandbox.spec.poolName === undefined ? {} : { [poolLabel]: sandbox.spec.poolName }),
+      },
       annotations: { ...unreserved(metadata?.annotations), [ownerAnnotation]: sandbox.spec.owner },
       ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],
     },

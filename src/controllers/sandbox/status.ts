@@ -103,7 +103,9 @@ export function sandboxStatus(
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
-  const starting = wanted && !ready && failed === undefined;
+  // A spare may wait for its start as long as it takes.
+  const isSpareReady = reason === SandboxReason.spare;
+  const starting = wanted && !ready && !isSpareReady && failed === undefined;
   // The time of a sandbox that has run counts for its present reason alone, which may have begun
   // after another one.
   const sameReason =
@@ -155,6 +157,10 @@ export const unready = {
   unanswered: {
     reason: SandboxReason.waitingForAgent,
     message: 'Waiting for its agent to answer.',
+  },
+  spare: {
+    reason: SandboxReason.spare,
+    message: 'The agent has booted. A start may claim the sandbox.',
   },
   stopping: {
     reason: SandboxReason.waitingForAgent,

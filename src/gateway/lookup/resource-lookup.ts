@@ -209,8 +209,9 @@ export class ResourceLookup {
   }
 }
 
-const isOwnedBy = (object: Owned, owner: string | undefined): boolean =>
-  owner === undefined || object.spec.owner === owner;
+/** Without an owner, every owner's; a spare of a pool is nobody's. */
+const isOwnedBy = ({ spec }: Owned, owner: string | undefined): boolean =>
+  owner === undefined ? spec.owner !== '' : spec.owner === owner;
 
 /** Like Promise.all over a map, with a bound on what runs at once. */
 async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '@conversation-operator/kube/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isCapExceeded } from '../../resources/cap-exceeded.ts';
 import { findCondition } from '../../resources/conditions.ts';
-import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import { awaitsSandbox } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from './cache.ts';
@@ -157,15 +157,10 @@ export class StoredTotals {
   }
 
   #countConversation(conversation: CachedConversation, old?: CachedConversation): void {
-    const { metadata, spec } = conversation;
+    const { metadata } = conversation;
     if (metadata.namespace !== this.#options.namespace) return;
     this.#count(conversation, old, ofConversation);
-    this.#expect(
-      conversation,
-      isLive(conversation) &&
-        spec.sandboxName === undefined &&
-        !isStartOver(startStatusOf(conversation)),
-    );
+    this.#expect(conversation, isLive(conversation) && awaitsSandbox(conversation));
     this.#unseen.get(`conversations/${metadata.name}`)?.();
   }
 
@@ -207,7 +202,8 @@ export class StoredTotals {
     totalsOf: (live: T) => Totals,
   ): void {
     const isCounted = (one: T | undefined): one is T =>
-      one?.metadata.namespace === this.#options.namespace && isLive(one);
+      // A spare of a pool counts once a start has claimed it.
+      one?.metadata.namespace === this.#options.namespace && isLive(one) && one.spec.owner !== '';
     if (isCounted(old)) this.#add(old.spec.owner, totalsOf(old), -1);
     if (isCounted(object)) this.#add(object.spec.owner, totalsOf(object));
   }

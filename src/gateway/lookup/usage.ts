@@ -1,11 +1,7 @@
 import { LimitGroup } from '../../quota/limit-group.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import {
-  conversations as conversationKind,
-  isStartOver,
-  startStatusOf,
-} from '../../resources/conversation.ts';
+import { awaitsSandbox, conversations as conversationKind } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -19,8 +15,7 @@ export function startsWithoutSandbox(
   return conversations.filter(
     (conversation) =>
       conversation.metadata.deletionTimestamp === undefined &&
-      conversation.spec.sandboxName === undefined &&
-      !isStartOver(startStatusOf(conversation)) &&
+      awaitsSandbox(conversation) &&
       lookup.sandboxNamed(ownSandboxName(conversationIdOf(conversation))) === undefined,
   ).length;
 }

@@ -8,7 +8,7 @@ import {
   type StartStatus,
   type StartStep,
 } from '../../resources/conversation-status.ts';
-import { conversationIdOf, ownSandboxName, startTaskIdOf } from '../../resources/ids.ts';
+import { conversationIdOf, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
 import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { startRequestSchema, presentStartRequest, type StartTexts } from './start-request.ts';
@@ -138,9 +138,7 @@ function sandboxIdAt(conversation: CachedConversation, status: StartStatus): str
   if (status === 'WORKING') return null;
   const named = conversation.status?.sandboxName;
   if (named !== undefined) return named;
-  // The status that says WAITING_FOR_SANDBOX may be older than the one that names the sandbox, but
-  // there is no doubt which it is.
-  return status === 'ERROR'
-    ? null
-    : (conversation.spec.sandboxName ?? ownSandboxName(conversationIdOf(conversation)));
+  // The status that says WAITING_FOR_SANDBOX may be older than the one that names the sandbox,
+  // which may be a spare that the start has claimed.
+  return status === 'ERROR' ? null : (conversation.spec.sandboxName ?? null);
 }

@@ -7,7 +7,7 @@ import { startStatusOf } from '../../../resources/conversation.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import { createErrorOf, type CreateError } from '../../sandbox/create-error.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
-import { ensureSandbox } from './sandbox-creation.ts';
+import { ensureSandbox, type ClaimSpare } from './sandbox-creation.ts';
 import type { Stage } from './stage.ts';
 import { StartFailure } from './start-failure.ts';
 import { withDelay, withTransition } from './start-status.ts';
@@ -24,6 +24,11 @@ export interface ChooseSandboxOptions {
         conversation: CachedConversation,
       ) => { readonly code: string; readonly message: string } | undefined)
     | undefined;
+  /**
+   * Claims a spare of a pool for a start. Returns undefined when there is none for it. Absent: there
+   * are no pools.
+   */
+  readonly claimSpare?: ClaimSpare | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -39,6 +44,7 @@ export const chooseSandbox =
     configurations,
     deadlines,
     refusalOf,
+    claimSpare,
     clock,
     logger,
   }: ChooseSandboxOptions): Stage =>
@@ -51,7 +57,7 @@ export const chooseSandbox =
     let chosen: Sandbox | undefined;
     let createError: CreateError | undefined;
     try {
-      chosen = await ensureSandbox({ client, store: stores.sandboxes }, stored, signal);
+      chosen = await ensureSandbox({ client, store: stores.sandboxes, claimSpare }, stored, signal);
     } catch (error) {
       createError = createErrorOf(error, 'sandbox');
       if (createError === undefined) throw error;

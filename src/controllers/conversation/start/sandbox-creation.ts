@@ -4,18 +4,28 @@ import type { CachedConversation } from '../../../resources/cached-conversation.
 import { startStatusOf } from '../../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
+import { byMaker } from '../../caches.ts';
 import { storedObject } from '../../stored-object.ts';
 import type { SandboxAccess } from '../sandbox-lookup.ts';
 import { storedConversation } from '../stored-conversation.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 
+export type ClaimSpare = (
+  conversation: CachedConversation,
+  signal: AbortSignal,
+) => Promise<Sandbox | undefined>;
+
+interface StartAccess extends SandboxAccess {
+  readonly claimSpare?: ClaimSpare | undefined;
+}
+
 /**
- * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own,
- * which is created if absent. Undefined: a sandbox of an earlier conversation still has the name,
+ * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own. A
+ * spare of a pool becomes its own; without one it is created if absent. Undefined: a sandbox of an earlier conversation still has the name,
  * so the caller has to try again.
  */
 export async function ensureSandbox(
-  access: SandboxAccess,
+  access: StartAccess,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
@@ -25,16 +35,19 @@ export async function ensureSandbox(
 }
 
 async function ensureOwn(
-  access: SandboxAccess,
+  access: StartAccess,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
   const name = ownSandboxName(conversationIdOf(conversation));
   const { owner, templateName } = conversation.spec;
-  let sandbox = access.store.get(namespace, name);
+  const [claimedBefore] = access.store.byIndex(byMaker, conversation.metadata.uid);
+  let sandbox = access.store.get(namespace, name) ?? claimedBefore;
   if (sandbox === undefined) {
     if (!(await stillNeeds(access, conversation, signal))) return undefined;
+    const claimed = await access.claimSpare?.(conversation, signal);
+    if (claimed !== undefined) return claimed;
     try {
       sandbox = await access.client.create(
         sandboxes,

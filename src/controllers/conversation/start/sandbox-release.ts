@@ -1,14 +1,48 @@
-import type { Stores } from '../../caches.ts';
+import { byMaker, type Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isNotFound } from '@conversation-operator/kube/errors';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
 import { storedObject } from '../../stored-object.ts';
+import { storedConversation } from '../stored-conversation.ts';
 
 export interface SandboxReleaseOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
+}
+
+/**
+ * Deletes spares that the start of a conversation has claimed and does not use: the outcome of the
+ * claim was unknown, and the start got another sandbox. Each deletion follows a read of the
+ * conversation, and names the version that no other conversation has joined.
+ */
+export async function releaseUnusedClaims(
+  { client, stores }: SandboxReleaseOptions,
+  conversation: CachedConversation,
+  signal: AbortSignal,
+): Promise<void> {
+  const isUnused = (
+    sandbox: Sandbox,
+    { sandboxUID }: { readonly sandboxUID?: string | undefined },
+  ) =>
+    sandboxUID !== undefined &&
+    sandbox.metadata.uid !== sandboxUID &&
+    sandbox.spec.poolName !== undefined &&
+    sandbox.metadata.deletionTimestamp === undefined &&
+    sandbox.metadata.ownerReferences?.length === 1;
+  const claimed = stores.sandboxes.byIndex(byMaker, conversation.metadata.uid);
+  for (const sandbox of claimed) {
+    if (!isUnused(sandbox, conversation.status ?? {})) continue;
+    const stored = await storedConversation(client, conversation, signal);
+    if (stored === undefined || !isUnused(sandbox, stored.status ?? {})) continue;
+    const { namespace, name, uid, resourceVersion } = sandbox.metadata;
+    try {
+      await client.delete(sandboxes, namespace, name, { uid, resourceVersion, signal });
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
 }
 
 /**

@@ -1,0 +1,138 @@
+import { findCondition, isTrue } from '../../resources/conditions.ts';
+import { SandboxCondition, isReadySpare, type Sandbox } from '../../resources/sandbox.ts';
+import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
+import { templateVersionAnnotation } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+
+/** Everything that decides what a pool needs. */
+export interface ObservedPool {
+  readonly pool: SandboxPool;
+  /** The template of the pool; undefined when there is none. */
+  readonly template: SandboxTemplate | undefined;
+  /** The spares of the pool that are not being deleted, the oldest first. */
+  readonly spares: readonly Sandbox[];
+  /** Number of spares that were created and that the cache does not show yet. */
+  readonly unseen: number;
+  /** Maximum number of spares that the namespace has room to store. */
+  readonly room: number;
+  /** Number of spares that may be created now, by the pace of the pool and after failures. */
+  readonly allowance: number;
+}
+
+export interface PoolPlan {
+  /** Spares to delete, each unless a start has claimed it meanwhile. */
+  readonly remove: readonly Sandbox[];
+  /** Number of spares to create. */
+  readonly create: number;
+  /** Number of spares that may not be created yet, because of the pace or after failures. */
+  readonly held: number;
+  /** Spares that have failed, which are among those to delete. */
+  readonly failed: readonly Sandbox[];
+  readonly ready: number;
+  readonly reason: (typeof PoolReason)[keyof typeof PoolReason];
+  readonly message: string;
+}
+
+/** Identifies a version of a template's spec. */
+export const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
+  `${metadata.uid}/${metadata.generation}`;
+
+export const isOutdated = ({ metadata }: Sandbox, template: SandboxTemplate): boolean =>
+  metadata.annotations?.[templateVersionAnnotation] !== templateVersionOf(template);
+
+/**
+ * The reason why a pool of this template keeps no spares. A volume that outlives its sandbox belongs
+ * to one owner from its creation on, and a spare has no owner.
+ */
+export function unfitness(
+  templateName: string,
+  template: SandboxTemplate | undefined,
+): Pick<PoolPlan, 'reason' | 'message'> | undefined {
+  if (template === undefined)
+    return {
+      reason: PoolReason.templateNotFound,
+      message: `There is no SandboxTemplate ${templateName}.`,
+    };
+  const valid = findCondition(template.status?.conditions, 'Valid');
+  if (valid?.status === 'False' && valid.observedGeneration === template.metadata.generation)
+    return { reason: PoolReason.templateInvalid, message: valid.message.slice(0, 1024) };
+  if (template.spec.storage.retain)
+    return {
+      reason: PoolReason.templateRetainsVolumes,
+      message: `The SandboxTemplate ${templateName} retains volumes (spec.storage.retain), and each of those belongs to one owner.`,
+    };
+  return undefined;
+}
+
+const isFailed = ({ status }: Sandbox): boolean =>
+  isTrue(status?.conditions, SandboxCondition.failed);
+const isAdmitted = ({ status }: Sandbox): boolean =>
+  isTrue(status?.conditions, SandboxCondition.admitted);
+
+/** The order in which spares that are too many are deleted: the least useful first. */
+const usefulness = (spare: Sandbox): number => {
+  if (isReadySpare(spare)) return 2;
+  return isAdmitted(spare) ? 1 : 0;
+};
+
+/** Decides which spares a pool creates and deletes. Pure. */
+export function decidePool(observed: ObservedPool): PoolPlan {
+  const { pool, template, spares, unseen, allowance } = observed;
+  const { templateName, replicas } = pool.spec;
+  const unfit = unfitness(templateName, template);
+  if (template === undefined || unfit !== undefined) {
+    const none = { remove: spares, create: 0, held: 0, failed: [], ready: 0 };
+    return { ...none, ...(unfit ?? { reason: PoolReason.templateNotFound, message: '' }) };
+  }
+  const wanted = Math.min(replicas, observed.room);
+  const failed = spares.filter(isFailed);
+  const sound = spares.filter((spare) => !isFailed(spare));
+  const outdated = sound.filter((spare) => isOutdated(spare, template));
+  const current = sound.filter((spare) => !isOutdated(spare, template));
+  const surplus = current
+    .toSorted((one, other) => usefulness(one) - usefulness(other))
+    .slice(0, Math.max(0, current.length + unseen - wanted));
+  const missing = Math.max(0, wanted - current.length - unseen);
+  const create = Math.min(missing, allowance);
+  // An outdated spare goes when its replacement comes, so that an edit of the template boots no
+  // more agents at once than the pace allows.
+  const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - create);
+  const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
+  const ready = current.filter((spare) => !surplus.includes(spare) && isReadySpare(spare)).length;
+  return {
+    remove: [...failed, ...replaced, ...surplus],
+    create,
+    held: missing - create,
+    failed,
+    ready,
+    ...conditionOf(observed, { current, ready, wanted }),
+  };
+}
+
+function conditionOf(
+  { pool: { spec, status }, room }: ObservedPool,
+  counts: { readonly current: readonly Sandbox[]; readonly ready: number; readonly wanted: number },
+): Pick<PoolPlan, 'reason' | 'message'> {
+  const { current, ready, wanted } = counts;
+  const { replicas } = spec;
+  if (replicas === 0)
+    return { reason: PoolReason.scaledToZero, message: 'The pool keeps no spares.' };
+  const state = `${ready} of ${replicas} spares can be claimed`;
+  if (ready >= replicas) return { reason: PoolReason.full, message: `${state}.` };
+  if (room < replicas && ready >= wanted)
+    return {
+      reason: PoolReason.waitingForRoom,
+      message: `${state}: maxSandboxes of a quota leaves no room for more.`,
+    };
+  if ((status?.failures ?? 0) > 0 && ready === 0)
+    return {
+      reason: PoolReason.spareFailed,
+      message: `${state}: ${status?.failures ?? 0} spares in a row did not boot.`,
+    };
+  if (current.some((spare) => !isAdmitted(spare)))
+    return {
+      reason: PoolReason.waitingForRoom,
+      message: `${state}: the limit of active sandboxes in the namespace leaves no room for more.`,
+    };
+  return { reason: PoolReason.refilling, message: `${state}.` };
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { conditionsSchema } from './conditions.ts';
+import {
+  column,
+  resourceOf,
+  wideColumn,
+  type CustomObject,
+  type CustomResourceDefinition,
+} from './group.ts';
+import { count, described, objectName, observedGeneration, optional, text } from './schema.ts';
+import { duration } from './sandbox-template.ts';
+
+/** Maximum number of spares of one pool. */
+export const maxPoolReplicas = 1_000;
+
+export const sandboxPoolSpecSchema = z.object({
+  templateName: described(
+    objectName().default('default'),
+    'Name of the SandboxTemplate from which the operator creates the spares. A change replaces them gradually.',
+  ),
+  replicas: described(
+    count().max(maxPoolReplicas).default(1),
+    'Number of spares to keep. 0 keeps none.',
+  ),
+  refill: described(
+    z.object({
+      maxPerMinute: described(
+        z.int().min(1).max(6_000).default(60),
+        'Maximum number of spares that the operator creates in a minute, for new and for outdated ones together.',
+      ),
+      delay: described(
+        duration().default('1s'),
+        'Time between a claim and the creation of the next spare, so that starts in a row have the nodes for themselves.',
+      ),
+    }),
+    'Pace at which the operator replaces spares that starts have claimed.',
+  ).prefault({}),
+});
+
+export const PoolCondition = {
+  /** As many spares as the pool wants can be claimed. */
+  ready: 'Ready',
+} as const;
+
+/** Reasons of the condition Ready. */
+export const PoolReason = {
+  full: 'Full',
+  refilling: 'Refilling',
+  scaledToZero: 'ScaledToZero',
+  waitingForRoom: 'WaitingForRoom',
+  spareFailed: 'SpareFailed',
+  templateNotFound: 'TemplateNotFound',
+  templateInvalid: 'TemplateInvalid',
+  templateRetainsVolumes: 'TemplateRetainsVolumes',
+} as const;
+
+export const sandboxPoolStatusSchema = z.object({
+  observedGeneration: observedGeneration(),
+  replicas: optional(count(), 'Number of spares, whether or not their agents have booted.'),
+  readyReplicas: optional(count(), 'Number of spares that a start may claim now.'),
+  selector: optional(
+    text(512),
+    "Label selector of the pool's pods, for the scale subresource. Pods keep the label when a start claims them.",
+  ),
+  claimsPerMinute: optional(
+    count(),
+    'Number of spares that starts have claimed in the last minute.',
+  ),
+  hitRatePercent: optional(
+    count().max(100),
+    'Share of the starts of the last 10 minutes from this template that claimed a spare, in percent. Absent when there was no start. Starts that name a sandbox do not count.',
+  ),
+  failures: optional(
+    count(),
+    'Number of spares that have failed in a row. The operator waits longer after each, up to 5 min.',
+  ),
+  conditions: conditionsSchema,
+});
+
+export type SandboxPoolSpec = z.output<typeof sandboxPoolSpecSchema>;
+export type SandboxPoolState = z.output<typeof sandboxPoolStatusSchema>;
+export type SandboxPool = CustomObject<SandboxPoolSpec, SandboxPoolState>;
+
+export const sandboxPoolDefinition: CustomResourceDefinition = {
+  kind: 'SandboxPool',
+  plural: 'sandboxpools',
+  singular: 'sandboxpool',
+  shortNames: ['sbp'],
+  description:
+    'A number of spare sandboxes of one template whose agents have booted, so that a start need not wait for them.',
+  spec: sandboxPoolSpecSchema,
+  status: sandboxPoolStatusSchema,
+  printerColumns: [
+    column('Template', '.spec.templateName', 'SandboxTemplate of the spares.'),
+    column('Wanted', '.spec.replicas', 'Number of spares to keep.', 'integer'),
+    column('Ready', '.status.readyReplicas', 'Number of spares that a start may claim.', 'integer'),
+    column(
+      'Claims/Min',
+      '.status.claimsPerMinute',
+      'Number of claims in the last minute.',
+      'integer',
+    ),
+    column(
+      'Hit-Rate',
+      '.status.hitRatePercent',
+      'Share of starts that claimed a spare, in percent.',
+      'integer',
+    ),
+    column(
+      'Reason',
+      `.status.conditions[?(@.type=="${PoolCondition.ready}")].reason`,
+      'Reason of the condition Ready.',
+    ),
+    wideColumn(
+      'Message',
+      `.status.conditions[?(@.type=="${PoolCondition.ready}")].message`,
+      'Explanation of the condition Ready.',
+    ),
+  ],
+  selectableFields: [],
+  scale: {
+    specReplicasPath: '.spec.replicas',
+    statusReplicasPath: '.status.replicas',
+    labelSelectorPath: '.status.selector',
+  },
+};
+
+export const sandboxPools = resourceOf<SandboxPool>(sandboxPoolDefinition);
