@@ -95,7 +95,7 @@ export const sandboxIndexers: Indexers<Sandbox> = {
 };
 /** Pools by `namespace/name` of their template. */
 export const byPoolTemplate = 'template';
-const poolIndexers: Indexers<SandboxPool> = {
+export const poolTemplateIndexers: Indexers<SandboxPool> = {
   [byPoolTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
 };
 
@@ -131,7 +131,7 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
         resource: sandboxPools,
         transform: (object: SandboxPool) => cachedObject(object, interner),
       },
-      indexers: poolIndexers,
+      indexers: poolTemplateIndexers,
     }),
     quotas: new Reflector({
       ...{

@@ -1,6 +1,6 @@
 import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
-import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
+import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { Controller, type Request, type Result } from '../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
@@ -33,7 +33,7 @@ export class AdmissionScene {
   /** Names of the quotas whose status was to be written. */
   readonly quotaStatuses: string[] = [];
   readonly stores = {
-    sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: () => [] }),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     conversations: new IndexedStore<CachedConversation>({
       [bySandbox]: ({ status }) =>
         status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`],

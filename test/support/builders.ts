@@ -13,7 +13,13 @@ import type {
 import type { PersistentVolumeClaim, Pod } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
-import { SandboxCondition, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
+import {
+  SandboxCondition,
+  templateVersionAnnotation,
+  type Sandbox,
+  type SandboxState,
+} from '../../src/resources/sandbox.ts';
+import type { SandboxPool, SandboxPoolSpec } from '../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate, SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
 
 /** The time that builders and fixed clocks agree on. */
@@ -76,6 +82,44 @@ export const aTemplate = (spec: Partial<SandboxTemplateSpec> = {}): SandboxTempl
     agent: { port: 8000, workingDir: '/workspace' },
     storage: { size: '1Gi', retain: false },
     startDeadline: '2m',
+    ...spec,
+  },
+});
+
+/** A spare of the pool `default` from `aTemplate()`, whose agent has booted unless the status differs. */
+export const aSpare = (name: string, status: Partial<SandboxState> = {}): Sandbox => {
+  const sandbox = aSandbox({
+    name,
+    owner: '',
+    status: {
+      replicas: 1,
+      podUID: `uid-of-the-pod-of-${name}`,
+      conditions: [
+        condition(SandboxCondition.admitted, 'True', 'Admitted'),
+        condition(SandboxCondition.ready, 'False', 'Spare'),
+      ],
+      ...status,
+    },
+  });
+  const { uid, generation } = aTemplate().metadata;
+  return {
+    ...sandbox,
+    metadata: {
+      ...sandbox.metadata,
+      annotations: { [templateVersionAnnotation]: `${uid}/${generation}` },
+    },
+    spec: { ...sandbox.spec, poolName: 'default' },
+  };
+};
+
+export const aPool = (spec: Partial<SandboxPoolSpec> = {}, name = 'default'): SandboxPool => ({
+  apiVersion,
+  kind: 'SandboxPool',
+  metadata: metadata(name),
+  spec: {
+    templateName: 'default',
+    replicas: 2,
+    refill: { maxPerMinute: 60, delay: '0s' },
     ...spec,
   },
 });

@@ -1,7 +1,7 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
-import { conversationIndexers } from '../../src/controllers/caches.ts';
+import { conversationIndexers, sandboxIndexers } from '../../src/controllers/caches.ts';
 import {
   ConversationReconciler,
   type ConversationReconcilerOptions,
@@ -43,7 +43,7 @@ export class ConversationScene {
   readonly #interner = new Interner();
   readonly #stores = {
     conversations: new IndexedStore<CachedConversation>(conversationIndexers),
-    sandboxes: new IndexedStore<Sandbox>(),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
   };
   readonly #reconciler: ConversationReconciler;

@@ -1,3 +1,4 @@
+import { sandboxIndexers } from '../../src/controllers/caches.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
@@ -32,7 +33,7 @@ export class SandboxScene {
   readonly events: EventDetails[] = [];
   readonly #interner = new Interner();
   readonly #stores = {
-    sandboxes: new IndexedStore<Sandbox>(),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     pods: new IndexedStore<CachedPod>(),
     claims: new IndexedStore<CachedClaim>(),
     templates: new IndexedStore<SandboxTemplate>(),

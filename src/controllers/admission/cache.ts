@@ -218,9 +218,12 @@ export class AdmissionCache {
     this.#index.assume(sandbox, { ...outcome, until: Infinity });
   }
 
-  /** Whether the outcome of a write of the sandbox is not known yet. */
-  isInFlight(uid: string): boolean {
-    return this.#index.assumed(uid) !== undefined;
+  /** Whether this is the newest known version of the sandbox, and no write of it is under way. */
+  isNewest({ metadata: { uid, resourceVersion } }: Sandbox): boolean {
+    return (
+      this.#index.assumed(uid) === undefined &&
+      this.#index.sandbox(uid)?.metadata.resourceVersion === resourceVersion
+    );
   }
 
   /**

@@ -18,7 +18,7 @@ export interface SpareClaimsOptions {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools' | 'claims'>;
   readonly admission: Pick<
     AdmissionCache,
-    'queue' | 'sent' | 'confirm' | 'refresh' | 'notExecuted' | 'assume' | 'isInFlight'
+    'queue' | 'sent' | 'confirm' | 'refresh' | 'notExecuted' | 'assume' | 'isNewest'
   >;
   readonly counts: StartCounts;
   /** Called after a start from the template of a pool, whether or not it claimed a spare. */
@@ -120,7 +120,7 @@ export class SpareClaims {
           isReadySpare(sandbox) &&
           !isOutdated(sandbox, template) &&
           !this.#inClaim.has(sandbox.metadata.uid) &&
-          !admission.isInFlight(sandbox.metadata.uid),
+          admission.isNewest(sandbox),
       )
       .sort(byAge);
     return oldest ?? 'empty';
@@ -133,11 +133,11 @@ export class SpareClaims {
     signal: AbortSignal,
   ): Promise<Sandbox | undefined> {
     const { client, admission, clock, logger, settleMs = 10_000 } = this.#options;
-    const { namespace, name, uid, resourceVersion } = spare.metadata;
+    const { namespace, name, resourceVersion } = spare.metadata;
     const { owner } = conversation.spec;
     if (!(await this.#nameOwner(spare, owner, signal))) return undefined;
     // From here to the call of `sent` nothing else can take the room.
-    if (!admission.queue(namespace).mayClaim(owner) || admission.isInFlight(uid)) return undefined;
+    if (!admission.queue(namespace).mayClaim(owner) || !admission.isNewest(spare)) return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
     admission.sent(spare, taken);
     const sentAt = clock.monotonic();

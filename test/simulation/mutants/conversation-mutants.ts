@@ -22,8 +22,8 @@ export const conversationMutants = {
   },
   'a sandbox is created for a conversation that only the cache contains': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
-    from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    try {',
-    to: 'try {',
+    from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    const claimed',
+    to: 'const claimed',
     rule: 'no sandbox is created for a deleted conversation',
     seed: 43,
   },

@@ -1,3 +1,4 @@
+import { sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import type { AgentCallOptions, AgentState } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
@@ -39,7 +40,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
   const clock = new VirtualClock(noonMs);
   const silence = new UnresponsiveAgents({ clock });
   const stores = {
-    sandboxes: new IndexedStore<Sandbox>(),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     pods: new IndexedStore<Pod>(),
     claims: new IndexedStore<PersistentVolumeClaim>(),
     templates: new IndexedStore<SandboxTemplate>(),

@@ -352,12 +352,13 @@ describe('a start task', () => {
     [
       'names its sandbox from WAITING_FOR_SANDBOX on',
       {
+        sandboxName: 'sbx-9',
         start: {
           status: 'WAITING_FOR_SANDBOX',
           transitions: steps('WORKING', 'WAITING_FOR_SANDBOX'),
         },
       },
-      { status: 'WAITING_FOR_SANDBOX', app_conversation_id: null, sandbox_id: `sbx-${id}` },
+      { status: 'WAITING_FOR_SANDBOX', app_conversation_id: null, sandbox_id: 'sbx-9' },
     ],
     [
       'names its conversation when READY',

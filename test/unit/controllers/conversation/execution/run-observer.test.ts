@@ -1,3 +1,4 @@
+import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
@@ -88,7 +89,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   client.put(conversations, aConversation({ name, status, spec: { messages } }));
   const stores = {
     conversations: new IndexedStore<CachedConversation>(),
-    sandboxes: new IndexedStore<Sandbox>(),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
   };
   stores.sandboxes.set(sandbox);

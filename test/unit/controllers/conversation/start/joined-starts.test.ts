@@ -1,3 +1,4 @@
+import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import type {
   AgentCallOptions,
@@ -60,7 +61,7 @@ function besideHanging(count: number) {
   const client = new FakeKubeClient();
   const stores = {
     conversations: new IndexedStore<CachedConversation>(),
-    sandboxes: new IndexedStore<Sandbox>(),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
   };
   stores.templates.set(aTemplate());

@@ -1,3 +1,4 @@
+import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import { ensureSandbox } from '../../../../../src/controllers/conversation/start/sandbox-creation.ts';
 import {
   findSandbox,
@@ -26,7 +27,7 @@ function access({
 }): SandboxAccess {
   const client = new FakeKubeClient();
   if (stored !== undefined) client.put(sandboxes, stored);
-  const store = new IndexedStore<Sandbox>();
+  const store = new IndexedStore<Sandbox>(sandboxIndexers);
   if (cached !== undefined) store.set(cached);
   return { client, store };
 }
@@ -95,7 +96,11 @@ it('is not kept by a conversation whose start has failed, which the cache shows 
       ({ name }) => name,
     );
   const join = async () =>
-    ensureSandbox({ client, store: new IndexedStore<Sandbox>() }, joining('WORKING'), signal);
+    ensureSandbox(
+      { client, store: new IndexedStore<Sandbox>(sandboxIndexers) },
+      joining('WORKING'),
+      signal,
+    );
   client.put(conversations, joining('ERROR'));
   expect(await join()).toBeUndefined();
   expect(await keepers()).toEqual([maker.metadata.name]);

@@ -1,0 +1,145 @@
+import { decidePool, type ObservedPool } from '../../../src/controllers/pool/decide.ts';
+import { SandboxCondition, templateVersionAnnotation } from '../../../src/resources/sandbox.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { aPool, aSpare, aTemplate, admitted, condition } from '../../support/builders.ts';
+
+const booting = (name: string): Sandbox => aSpare(name, { conditions: [admitted] });
+const unadmitted = (name: string): Sandbox => aSpare(name, { conditions: [] });
+const failed = (name: string): Sandbox =>
+  aSpare(name, { conditions: [admitted, condition(SandboxCondition.failed, 'True', 'CrashLoop')] });
+const outdated = (name: string): Sandbox => {
+  const spare = aSpare(name);
+  return {
+    ...spare,
+    metadata: { ...spare.metadata, annotations: { [templateVersionAnnotation]: 'older/1' } },
+  };
+};
+
+const decide = (observed: Partial<ObservedPool>) => {
+  const plan = decidePool({
+    pool: aPool(),
+    template: aTemplate(),
+    spares: [],
+    unseen: 0,
+    room: Infinity,
+    allowance: 100,
+    ...observed,
+  });
+  const { create, held, ready, reason } = plan;
+  return { remove: plan.remove.map(({ metadata }) => metadata.name), create, held, ready, reason };
+};
+const nothing = { remove: [], create: 0, held: 0 };
+
+describe('a pool', () => {
+  const cases: [string, Partial<ObservedPool>, ReturnType<typeof decide>][] = [
+    ['is filled', {}, { ...nothing, create: 2, ready: 0, reason: 'Refilling' }],
+    ['is full', { spares: [aSpare('a'), aSpare('b')] }, { ...nothing, ready: 2, reason: 'Full' }],
+    [
+      'creates no spare twice that the cache does not show yet',
+      { spares: [aSpare('a')], unseen: 1 },
+      { ...nothing, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'keeps its pace',
+      { pool: aPool({ replicas: 5 }), allowance: 2 },
+      { ...nothing, create: 2, held: 3, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'waits for what boots',
+      { spares: [booting('a'), aSpare('b')] },
+      { ...nothing, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'keeps no spare when it is scaled to 0',
+      { pool: aPool({ replicas: 0 }), spares: [aSpare('a'), booting('b')] },
+      { ...nothing, remove: ['b', 'a'], ready: 0, reason: 'ScaledToZero' },
+    ],
+    [
+      'gives up what has no slot, then what boots, then what is ready',
+      {
+        pool: aPool({ replicas: 1 }),
+        spares: [aSpare('a'), booting('b'), aSpare('c'), unadmitted('d')],
+      },
+      { ...nothing, remove: ['d', 'b', 'a'], ready: 1, reason: 'Full' },
+    ],
+    [
+      'replaces a failed spare',
+      { spares: [failed('a'), aSpare('b')] },
+      { ...nothing, remove: ['a'], create: 1, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'deletes a failed spare also while the next one waits for the back-off',
+      { spares: [failed('a'), aSpare('b')], allowance: 0 },
+      { ...nothing, remove: ['a'], held: 1, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'says that its spares do not boot',
+      {
+        pool: { ...aPool(), status: { failures: 3 } },
+        spares: [booting('a')],
+        allowance: 0,
+      },
+      { ...nothing, held: 1, ready: 0, reason: 'SpareFailed' },
+    ],
+    [
+      'replaces the spares of an edited template at its pace',
+      { spares: [outdated('a'), outdated('b')], allowance: 1 },
+      { ...nothing, remove: ['a'], create: 1, held: 1, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'keeps an outdated spare as long as it may create no other',
+      { spares: [outdated('a'), outdated('b')], allowance: 0 },
+      { ...nothing, held: 2, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'waits for room under the limit of the namespace',
+      { spares: [aSpare('a'), unadmitted('b')] },
+      { ...nothing, ready: 1, reason: 'WaitingForRoom' },
+    ],
+    [
+      'stores no more spares than the namespace has room for',
+      { spares: [aSpare('a')], room: 1 },
+      { ...nothing, ready: 1, reason: 'WaitingForRoom' },
+    ],
+    [
+      'deletes spares whose place others need',
+      { spares: [aSpare('a'), booting('b')], room: 1 },
+      { ...nothing, remove: ['b'], ready: 1, reason: 'WaitingForRoom' },
+    ],
+    [
+      'keeps none without its template',
+      { template: undefined, spares: [aSpare('a')] },
+      { ...nothing, remove: ['a'], ready: 0, reason: 'TemplateNotFound' },
+    ],
+    [
+      'keeps none of a template that no pod can be made of',
+      {
+        template: {
+          ...aTemplate(),
+          status: { conditions: [{ ...condition('Valid', 'False'), observedGeneration: 1 }] },
+        },
+        spares: [aSpare('a')],
+      },
+      { ...nothing, remove: ['a'], ready: 0, reason: 'TemplateInvalid' },
+    ],
+    [
+      'waits for the verdict on an edited template',
+      {
+        template: {
+          ...aTemplate(),
+          status: { conditions: [{ ...condition('Valid', 'False'), observedGeneration: 0 }] },
+        },
+        spares: [aSpare('a'), aSpare('b')],
+      },
+      { ...nothing, ready: 2, reason: 'Full' },
+    ],
+    [
+      'keeps none of a template whose volumes outlive their sandboxes',
+      { template: aTemplate({ storage: { size: '1Gi', retain: true } }) },
+      { ...nothing, ready: 0, reason: 'TemplateRetainsVolumes' },
+    ],
+  ];
+  it.each(cases)('%s', (_, observed, expected) => {
+    expect(decide(observed)).toEqual(expected);
+  });
+});

@@ -1,0 +1,219 @@
+import { poolTemplateIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
+import { SpareClaims } from '../../../src/controllers/pool/claims.ts';
+import { StartCounts } from '../../../src/controllers/pool/start-counts.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { pods, type PersistentVolumeClaim } from '../../../packages/kube/src/core.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { ownSandboxName } from '../../../src/resources/ids.ts';
+import { ownerAnnotation, sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import type { SandboxPool } from '../../../src/resources/sandbox-pool.ts';
+import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import { AdmissionScene } from '../../support/admission-scene.ts';
+import {
+  aClaim,
+  aConversation,
+  aPod,
+  aPool,
+  aQuota,
+  aSandbox,
+  aSpare,
+  aTemplate,
+  condition,
+} from '../../support/builders.ts';
+
+const { signal } = new AbortController();
+
+class ClaimScene extends AdmissionScene {
+  readonly metrics = createMetrics();
+  readonly pools = new IndexedStore<SandboxPool>(poolTemplateIndexers);
+  readonly volumes = new IndexedStore<PersistentVolumeClaim>();
+  readonly counts = new StartCounts({ clock: this.clock });
+  readonly claims = new SpareClaims({
+    client: this.client,
+    stores: { ...this.stores, pools: this.pools, claims: this.volumes },
+    admission: this.admission,
+    counts: this.counts,
+    onStart: () => undefined,
+    metrics: this.metrics,
+    logger: silentLogger,
+    clock: this.clock,
+  });
+
+  constructor() {
+    super();
+    this.pools.set(aPool());
+    this.stores.templates.set(aTemplate());
+  }
+
+  async spare(name: string, made: Sandbox = aSpare(name)): Promise<Sandbox> {
+    this.client.put(sandboxes, made);
+    this.client.put(pods, aPod(made, {}, { uid: made.status?.podUID ?? '' }));
+    const stored = await this.stored(name);
+    this.show(stored);
+    return stored;
+  }
+
+  async claim(name: string, owner = 'alice'): Promise<string | undefined> {
+    const conversation = aConversation({ name, spec: { owner } });
+    return (await this.claims.claim(conversation, signal))?.metadata.name;
+  }
+
+  async results(): Promise<Record<string, number>> {
+    const { values } = await this.metrics.poolStarts.get();
+    return Object.fromEntries(values.map(({ labels, value }) => [String(labels.result), value]));
+  }
+}
+
+let scene: ClaimScene;
+beforeEach(() => {
+  scene = new ClaimScene();
+});
+afterEach(() => scene.stop());
+
+const quota = (spec: Partial<ConversationQuotaSpec>) => scene.addQuota(aQuota('default', spec));
+
+it('gives a start the oldest spare, which then belongs to the conversation alone', async () => {
+  await scene.spare('b');
+  await scene.spare('a');
+  expect(await scene.claim('one')).toBe('a');
+  const { metadata, spec } = await scene.stored('a');
+  expect(spec).toMatchObject({ owner: 'alice', poolName: 'default' });
+  expect(metadata.ownerReferences).toMatchObject([
+    { kind: 'Conversation', name: 'one', controller: true },
+  ]);
+  expect(scene.takenBy('alice')).toBe(1);
+  expect(await scene.results()).toEqual({ claimed: 1 });
+});
+
+it('names the owner on the pod', async () => {
+  await scene.spare('a');
+  await scene.claim('one');
+  const pod = await scene.client.get(pods, 'default', 'a');
+  expect(pod.metadata.annotations?.[ownerAnnotation]).toBe('alice');
+});
+
+it('gives no spare to two starts, however many ask at once', async () => {
+  for (const name of ['a', 'b', 'c']) await scene.spare(name);
+  const claimed = await Promise.all(
+    ['1', '2', '3', '4', '5'].map((name) => scene.claim(name, `owner-${name}`)),
+  );
+  expect(claimed.filter((name) => name !== undefined).sort()).toEqual(['a', 'b', 'c']);
+});
+
+it('never exceeds the limit of an owner, however many starts ask at once', async () => {
+  await quota({ limit: 2 });
+  for (const name of ['a', 'b', 'c', 'd']) await scene.spare(name);
+  const claimed = await Promise.all(['1', '2', '3', '4'].map((name) => scene.claim(name)));
+  expect(claimed.filter((name) => name !== undefined)).toHaveLength(2);
+  expect(scene.takenBy('alice')).toBe(2);
+  expect(await scene.results()).toEqual({ claimed: 2, quota: 2 });
+});
+
+it('takes the next spare where the cache is behind another claim', async () => {
+  await scene.spare('a');
+  await scene.spare('b');
+  await scene.client.mergePatch(sandboxes, 'default', 'a', { spec: { owner: 'bob' } });
+  expect(await scene.claim('one')).toBe('b');
+  expect((await scene.stored('a')).spec.owner).toBe('bob');
+  expect(scene.takenBy('bob')).toBe(1);
+});
+
+it('counts a claim of unknown outcome for the owner, and takes the spare for no other', async () => {
+  await quota({ limit: 1 });
+  await scene.spare('a');
+  await scene.spare('b');
+  const patch = scene.client.mergePatch.bind(scene.client);
+  scene.client.mergePatch = async (resource, namespace, name, body, options) => {
+    const patched = await patch(resource, namespace, name, body, options);
+    if (resource.plural === sandboxes.plural) throw new TransportError('no answer');
+    return patched;
+  };
+  await expect(scene.claim('one')).rejects.toThrow(TransportError);
+  scene.client.mergePatch = patch;
+  expect(scene.takenBy('alice')).toBe(1);
+  expect(await scene.claim('two')).toBeUndefined();
+  expect(await scene.claim('three', 'bob')).toBe('b');
+});
+
+const unready: [string, () => Promise<unknown>, string][] = [
+  ['there is none', () => Promise.resolve(), 'empty'],
+  [
+    'none has booted',
+    () => scene.spare('a', aSpare('a', { conditions: [condition('Admitted', 'True')] })),
+    'empty',
+  ],
+  ['its agent has run', () => scene.spare('a', aSpare('a', { lastContainerID: 'x' })), 'empty'],
+  [
+    'it was evicted',
+    () =>
+      scene.spare(
+        'a',
+        aSpare('a', {
+          conditions: [
+            condition('Admitted', 'False', 'Quota'),
+            condition('Ready', 'False', 'Spare'),
+          ],
+        }),
+      ),
+    'empty',
+  ],
+  [
+    'the pod is another one',
+    async () => {
+      const spare = await scene.spare('a');
+      scene.client.put(pods, aPod(spare, {}, { uid: 'another' }));
+    },
+    'empty',
+  ],
+  [
+    'the template has changed',
+    async () => {
+      await scene.spare('a');
+      const template = aTemplate();
+      const metadata = { ...template.metadata, generation: 2 };
+      scene.stores.templates.set({ ...template, metadata });
+    },
+    'empty',
+  ],
+  [
+    'a volume was retained for the start',
+    async () => {
+      await scene.spare('a');
+      scene.volumes.set(aClaim(aSandbox({ name: ownSandboxName('0'.repeat(32)) })));
+    },
+    'unfit',
+  ],
+];
+it.each(unready)('leaves a start cold when %s', async (_, arrange, result) => {
+  await arrange();
+  expect(await scene.claim('0'.repeat(32))).toBeUndefined();
+  expect(await scene.results()).toEqual({ [result]: 1 });
+});
+
+it('counts nothing for a template without a pool', async () => {
+  scene.pools.delete('default', 'default');
+  await scene.spare('a');
+  expect(await scene.claim('one')).toBeUndefined();
+  expect(await scene.results()).toEqual({});
+});
+
+it('shows the share of starts that got a spare', async () => {
+  await scene.spare('a');
+  await scene.claim('one');
+  await scene.claim('two');
+  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 1, hitRatePercent: 50 });
+  await scene.clock.advance(60_000);
+  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 0, hitRatePercent: 50 });
+  await scene.clock.advance(600_000);
+  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 0 });
+});
+
+it('finds spares by their pool and their template, and claimed sandboxes by their conversation', () => {
+  const store = new IndexedStore<Sandbox>(sandboxIndexers);
+  store.set(aSpare('a'));
+  expect(store.byIndex('sparePool', 'default/default')).toHaveLength(1);
+  store.set({ ...aSpare('a'), spec: { ...aSpare('a').spec, owner: 'alice' } });
+  expect(store.byIndex('sparePool', 'default/default')).toHaveLength(0);
+});
