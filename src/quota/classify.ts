@@ -1,13 +1,10 @@
 import { isCapExceeded } from '../resources/cap-exceeded.ts';
 import { findCondition, isTrue, type Condition } from '../resources/conditions.ts';
-import {
-  conversations as conversationKind,
-  isStartOver,
-  startStatusOf,
-} from '../resources/conversation.ts';
+import { isStartOver, startStatusOf } from '../resources/conversation.ts';
 import {
   SandboxCondition,
   SandboxReason,
+  isMadeForConversation,
   isPausingReason,
   isSpare,
   resumeRequestOf,
@@ -24,9 +21,6 @@ const admittedOf = ({ status }: Sandbox): Condition | undefined =>
   findCondition(status?.conditions, SandboxCondition.admitted);
 
 type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart' | 'orphaned'>;
-
-const isMadeForConversation = ({ metadata: { ownerReferences } }: Sandbox): boolean =>
-  ownerReferences?.some(({ kind }) => kind === conversationKind.kind) === true;
 
 /**
  * Whether the start of every conversation in a sandbox that was created for one has failed, so that

@@ -132,6 +132,10 @@ export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
 /** Whether the sandbox is a spare of a pool that no start has claimed. */
 export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
 
+/** Whether the sandbox was created for a conversation, or claimed by one. */
+export const isMadeForConversation = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
+  metadata.ownerReferences?.some(({ kind }) => kind === 'Conversation') === true;
+
 /** Whether a start may claim the spare: its agent has booted, and nothing takes its pod away. */
 export const isReadySpare = (sandbox: Sandbox): boolean =>
   isSpare(sandbox) &&

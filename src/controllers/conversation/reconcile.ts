@@ -27,6 +27,7 @@ import {
   type Poll,
 } from './polling/conversation-poller.ts';
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
+import { JustMade } from '../just-made.ts';
 import { conversationKey } from './conversation-key.ts';
 import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
@@ -70,10 +71,13 @@ export class ConversationReconciler {
   readonly #observer: RunObserver;
   readonly #keyRotation: KeyRotation;
   readonly #delivery: Delivery;
+  /** The sandboxes of starts, by the uid of their conversation. */
+  readonly #made: JustMade<Sandbox>;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
     this.#newest = new NewestStore(options.stores.conversations);
+    this.#made = new JustMade(options);
     this.#configurations = new AgentConfigurations(options);
     this.#coalescer = new StatusCoalescer(options);
     this.#writer = new StatusWriter({ ...options, coalescer: this.#coalescer });
@@ -119,9 +123,10 @@ export class ConversationReconciler {
     await releaseUnusedClaims(this.#options, scope.stored, signal);
     const { sandbox } = scope;
     // The deletion of a sandbox that no watch has seen yet causes no event.
-    const isCached =
-      sandbox === undefined ||
-      this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name) !== undefined;
+    const cached = sandbox && this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name);
+    if (!isStartOver(scope.startStatus))
+      this.#made.remember(conversation.metadata.uid, sandbox, cached);
+    const isCached = sandbox === undefined || cached !== undefined;
     const nextMs = this.#nextPollMs(scope, conversation, againAfterMs);
     const requeueAfterMs = isCached ? nextMs : Math.min(nextMs, uncachedMs);
     return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
@@ -136,6 +141,14 @@ export class ConversationReconciler {
     if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));
   }
 
+  #justMade({ stored, status }: Scope): Sandbox | undefined {
+    const { namespace, uid } = stored.metadata;
+    const { sandboxName = '', sandboxUID } = status;
+    const cached = this.#options.stores.sandboxes.get(namespace, sandboxName);
+    const made = this.#made.get(uid, cached);
+    return made?.metadata.uid === sandboxUID ? made : undefined;
+  }
+
   /**
    * Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step
    * that follows a poll is repeated.
@@ -146,12 +159,9 @@ export class ConversationReconciler {
       scope.status = withTransition(scope.status, 'WORKING', isoTime(clock));
     if (scope.startStatus === 'ERROR') return undefined;
     const { namespace } = scope.stored.metadata;
-    scope.sandbox = await findSandbox(
-      { client, store: stores.sandboxes },
-      namespace,
-      scope.status,
-      signal,
-    );
+    scope.sandbox =
+      this.#justMade(scope) ??
+      (await findSandbox({ client, store: stores.sandboxes }, namespace, scope.status, signal));
     if (!isStartOver(scope.startStatus)) return this.#start.advance(scope, save, signal);
     const polled = await this.#poll(scope, signal);
     return typeof polled === 'object' ? this.#follow(scope, polled, save, signal) : polled;

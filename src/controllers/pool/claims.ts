@@ -72,7 +72,7 @@ export class SpareClaims {
       return undefined;
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const found = this.#find(conversation);
-      if (typeof found === 'string') return this.#miss(namespace, templateName, found);
+      if (typeof found === 'string') { this.#miss(namespace, templateName, found); return; }
       this.#inClaim.add(found.metadata.uid);
       try {
         const claimed = await this.#take(found, conversation, signal);
@@ -83,7 +83,7 @@ export class SpareClaims {
         this.#inClaim.delete(found.metadata.uid);
       }
     }
-    return this.#miss(namespace, templateName, 'empty');
+    this.#miss(namespace, templateName, 'empty');
   }
 
   #miss(namespace: string, templateName: string, result: Result): undefined {

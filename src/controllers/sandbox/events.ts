@@ -1,7 +1,13 @@
 import type { EventDetails } from '@conversation-operator/kube/events';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
-import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  SandboxReason,
+  hasRun,
+  isMadeForConversation,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import { FailureCode, isFailureCode } from './failure.ts';
 
 /** The Event of a new volume; undefined for the first volume of a sandbox. */
@@ -38,7 +44,8 @@ export function podEvent(
 }
 
 /**
- * The Event of a change of a sandbox's status; undefined for the steps of a start. `serverMessage`
+ * The Event of a change of a sandbox's status; undefined for the steps of a start, and for its end
+ * where the conversation has an Event. `serverMessage`
  * is the error text of the API server.
  */
 export function statusEvent(
@@ -52,6 +59,8 @@ export function statusEvent(
   const wrong =
     phase === 'ERROR' || reason === SandboxReason.podLost || isFailureCode(reason ?? '');
   if (phase === 'STARTING' && !wrong) return undefined;
+  // The first start of a conversation has an Event on the conversation.
+  if (phase === 'RUNNING' && !hasRun(before) && isMadeForConversation(before)) return undefined;
   const text =
     serverMessage === undefined
       ? (message ?? phase)

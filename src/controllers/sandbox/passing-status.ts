@@ -47,16 +47,17 @@ const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object
 /**
  * Whether a status only says which step of an ordinary start comes next, so that the API server
  * need not store the status unless the step lasts. The first status of a new sandbox is one of
- * them, unless that status records a pause, as it does before an admission.
+ * them, also where it records that no pod may exist before the admission. The caller stores a
+ * status on which the next step depends.
  */
 export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
   after.phase === 'STARTING' &&
   (before.phase ?? 'STARTING') === 'STARTING' &&
   isPassingReady(before) &&
   isPassingReady(after) &&
-  isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
   (before.conditions === undefined ||
-    isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after)));
+    (isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
+      isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after))));
 
 /**
  * The stored time from which on a start makes progress: its admission, or before that its creation.

@@ -10,6 +10,8 @@ import { isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import type { Logger } from '@conversation-operator/kube/logger';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import {
@@ -21,6 +23,7 @@ import {
 } from '../../resources/sandbox.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
+import { JustMade } from '../just-made.ts';
 import { lastWords } from '../readable-output.ts';
 import { AgentConnections } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
@@ -82,6 +85,8 @@ export class SandboxReconciler {
   readonly #podBackoff: PodBackoff;
   readonly #connector: AgentConnector;
   readonly #newest: NewestStore<Sandbox>;
+  readonly #claims: JustMade<CachedClaim>;
+  readonly #pods: JustMade<CachedPod>;
 
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
@@ -92,6 +97,8 @@ export class SandboxReconciler {
     this.#connector = new AgentConnector({ ...options, ...shared, stops: this.#stops });
     this.#podBackoff = new PodBackoff(options);
     this.#newest = new NewestStore(options.stores.sandboxes);
+    this.#claims = new JustMade(options);
+    this.#pods = new JustMade(options);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
@@ -99,12 +106,19 @@ export class SandboxReconciler {
     const cached = this.#newest.get(namespace, name);
     // The sandbox owns its pod and its claim, and the garbage collector deletes them.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
+    const { uid } = cached.metadata;
+    const seen = {
+      claim: stores.claims.get(namespace, name),
+      pod: stores.pods.get(namespace, name),
+    };
+    const pod = this.#pods.get(uid, seen.pod);
     const scope: Scope = {
       sandbox: cached,
       reserved: false,
       template: stores.templates.get(namespace, cached.spec.templateName),
-      claim: stores.claims.get(namespace, name),
-      pod: stores.pods.get(namespace, name),
+      claim: this.#claims.get(uid, seen.claim),
+      pod,
+      uncached: pod !== undefined && seen.pod === undefined,
     };
     // `during` begins before the reservation and ends after the creation: if the sandbox is deleted
     // in between, its slot is not free.
@@ -132,6 +146,8 @@ export class SandboxReconciler {
       }
       return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
     } finally {
+      this.#claims.remember(uid, scope.claim, stores.claims.get(namespace, name));
+      this.#pods.remember(uid, scope.pod, stores.pods.get(namespace, name));
       this.#newest.observe(scope.sandbox);
     }
   }

@@ -3,6 +3,7 @@ export const valueSets: Readonly<Record<string, object>> = {
   'the defaults': {},
   'everything that is optional': {
     commonLabels: { team: 'platform' },
+    defaultPool: { create: true, replicas: null, refill: { maxPerMinute: 600, delay: '5s' } },
     image: { digest: `sha256:${'0'.repeat(64)}`, pullSecrets: [{ name: 'registry' }] },
     sandboxes: { namespace: 'sandboxes', createNamespace: true },
     gitHosts: [

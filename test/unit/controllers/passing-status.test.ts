@@ -26,7 +26,7 @@ describe('a status passes', () => {
     [
       'that is the first one of a sandbox',
       undefined,
-      starting('WaitingForAdmission', { replicas: 0 }),
+      starting('WaitingForAdmission', { replicas: 0, pauseTime: noon }),
     ],
     [
       'that only follows an admission',
@@ -54,11 +54,6 @@ describe('a status is stored at once', () => {
     ['when a running sandbox starts again', running, starting('WaitingForPod')],
     ['when a failure has a code', starting('WaitingForPod'), starting('ImagePullFailed')],
     ['when a failure is over', starting('ImagePullFailed'), starting('WaitingForAgent')],
-    [
-      'when the first status records the stop of a pod',
-      undefined,
-      starting('WaitingForAdmission', { pauseTime: noon }),
-    ],
     ['when the first status is a failure', undefined, starting('TemplateNotFound')],
     [
       'when the sandbox comes back from a pause',
