@@ -20,7 +20,6 @@ import {
   SandboxReason,
   isPausingReason,
   isRunRequested,
-  ownerAnnotation,
   resumeRequestedAnnotation,
   runRequestedAnnotation,
   sandboxes,
@@ -188,6 +187,11 @@ export class AdmissionCheck {
         change.before?.metadata.uid === sandbox.metadata.uid
           ? (change.before as Sandbox)
           : undefined;
+      // No decision on a spare concerns an owner.
+      if (sandbox.spec.owner === '') {
+        this.#remember();
+        return;
+      }
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
       // Asked for by users, or made for a conversation.
       if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
@@ -213,18 +217,20 @@ export class AdmissionCheck {
 
   #remember(): void {
     const owners = new Map<string, Share>();
-    for (const sandbox of this.#options.cluster.sandboxes) {
+    const { sandboxes: owned, spares } = this.#options.cluster;
+    for (const sandbox of [...owned, ...spares]) {
       const share = owners.get(sandbox.spec.owner) ?? { ...noShare };
       owners.set(sandbox.spec.owner, share);
       if (isWanted(sandbox) && isAdmitted(sandbox)) share.holding++;
       if (slotTaken(sandbox)) share.taken++;
+      if (sandbox.spec.owner === '') continue;
       if (!this.isNewcomer(sandbox)) continue;
       share.newcomers++;
       if (!this.#isBare(sandbox)) share.demanding++;
     }
     for (const pod of this.#options.cluster.pods) {
       if (this.#options.cluster.sandboxOf(ownerOf(pod) ?? '') !== undefined) continue;
-      const owner = pod.metadata.annotations?.[ownerAnnotation] ?? '';
+      const owner = this.#options.cluster.ownerOfPod(pod);
       const share = owners.get(owner) ?? { ...noShare };
       owners.set(owner, share);
       share.taken++;

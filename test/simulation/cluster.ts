@@ -18,6 +18,7 @@ import {
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxPools, type SandboxPool } from '../../src/resources/sandbox-pool.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { LeaseStore } from './lease-store.ts';
 import type { Random } from './random.ts';
@@ -63,6 +64,7 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
   conversations,
   sandboxes,
   sandboxTemplates,
+  sandboxPools,
   conversationQuotas,
   pods,
   persistentVolumeClaims,
@@ -85,6 +87,8 @@ export class Cluster {
   readonly #objects = new Map<string, Map<string, KubeObject>>();
   /** The request that wrote each version. */
   readonly #origins = new Map<number, Pick<Change, 'actor' | 'decidedSince'>>();
+  /** The owner of each sandbox, by its uid. */
+  readonly #ownersSeen = new Map<string, string>();
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #outages = new Set<() => void>();
   #down = false;
@@ -198,6 +202,8 @@ export class Cluster {
       const known = this.#of(plural);
       const key = `${namespace}/${name}`;
       const before = known.get(key);
+      if (plural === sandboxes.plural)
+        this.#ownersSeen.set(object.metadata.uid, (object as Sandbox).spec.owner);
       if (type === 'DELETED') known.delete(key);
       else known.set(key, object);
       this.#trace.note(`${actor} wrote ${plural}/${name} v${version} ${type} ${text}`);
@@ -209,7 +215,21 @@ export class Cluster {
     return [...this.#of(conversations.plural).values()] as Conversation[];
   }
 
+  /** The sandboxes of owners. */
   get sandboxes(): readonly Sandbox[] {
+    return this.#everySandbox.filter(({ spec }) => spec.owner !== '');
+  }
+
+  /** The sandboxes of pools that nobody has claimed. */
+  get spares(): readonly Sandbox[] {
+    return this.#everySandbox.filter(({ spec }) => spec.owner === '');
+  }
+
+  get pools(): readonly SandboxPool[] {
+    return [...this.#of(sandboxPools.plural).values()] as SandboxPool[];
+  }
+
+  get #everySandbox(): readonly Sandbox[] {
     return [...this.#of(sandboxes.plural).values()] as Sandbox[];
   }
 
@@ -233,8 +253,17 @@ export class Cluster {
     return [...this.#of(leases.plural).values()] as Lease[];
   }
 
+  /**
+   * The owner of the sandbox of a pod, also once the sandbox is gone; empty for that of a spare. The
+   * pod of a spare may name an owner who did not claim it in the end.
+   */
+  ownerOfPod({ metadata: { ownerReferences } }: Pod): string {
+    return this.#ownersSeen.get(ownerReferences?.[0]?.uid ?? '') ?? '';
+  }
+
+  /** The sandbox with this uid, also a spare. */
   sandboxOf(uid: string): Sandbox | undefined {
-    return this.sandboxes.find(({ metadata }) => metadata.uid === uid);
+    return this.#everySandbox.find(({ metadata }) => metadata.uid === uid);
   }
 
   #of(plural: string): Map<string, KubeObject> {

@@ -211,7 +211,9 @@ export function unsettled({
   }
 
   function ofOwned(object: KubeObject): readonly string[] {
-    const orphaned = !cluster.sandboxes.some((sandbox) => isOwnedBy(object, sandbox));
+    const orphaned = ![...cluster.sandboxes, ...cluster.spares].some((sandbox) =>
+      isOwnedBy(object, sandbox),
+    );
     return orphaned || object.metadata.deletionTimestamp !== undefined ? ['should be gone'] : [];
   }
 }

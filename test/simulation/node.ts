@@ -31,6 +31,8 @@ export interface NodeOptions {
   readonly ends?: Random | undefined;
   /** Which runs never end and report nothing; absent: none. */
   readonly stalls?: Random | undefined;
+  /** Number of addresses of pods; default 12. */
+  readonly addresses?: number;
   /** Absent: nothing is ever lacking. */
   readonly conditions?: NodeConditions | undefined;
 }
@@ -53,7 +55,7 @@ const actor = 'node';
 const graceMs = 10_000;
 const pullAgainMs = 10_000;
 /** Few, so that an address is soon another pod's. */
-const addresses = 12;
+const fewAddresses = 12;
 /** Between two attempts of what can't be done yet. */
 const retryMs = 2_000;
 
@@ -275,6 +277,7 @@ export class SimulatedNode {
   /** The next one that no pod has. */
   #freeAddress(): string {
     const taken = new Set([...this.#runs.values()].map(({ address }) => address));
+    const { addresses = fewAddresses } = this.#options;
     for (let tries = 0; tries < addresses; tries++) {
       this.#addresses = (this.#addresses + 1) % addresses;
       const address = `10.0.0.${this.#addresses + 1}`;

@@ -106,7 +106,7 @@ export class OperatorProcess {
     if (this.#run === undefined || caches === undefined) return [`${this.name} does not run`];
     const kinds: readonly (readonly [keyof Caches, readonly KubeObject[]])[] = [
       ['conversations', cluster.conversations],
-      ['sandboxes', cluster.sandboxes],
+      ['sandboxes', [...cluster.sandboxes, ...cluster.spares]],
       ['quotas', cluster.quotas],
       ['pods', cluster.pods],
       ['claims', cluster.claims],

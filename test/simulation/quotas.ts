@@ -17,7 +17,6 @@ import {
 import {
   SandboxCondition,
   SandboxReason,
-  ownerAnnotation,
   sandboxes,
   slotTaken,
   viewOfSandbox,
@@ -162,6 +161,8 @@ export class Quotas {
     if (total(slots) > total(before) && total(slots) > allowed)
       throw exceeded(total(slots), allowed, 'in the namespace');
     for (const [owner, taken] of slots) {
+      // Spares have no owner.
+      if (owner === '') continue;
       const limit = Math.max(...known.map(({ ofOwner }) => ofOwner(owner)));
       if (taken > (before.get(owner) ?? 0) && taken > limit)
         throw exceeded(taken, limit, `of ${owner}`);
@@ -173,7 +174,7 @@ export class Quotas {
     const { cluster } = this.#options;
     const taken = new Map<string, string>();
     const present = new Set<string>();
-    for (const sandbox of cluster.sandboxes) {
+    for (const sandbox of [...cluster.sandboxes, ...cluster.spares]) {
       present.add(sandbox.metadata.uid);
       if (slotTaken(sandbox)) taken.set(sandbox.metadata.uid, sandbox.spec.owner);
     }
@@ -184,7 +185,7 @@ export class Quotas {
           'only a sandbox with a slot has a pod',
           `${pod.metadata.name} (${pod.metadata.uid}) after ${cause}`,
         );
-      taken.set(uid, taken.get(uid) ?? pod.metadata.annotations?.[ownerAnnotation] ?? '');
+      taken.set(uid, taken.get(uid) ?? cluster.ownerOfPod(pod));
     }
     const counts = new Map<string, number>();
     for (const owner of taken.values()) counts.set(owner, (counts.get(owner) ?? 0) + 1);
@@ -218,7 +219,7 @@ export class Quotas {
     );
     const rules = quotaRules(quotas);
     const limit = rules.namespace?.limit ?? Infinity;
-    const taken = all.filter(slotTaken).length;
+    const taken = [...all, ...cluster.spares].filter(slotTaken).length;
     if (taken > limit) return [`${taken} slots are taken of ${limit} in the namespace`];
     const outdated = this.#outdated();
     if (outdated.length > 0) return outdated;
@@ -239,13 +240,14 @@ export class Quotas {
 
   /** Quotas that do not say what is true. */
   #outdated(): readonly string[] {
-    const { quotas, sandboxes: all } = this.#options.cluster;
+    const { quotas, sandboxes: all, spares } = this.#options.cluster;
     const { owners } = quotaRules(quotas);
     return quotas.flatMap(({ metadata, spec, status }) => {
       const isFor = (owner: string) =>
         spec.scope === 'Namespace' ||
         (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
-      const active = all.filter(
+      const counted = spec.scope === 'Namespace' ? [...all, ...spares] : all;
+      const active = counted.filter(
         (sandbox) => slotTaken(sandbox) && isFor(sandbox.spec.owner),
       ).length;
       if (status?.observedGeneration !== metadata.generation)

@@ -201,10 +201,20 @@ export class Retention {
     if (mistake !== undefined) throw mistake;
   }
 
+  /** Whether the conversation that has claimed a sandbox of a pool may use it. */
+  #isOfItsMaker({ metadata: { uid, ownerReferences = [] } }: Sandbox): boolean {
+    const maker = this.#options.cluster.conversations.find(({ metadata }) =>
+      ownerReferences.some((owner) => owner.controller === true && owner.uid === metadata.uid),
+    );
+    return maker !== undefined && (maker.status?.sandboxUID ?? uid) === uid;
+  }
+
   #sandboxDeleted(what: string, sandbox: Sandbox): void {
     const { cluster } = this.#options;
     // The sandbox of a start is deleted when that start has failed.
     if (isFailedStart(cluster, sandbox)) return;
+    // A pool deletes its spares, and a start a spare that it claimed in vain; `Pools` checks both.
+    if (sandbox.spec.poolName !== undefined && !this.#isOfItsMaker(sandbox)) return;
     this.deletions++;
     const { uid, ownerReferences = [] } = sandbox.metadata;
     const announcement = this.#history.ofSandbox(uid)?.announcement;

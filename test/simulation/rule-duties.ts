@@ -13,18 +13,23 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
   );
   const { owners } = quotaRules(cluster.quotas);
   const orphans = cluster.pods.filter((pod) => cluster.sandboxOf(ownerOf(pod) ?? '') === undefined);
-  // A pod counts until it is gone, also where its sandbox is gone already.
-  const holders = [
-    ...cluster.sandboxes.filter(slotTaken).map(({ spec }) => spec.owner),
-    ...orphans.map(({ metadata }) => metadata.annotations?.[ownerAnnotation] ?? ''),
-  ];
+  const present = [...cluster.sandboxes, ...cluster.spares]
+    .filter(slotTaken)
+    .map(({ spec }) => spec.owner);
+  // A pod counts until it is gone, also where its sandbox is gone already. A leader that has not
+  // seen the sandbox knows the owner from the pod.
+  const counted = [
+    orphans.map((pod) => cluster.ownerOfPod(pod)),
+    orphans.map(({ metadata }) => metadata.annotations?.[ownerAnnotation] ?? ''),
+  ].map((owners) => [...present, ...owners]);
   const quotas = cluster.quotas.flatMap(({ metadata, spec, status }): readonly Duty[] => {
     const isFor = (owner: string) =>
       spec.scope === 'Namespace' ||
-      (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
-    const active = holders.filter(isFor).length;
-    const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active} active`;
-    const says = status?.observedGeneration === metadata.generation && status.active === active;
+      (owner !== '' && (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner));
+    const active = counted.map((holders) => holders.filter(isFor).length);
+    const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active.join(' or ')} active`;
+    const says =
+      status?.observedGeneration === metadata.generation && active.includes(status.active ?? -1);
     return says
       ? []
       : [{ rule: 'the status of a quota is updated in time', subject, boundMs: promptMs }];

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
@@ -212,7 +213,8 @@ export class Safety {
       same &&
       type !== 'DELETED' &&
       this.#options.isOperator(actor) &&
-      JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec)
+      JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec) &&
+      !isClaim(before, sandbox)
     )
       throw new Violation(
         'the operator does not change the spec of a sandbox',
@@ -455,3 +457,8 @@ const textOf = (content: LaterMessage['content']): string =>
 const latelyMs = 180_000;
 export const ownerOf = ({ metadata }: KubeObject): string | undefined =>
   metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid;
+
+/** Whether a spare gets its owner, and nothing else of its spec changes. */
+const isClaim = (before: Sandbox, after: Sandbox): boolean =>
+  before.spec.owner === '' &&
+  isDeepStrictEqual({ ...before.spec, owner: after.spec.owner }, after.spec);

@@ -25,6 +25,8 @@ const quietMs = 60_000;
 const pauseMs = 15_000;
 /** Reads that may happen in a quiet minute: a watch that begins anew, and none that repeats. */
 const quietReads = 20;
+/** Writes of the rates of pools in a quiet minute: two pools, every 10 s. */
+const maxRates = 14;
 const maxSteps = 400_000;
 /** Time between two checks of what is pending. */
 const checkMs = 1_000;
@@ -107,6 +109,7 @@ class Play {
       notifications,
       hangs,
       retention,
+      pools,
     } = this.#stage;
     await cluster.start();
     await scheduler.settle();
@@ -121,6 +124,7 @@ class Play {
     for (const operator of operators)
       scheduler.after(shape.between(0, 2_000), () => operator.start());
     users.start();
+    pools.start();
     if (withMessages) messageSender.start();
     retention.start();
     if (traits.notifications) notifications.start();
@@ -174,8 +178,12 @@ class Play {
 
   /** By a clock that is hours behind, unused objects are kept for hours more. */
   #left(): readonly string[] {
-    const { clocksAreRight, retention } = this.#stage;
-    return [...unsettled(this.#stage), ...(clocksAreRight() ? retention.unsettled() : [])];
+    const { clocksAreRight, retention, pools } = this.#stage;
+    return [
+      ...unsettled(this.#stage),
+      ...pools.unsettled(),
+      ...(clocksAreRight() ? retention.unsettled() : []),
+    ];
   }
 
   get #isBusy(): boolean {
@@ -184,11 +192,12 @@ class Play {
   }
 
   async #run(untilMs: number): Promise<void> {
-    const { scheduler, cluster, safety, findings } = this.#stage;
+    const { scheduler, cluster, safety, findings, pools } = this.#stage;
     while (await scheduler.step(untilMs)) {
       this.#steps++;
       cluster.notify();
       safety.check();
+      pools.check();
       findings.check();
       if (this.#steps > maxSteps) throw new Violation('no hot loop', `${this.#steps} steps`);
     }
@@ -217,8 +226,10 @@ class Play {
     // The last writes are still on their way to the caches.
     await this.#run(scheduler.monotonic() + 10_000);
     const writes: string[] = [];
+    let rates = 0;
     const before = cluster.reads;
     const stop = cluster.onChange(({ plural, type, object, actor }) => {
+      if (plural === 'sandboxpools' && rates++ < maxRates) return;
       if (plural !== 'leases') writes.push(`${actor} ${type} ${plural}/${object.metadata.name}`);
     });
     await this.#run(scheduler.monotonic() + forMs);
@@ -250,6 +261,7 @@ export const replayCommand = ({
   messages = false,
   world = 'shared',
   retention = false,
+  pools = false,
 }: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
@@ -257,4 +269,5 @@ export const replayCommand = ({
     ...(messages ? ['--messages'] : []),
     ...(world === 'shared' ? [] : [`--world ${world}`]),
     ...(retention ? ['--retention'] : []),
+    ...(pools ? ['--pools'] : []),
   ].join(' ');

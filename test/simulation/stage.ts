@@ -25,6 +25,7 @@ import { Outages } from './outages.ts';
 import { OverwrittenVersionCheck } from './overwritten-version-check.ts';
 import { PassingFailureCheck } from './passing-failure-check.ts';
 import { Users } from './users.ts';
+import { Pools } from './pools.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
 import { RequestRateCheck } from './request-rate-check.ts';
@@ -61,6 +62,8 @@ export interface SimulationOptions {
   readonly ends?: boolean;
   /** Whether the template lets unused objects expire after seconds; false by default. */
   readonly retention?: boolean;
+  /** Whether there are pools of spare sandboxes; false by default. */
+  readonly pools?: boolean;
   /** Default shared. */
   readonly world?: World;
 }
@@ -84,6 +87,7 @@ export function stage({
   ends = true,
   world = 'shared',
   retention: withRetention = false,
+  pools: withPools = false,
 }: SimulationOptions) {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
@@ -119,6 +123,7 @@ export function stage({
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
+    ...(withPools ? { addresses: 24 } : {}),
     ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
     ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
@@ -148,6 +153,11 @@ export function stage({
   const quotas = new Quotas({
     ...{ cluster, scheduler, owners, random: random.fork('quotas'), untilMs: busyMs },
     unknownMs: () => knowledge.unknownMs,
+  });
+  const pools = new Pools({
+    ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
+    enabled: withPools,
+    untilMs: busyMs,
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({
@@ -404,6 +414,7 @@ export function stage({
       world,
       faults,
       retention,
+      pools,
     },
     clocksAreRight: () => blows.clocksAreRight,
     messageSender,

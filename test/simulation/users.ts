@@ -162,12 +162,12 @@ export class Users {
     const { random, busyMs, scheduler } = this.#options;
     await this.#until(at);
     await this.#create(id, spec);
-    const sandbox = spec.sandboxName ?? ownSandboxName(id);
     while (scheduler.monotonic() < busyMs) {
       await this.#wait(
         random.chance(0.2) ? random.between(10, 1_000) : random.between(1_000, busyMs / 2),
       );
       const choice = random.next();
+      const sandbox = this.#sandboxOf(id, spec);
       if (choice < 0.3) await this.#scale(sandbox, 0);
       else if (choice < 0.6) await this.#scale(sandbox, 1);
       else if (choice < 0.7) await this.#say(id, `another of ${id} ${random.whole(0, 1e9)}`);
@@ -180,6 +180,13 @@ export class Users {
         await this.#create(id, spec);
       }
     }
+  }
+
+  /** A spare that the start has claimed has another name than the conversation. */
+  #sandboxOf(id: string, spec: NewSpec): string {
+    const { cluster } = this.#options;
+    const known = cluster.conversations.find(({ metadata }) => metadata.name === id);
+    return spec.sandboxName ?? known?.status?.sandboxName ?? ownSandboxName(id);
   }
 
   async #useOwnSandbox(): Promise<void> {

@@ -70,25 +70,27 @@ export class SpareClaims {
     const { templateName } = conversation.spec;
     if (stores.pools.byIndex(byPoolTemplate, `${namespace}/${templateName}`).length === 0)
       return undefined;
+    const { result, sandbox } = await this.#tryToClaim(conversation, signal);
+    this.#count(namespace, templateName, result);
+    return sandbox;
+  }
+
+  async #tryToClaim(
+    conversation: CachedConversation,
+    signal: AbortSignal,
+  ): Promise<{ readonly result: Result; readonly sandbox?: Sandbox }> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const found = this.#find(conversation);
-      if (typeof found === 'string') { this.#miss(namespace, templateName, found); return; }
+      if (typeof found === 'string') return { result: found };
       this.#inClaim.add(found.metadata.uid);
       try {
-        const claimed = await this.#take(found, conversation, signal);
-        if (claimed === undefined) continue;
-        this.#count(namespace, templateName, 'claimed');
-        return claimed;
+        const sandbox = await this.#take(found, conversation, signal);
+        if (sandbox !== undefined) return { result: 'claimed', sandbox };
       } finally {
         this.#inClaim.delete(found.metadata.uid);
       }
     }
-    this.#miss(namespace, templateName, 'empty');
-  }
-
-  #miss(namespace: string, templateName: string, result: Result): undefined {
-    this.#count(namespace, templateName, result);
-    return undefined;
+    return { result: 'empty' };
   }
 
   #count(namespace: string, templateName: string, result: Result): void {

@@ -15,8 +15,10 @@ export interface ObservedPool {
   readonly unseen: number;
   /** Maximum number of spares that the namespace has room to store. */
   readonly room: number;
-  /** Number of spares that may be created now, by the pace of the pool and after failures. */
+  /** Number of spares that may be created now, by the pace of the pool and its back-off. */
   readonly allowance: number;
+  /** Whether the last spare did not boot: one has to boot before there are more. */
+  readonly isProbing: boolean;
 }
 
 export interface PoolPlan {
@@ -77,7 +79,7 @@ const usefulness = (spare: Sandbox): number => {
 
 /** Decides which spares a pool creates and deletes. Pure. */
 export function decidePool(observed: ObservedPool): PoolPlan {
-  const { pool, template, spares, unseen, allowance } = observed;
+  const { pool, template, spares, unseen, allowance, isProbing } = observed;
   const { templateName, replicas } = pool.spec;
   const unfit = unfitness(templateName, template);
   if (template === undefined || unfit !== undefined) {
@@ -93,7 +95,9 @@ export function decidePool(observed: ObservedPool): PoolPlan {
     .toSorted((one, other) => usefulness(one) - usefulness(other))
     .slice(0, Math.max(0, current.length + unseen - wanted));
   const missing = Math.max(0, wanted - current.length - unseen);
-  const create = Math.min(missing, allowance);
+  const isOneBooting =
+    unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
+  const create = Math.min(missing, isProbing ? Number(!isOneBooting && allowance > 0) : allowance);
   // An outdated spare goes when its replacement comes, so that an edit of the template boots no
   // more agents at once than the pace allows.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - create);

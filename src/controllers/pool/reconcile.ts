@@ -120,7 +120,8 @@ export class PoolReconciler {
       spares,
       unseen: memory.unseen.size,
       room: queue(namespace).roomForSpares,
-      allowance: this.#allowance(memory, spares),
+      allowance: this.#allowance(memory),
+      isProbing: memory.failures > 0,
     });
     for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
     for (const spare of plan.remove) await this.#delete(spare, signal);
@@ -163,14 +164,9 @@ export class PoolReconciler {
   }
 
   /** Number of spares that may be created now. */
-  #allowance({ readyAt, bucket, failures, unseen }: Memory, spares: readonly Sandbox[]): number {
+  #allowance({ readyAt, bucket }: Memory): number {
     const now = this.#options.clock.monotonic();
-    if (now < readyAt) return 0;
-    const room = bucket.availableAt(now);
-    if (failures === 0) return room;
-    // After a failure one spare has to boot before there are more.
-    const isOneBooting = unseen.size > 0 || spares.some((spare) => !isReadySpare(spare));
-    return isOneBooting ? 0 : Math.min(1, room);
+    return now < readyAt ? 0 : bucket.availableAt(now);
   }
 
   #nextAllowedMs({ bucket, readyAt }: Memory): number {

@@ -303,6 +303,7 @@ describe('the chart', () => {
       )) {
         const plural = {
           SandboxTemplate: 'sandboxtemplates',
+          SandboxPool: 'sandboxpools',
           ConversationQuota: 'conversationquotas',
           ApiKey: 'apikeys',
         }[resource.kind as string];

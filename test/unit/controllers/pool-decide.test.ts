@@ -23,6 +23,7 @@ const decide = (observed: Partial<ObservedPool>) => {
     unseen: 0,
     room: Infinity,
     allowance: 100,
+    isProbing: false,
     ...observed,
   });
   const { create, held, ready, reason } = plan;
@@ -71,6 +72,25 @@ describe('a pool', () => {
       'deletes a failed spare also while the next one waits for the back-off',
       { spares: [failed('a'), aSpare('b')], allowance: 0 },
       { ...nothing, remove: ['a'], held: 1, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'tries one spare after a failure',
+      { pool: aPool({ replicas: 5 }), isProbing: true },
+      { ...nothing, create: 1, held: 4, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'waits for that one',
+      { pool: aPool({ replicas: 5 }), isProbing: true, spares: [booting('a')] },
+      { ...nothing, held: 4, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'waits for no spare that is outdated or has no slot',
+      {
+        pool: aPool({ replicas: 3 }),
+        isProbing: true,
+        spares: [outdated('a'), unadmitted('b'), outdated('c')],
+      },
+      { ...nothing, remove: ['a'], create: 1, held: 1, ready: 0, reason: 'WaitingForRoom' },
     ],
     [
       'says that its spares do not boot',

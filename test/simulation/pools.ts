@@ -1,0 +1,220 @@
+import { conversations, startStatusOf } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { quotaRules } from '../../src/resources/quota-rules.ts';
+import {
+  SandboxCondition,
+  sandboxes,
+  slotTaken,
+  type Sandbox,
+} from '../../src/resources/sandbox.ts';
+import { findCondition, isTrue } from '../../src/resources/conditions.ts';
+import type { Change, Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Random } from './random.ts';
+import { Violation } from './safety.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface PoolsOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  /** Whether the actor is a run of an operator. */
+  readonly isOperator: (actor: string) => boolean;
+  /** Whether there are pools at all. */
+  readonly enabled: boolean;
+  /** No pool changes later. */
+  readonly untilMs: number;
+}
+
+const group = `/apis/${apiVersion}/namespaces/default`;
+const names = ['warm', 'second'] as const;
+
+/** The conversation that a sandbox was made for, or that has claimed it. */
+const makerOf = ({ metadata }: Sandbox): string | undefined =>
+  metadata.ownerReferences?.find(
+    ({ kind, controller }) => kind === conversations.kind && controller === true,
+  )?.uid;
+
+/** A person who creates, scales and deletes pools, and the promises that hold for spares. */
+export class Pools {
+  readonly #options: PoolsOptions;
+  /** Uids of sandboxes whose agents have had keys. */
+  readonly #used = new Set<string>();
+  /** Uids of sandboxes that were spares, with the maker that has claimed them. */
+  readonly #claimedBy = new Map<string, string | undefined>();
+  claims = 0;
+
+  constructor(options: PoolsOptions) {
+    this.#options = options;
+    if (options.enabled) options.cluster.onChange((change) => this.#observe(change));
+  }
+
+  start(): void {
+    const { enabled, random, scheduler, untilMs } = this.#options;
+    if (!enabled) return;
+    void this.#put('warm');
+    if (random.chance(0.2)) scheduler.after(random.between(0, untilMs), () => this.#put('second'));
+    for (let count = random.chance(0.6) ? random.whole(1, 6) : 0; count > 0; count--)
+      scheduler.after(random.between(0, untilMs), () => this.#meddle());
+  }
+
+  async #put(name: (typeof names)[number]): Promise<void> {
+    const { random, cluster } = this.#options;
+    const spec = {
+      templateName: 'default',
+      replicas: random.whole(1, 3),
+      refill: {
+        maxPerMinute: random.chance(0.5) ? 6_000 : random.whole(6, 60),
+        delay: random.chance(0.5) ? '0s' : `${random.whole(1, 10)}s`,
+      },
+    };
+    const metadata = { name, namespace: 'default' };
+    const body = { apiVersion, kind: 'SandboxPool', metadata, spec };
+    const { status } = await cluster.call('kubectl', 'POST', `${group}/sandboxpools`, body);
+    if (status === 409)
+      await cluster.call('kubectl', 'PATCH', `${group}/sandboxpools/${name}`, { spec });
+  }
+
+  async #meddle(): Promise<void> {
+    const { random, cluster } = this.#options;
+    const name = random.chance(0.8) ? 'warm' : 'second';
+    const choice = random.next();
+    if (choice < 0.4)
+      await cluster.call('kubectl', 'PATCH', `${group}/sandboxpools/${name}/scale`, {
+        spec: { replicas: random.whole(0, 3) },
+      });
+    else if (choice < 0.55) {
+      await cluster.call('kubectl', 'DELETE', `${group}/sandboxpools/${name}`);
+      if (random.chance(0.7)) await this.#put(name);
+    } else if (choice < 0.75)
+      await cluster.call('kubectl', 'PATCH', `${group}/sandboxtemplates/default`, {
+        spec: { description: `edit ${random.whole(0, 1e6)}` },
+      });
+    else {
+      const spare = random.pick(cluster.spares)?.metadata.name;
+      if (spare !== undefined)
+        await cluster.call('kubectl', 'DELETE', `${group}/sandboxes/${spare}`);
+    }
+  }
+
+  #observe({ plural, type, object, before: old, actor }: Change): void {
+    if (plural !== sandboxes.plural) return;
+    const sandbox = object as Sandbox;
+    const { uid, name } = sandbox.metadata;
+    const before = old?.metadata.uid === uid ? (old as Sandbox) : undefined;
+    if (type === 'DELETED') this.#deleted(sandbox, actor);
+    if (type !== 'MODIFIED' || before === undefined) return;
+    if (before.spec.owner === '' && sandbox.spec.owner !== '') this.#claimed(sandbox, before);
+    else if (before.spec.owner !== sandbox.spec.owner)
+      throw new Violation('a sandbox keeps its owner', `${name} was ${before.spec.owner}'s`);
+    const maker = this.#claimedBy.get(uid);
+    if (this.#claimedBy.has(uid) && makerOf(sandbox) !== maker)
+      throw new Violation(
+        'a claimed spare stays with its conversation',
+        `${name} goes from ${maker ?? 'none'} to ${makerOf(sandbox) ?? 'none'}`,
+      );
+  }
+
+  #claimed(sandbox: Sandbox, before: Sandbox): void {
+    const { name, uid } = sandbox.metadata;
+    const maker = makerOf(sandbox);
+    this.claims++;
+    this.#claimedBy.set(uid, maker);
+    const conversation = this.#options.cluster.conversations.find(
+      ({ metadata }) => metadata.uid === maker,
+    );
+    if (conversation !== undefined && conversation.spec.owner !== sandbox.spec.owner)
+      throw new Violation(
+        'a spare goes to the owner of the conversation that claims it',
+        `${name} of ${sandbox.spec.owner} to ${conversation.spec.owner}`,
+      );
+    if (this.#used.has(uid))
+      throw new Violation('a spare with keys is claimed by nobody', `${name} had keys before`);
+    if (findCondition(before.status?.conditions, SandboxCondition.ready)?.reason !== 'Spare')
+      throw new Violation('a spare is claimed when it is ready', `${name} was not`);
+  }
+
+  /** Retention, failed starts and their owners delete sandboxes; a pool only spares. */
+  #deleted(sandbox: Sandbox, actor: string): void {
+    const { uid, name } = sandbox.metadata;
+    if (!this.#claimedBy.has(uid) || !this.#options.isOperator(actor)) return;
+    const maker = this.#options.cluster.conversations.find(
+      ({ metadata }) => metadata.uid === this.#claimedBy.get(uid),
+    );
+    const isInUse =
+      maker !== undefined &&
+      startStatusOf(maker) !== 'ERROR' &&
+      (maker.status?.sandboxUID ?? uid) === uid;
+    if (isInUse)
+      throw new Violation('no claimed sandbox is deleted by a pool', `${name}, by ${actor}`);
+  }
+
+  /** Called at every step. */
+  check(): void {
+    const { enabled, node, cluster } = this.#options;
+    if (!enabled) return;
+    for (const { sandboxUid, state } of node.running) {
+      if (state !== 'ready' || this.#used.has(sandboxUid)) continue;
+      this.#used.add(sandboxUid);
+      const spare = cluster.spares.find(({ metadata }) => metadata.uid === sandboxUid);
+      if (spare !== undefined)
+        throw new Violation('only a claimed spare gets keys', spare.metadata.name);
+    }
+  }
+
+  /** Sentences about pools that are not as they should be once nothing changes any more. */
+  unsettled(): readonly string[] {
+    const { enabled, cluster, node } = this.#options;
+    if (!enabled) return [];
+    const makers = Map.groupBy(cluster.sandboxes, makerOf);
+    const doubled = [...makers].flatMap(([maker, made]) =>
+      maker === undefined || made.length < 2
+        ? []
+        : [`the conversation ${maker} has ${made.length} sandboxes`],
+    );
+    const orphans = cluster.spares.filter(({ spec }) =>
+      cluster.pools.every(({ metadata }) => metadata.name !== spec.poolName),
+    );
+    return [
+      ...doubled,
+      ...orphans.map(({ metadata }) => `the spare ${metadata.name} has no pool`),
+      ...cluster.pools.flatMap(({ metadata, spec, status }) => {
+        const own = cluster.spares.filter((spare) => spare.spec.poolName === metadata.name);
+        const ready = own.filter(
+          (spare) => isReady(spare) && isTrue(spare.status?.conditions, SandboxCondition.admitted),
+        ).length;
+        const silent = own.filter(({ metadata: { uid } }) =>
+          node.running.some(
+            ({ sandboxUid, silentSince }) => sandboxUid === uid && silentSince !== undefined,
+          ),
+        );
+        const booting = own.filter(
+          (spare) => isTrue(spare.status?.conditions, SandboxCondition.admitted) && !isReady(spare),
+        );
+        if (booting.length > 0) return [`${metadata.name} has a spare that is booting`];
+        if (silent.length > 0) return [`${metadata.name} has a spare whose agent is silent`];
+        if (own.length > spec.replicas)
+          return [`${metadata.name} has ${own.length} spares of ${spec.replicas}`];
+        if (status?.readyReplicas !== ready)
+          return [`${metadata.name} shows ${status?.readyReplicas ?? 'no'} ready of ${ready}`];
+        return ready < spec.replicas && !this.#isCrowded()
+          ? [`${metadata.name} has ${ready} ready spares of ${spec.replicas}`]
+          : [];
+      }),
+    ];
+  }
+
+  /** Whether the limit of the namespace leaves no room for spares. */
+  #isCrowded(): boolean {
+    const { cluster } = this.#options;
+    const limit = quotaRules(cluster.quotas).namespace?.limit ?? Infinity;
+    const taken = [...cluster.sandboxes, ...cluster.spares].filter(slotTaken).length;
+    return taken >= limit || (limit < Infinity && cluster.sandboxes.some(waits));
+  }
+}
+
+const isReady = ({ status }: Sandbox): boolean =>
+  findCondition(status?.conditions, SandboxCondition.ready)?.reason === 'Spare';
+
+const waits = (sandbox: Sandbox): boolean => !slotTaken(sandbox) && sandbox.spec.replicas === 1;
