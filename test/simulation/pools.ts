@@ -5,8 +5,10 @@ import {
   SandboxCondition,
   sandboxes,
   slotTaken,
+  templateVersionAnnotation,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
+import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
@@ -25,10 +27,13 @@ export interface PoolsOptions {
   readonly enabled: boolean;
   /** No pool changes later. */
   readonly untilMs: number;
+  /** Maximum time for which an operator may not know of a change, in milliseconds. */
+  readonly unknownMs: () => number;
 }
 
 const group = `/apis/${apiVersion}/namespaces/default`;
 const names = ['warm', 'second'] as const;
+const maxReplicas = 3;
 
 /** The conversation that a sandbox was made for, or that has claimed it. */
 const makerOf = ({ metadata }: Sandbox): string | undefined =>
@@ -43,6 +48,9 @@ export class Pools {
   readonly #used = new Set<string>();
   /** Uids of sandboxes that were spares, with the maker that has claimed them. */
   readonly #claimedBy = new Map<string, string | undefined>();
+  /** By the uid of a spare: when it was admitted. */
+  readonly #admittedAt = new Map<string, number>();
+  #editedAt = -Infinity;
   claims = 0;
 
   constructor(options: PoolsOptions) {
@@ -63,7 +71,7 @@ export class Pools {
     const { random, cluster } = this.#options;
     const spec = {
       templateName: 'default',
-      replicas: random.whole(1, 3),
+      replicas: random.whole(1, maxReplicas),
       refill: {
         maxPerMinute: random.chance(0.5) ? 6_000 : random.whole(6, 60),
         delay: random.chance(0.5) ? '0s' : `${random.whole(1, 10)}s`,
@@ -82,7 +90,7 @@ export class Pools {
     const choice = random.next();
     if (choice < 0.4)
       await cluster.call('kubectl', 'PATCH', `${group}/sandboxpools/${name}/scale`, {
-        spec: { replicas: random.whole(0, 3) },
+        spec: { replicas: random.whole(0, maxReplicas) },
       });
     else if (choice < 0.55) {
       await cluster.call('kubectl', 'DELETE', `${group}/sandboxpools/${name}`);
@@ -99,12 +107,21 @@ export class Pools {
   }
 
   #observe({ plural, type, object, before: old, actor }: Change): void {
+    if (plural === sandboxTemplates.plural) {
+      const isEdited = old?.metadata.generation !== object.metadata.generation;
+      if (isEdited) this.#editedAt = this.#now;
+    }
     if (plural !== sandboxes.plural) return;
     const sandbox = object as Sandbox;
     const { uid, name } = sandbox.metadata;
     const before = old?.metadata.uid === uid ? (old as Sandbox) : undefined;
     if (type === 'DELETED') this.#deleted(sandbox, actor);
+    if (type === 'ADDED' && sandbox.spec.owner === '') this.#created(sandbox);
+    const isAdmitted = isTrue(sandbox.status?.conditions, SandboxCondition.admitted);
+    if (!isAdmitted) this.#admittedAt.delete(uid);
+    else if (!this.#admittedAt.has(uid)) this.#admittedAt.set(uid, this.#now);
     if (type !== 'MODIFIED' || before === undefined) return;
+    this.#evicted(sandbox, before);
     if (before.spec.owner === '' && sandbox.spec.owner !== '') this.#claimed(sandbox, before);
     else if (before.spec.owner !== sandbox.spec.owner)
       throw new Violation('a sandbox keeps its owner', `${name} was ${before.spec.owner}'s`);
@@ -116,6 +133,45 @@ export class Pools {
       );
   }
 
+  get #now(): number {
+    return this.#options.scheduler.monotonic();
+  }
+
+  /** Two leaders, and one whose writes have unknown outcomes, may create a few too many. */
+  #created({ metadata: { name }, spec: { poolName } }: Sandbox): void {
+    const { cluster } = this.#options;
+    const own = cluster.spares.filter((spare) => spare.spec.poolName === poolName);
+    if (own.length > 3 * maxReplicas)
+      throw new Violation('a pool has no more spares than it wants', `${own.length} with ${name}`);
+  }
+
+  /** Where only the namespace has a limit, no sandbox of an owner is evicted before a spare. */
+  #evicted(sandbox: Sandbox, before: Sandbox): void {
+    const { cluster, unknownMs } = this.#options;
+    const admittedOf = ({ status }: Sandbox) =>
+      findCondition(status?.conditions, SandboxCondition.admitted);
+    if (admittedOf(sandbox)?.reason !== 'Quota' || admittedOf(before)?.status !== 'True') return;
+    if (sandbox.spec.owner === '' || cluster.quotas.some(({ spec }) => spec.scope === 'Owner'))
+      return;
+    // Evictions are in flight together, and the API server executes them in any order.
+    const staying = cluster.spares.filter(
+      (spare) =>
+        admittedOf(spare)?.status === 'True' &&
+        this.#now - (this.#admittedAt.get(spare.metadata.uid) ?? this.#now) > unknownMs(),
+    );
+    this.#options.scheduler.after(unknownMs(), () => {
+      const left = staying.find(({ metadata: { uid } }) => {
+        const now = cluster.spares.find(({ metadata }) => metadata.uid === uid);
+        return now !== undefined && admittedOf(now)?.status === 'True';
+      });
+      if (left !== undefined)
+        throw new Violation(
+          'spares are evicted first',
+          `${sandbox.metadata.name} before ${left.metadata.name}`,
+        );
+    });
+  }
+
   #claimed(sandbox: Sandbox, before: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     const maker = makerOf(sandbox);
@@ -124,11 +180,21 @@ export class Pools {
     const conversation = this.#options.cluster.conversations.find(
       ({ metadata }) => metadata.uid === maker,
     );
-    if (conversation !== undefined && conversation.spec.owner !== sandbox.spec.owner)
+    if (
+      maker === undefined ||
+      (conversation?.spec.owner ?? sandbox.spec.owner) !== sandbox.spec.owner
+    )
       throw new Violation(
-        'a spare goes to the owner of the conversation that claims it',
-        `${name} of ${sandbox.spec.owner} to ${conversation.spec.owner}`,
+        'a spare goes to the conversation that claims it',
+        `${name} of ${sandbox.spec.owner} to ${conversation?.spec.owner ?? 'nobody'}`,
       );
+    const [template] = this.#options.cluster.templates;
+    const version = sandbox.metadata.annotations?.[templateVersionAnnotation];
+    const isOld =
+      template !== undefined &&
+      version !== `${template.metadata.uid}/${template.metadata.generation}`;
+    if (isOld && this.#now - this.#editedAt > this.#options.unknownMs())
+      throw new Violation('a start claims no outdated spare', name);
     if (this.#used.has(uid))
       throw new Violation('a spare with keys is claimed by nobody', `${name} had keys before`);
     if (findCondition(before.status?.conditions, SandboxCondition.ready)?.reason !== 'Spare')

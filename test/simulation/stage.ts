@@ -158,6 +158,7 @@ export function stage({
     ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
     enabled: withPools,
     untilMs: busyMs,
+    unknownMs: () => knowledge.unknownMs,
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({

@@ -25,14 +25,14 @@ export const conversationMutants = {
     from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    const claimed',
     to: 'const claimed',
     rule: 'no sandbox is created for a deleted conversation',
-    seed: 43,
+    seed: 33,
   },
   'a deleted conversation still needs its sandbox': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: "return stored !== undefined && startStatusOf(stored) === 'WORKING';",
     to: "return stored === undefined || startStatusOf(stored) === 'WORKING';",
     rule: 'no sandbox is created for a deleted conversation',
-    seed: 18,
+    seed: 358,
   },
   'a new message is no reason to poll its agent': {
     file: 'src/controllers/conversation/polling/conversation-poller.ts',
@@ -40,7 +40,7 @@ export const conversationMutants = {
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
     messages: true,
-    seed: 25,
+    seed: 4,
   },
   'a message in doubt waits for minutes': {
     file: 'src/controllers/conversation/messages/decide.ts',
@@ -48,7 +48,7 @@ export const conversationMutants = {
     to: 'const settleMs = 200_000;',
     rule: delivered,
     messages: true,
-    seed: 11,
+    seed: 21,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
@@ -56,7 +56,7 @@ export const conversationMutants = {
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
     messages: true,
-    seed: 80,
+    seed: 59,
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',

@@ -1,5 +1,6 @@
 import { controllerMutants } from './controller-mutants.ts';
 import { conversationMutants } from './conversation-mutants.ts';
+import { poolMutants } from './pool-mutants.ts';
 import { quotaMutants } from './quota-mutants.ts';
 import { retentionMutants } from './retention-mutants.ts';
 import { sandboxMutants } from './sandbox-mutants.ts';
@@ -11,4 +12,5 @@ export const mutants = {
   ...conversationMutants,
   ...quotaMutants,
   ...retentionMutants,
+  ...poolMutants,
 };

@@ -41,7 +41,7 @@ export const retentionMutants = {
     to: 'latest(Date.parse(sandbox.metadata.creationTimestamp), requested',
     rule: early,
     retention: true,
-    seed: 21,
+    seed: 22,
   },
   'no Event announces a deletion': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -75,7 +75,7 @@ export const retentionMutants = {
     rule: used,
     messages: true,
     retention: true,
-    seed: 1,
+    seed: 2,
   },
   'a sandbox is deleted before its pod': {
     file: 'src/controllers/retention/countdown.ts',
@@ -83,7 +83,7 @@ export const retentionMutants = {
     to: ' || conversations',
     rule: used,
     retention: true,
-    seed: 59,
+    seed: 143,
   },
   'a sandbox is deleted that a quota has paused during a run': {
     file: 'src/controllers/retention/countdown.ts',
@@ -91,7 +91,7 @@ export const retentionMutants = {
     to: '',
     rule: used,
     retention: true,
-    seed: 44,
+    seed: 1,
   },
   'a volume is deleted with the first of the conversations that use it': {
     file: 'src/controllers/retention/subjects.ts',
@@ -151,7 +151,7 @@ export const retentionMutants = {
     to: 'void isGone',
     rule: announcedInTime,
     retention: true,
-    seed: 8,
+    seed: 2,
   },
   'an outdated announcement stays': {
     file: 'src/controllers/retention/reconcile.ts',
