@@ -14,7 +14,7 @@ export const poolMutants = {
   },
   'a claim leaves the spare with its pool': {
     file: claims,
-    from: 'ownerReferences: [ownerReferenceTo(conversation, { controller: true })],',
+    from: 'ownerReferences: [ownerReferenceTo(conversation, { controller: true })]',
     to: '',
     rule: 'a spare goes to the conversation that claims it',
     pools: true,
@@ -86,8 +86,8 @@ export const poolMutants = {
   },
   'a pool deletes a spare that was claimed meanwhile': {
     file: 'src/controllers/pool/reconcile.ts',
-    from: 'uid,\n        resourceVersion,\n        signal,',
-    to: 'uid,\n        signal,',
+    from: 'uid,\n        resourceVersion,\n        signal',
+    to: 'uid,\n        signal',
     rule: 'no claimed sandbox is deleted by a pool',
     pools: true,
     seed: 1,
