@@ -52,12 +52,21 @@ export interface NetworkFaults {
 
 export const noFaults: NetworkFaults = { delayMs: () => 1, lost: () => false };
 
-/** One Lease, and objects that leaders write, behind a network with faults. */
+/** Leases, and objects that leaders write, behind a network with faults. */
 export class LeaseServer {
-  lease: Lease | undefined;
+  readonly leases = new Map<string, Lease>();
   /** Called as a write other than to the lease is executed. */
   onWrite: (writer: string) => void = () => undefined;
   #version = 0;
+
+  /** The Lease of the name `operator`. */
+  get lease(): Lease | undefined {
+    return this.leases.get('operator');
+  }
+
+  set lease(lease: Lease) {
+    this.leases.set('operator', lease);
+  }
 
   /**
    * The client of one process. A call ends at its deadline; a request that has not been executed by
@@ -98,16 +107,21 @@ export class LeaseServer {
         });
       });
     const partial = {
-      get: (_resource: unknown, _namespace: string, _name: string, options: CallOptions = {}) =>
-        call(options, () => this.#stored()),
+      get: (_resource: unknown, _namespace: string, name: string, options: CallOptions = {}) =>
+        call(options, () => this.#stored(name)),
+      list: (_resource: unknown, options: CallOptions = {}) =>
+        call(options, () => ({ items: [...this.leases.values()] })),
       create: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
         call(options, () => {
-          if (this.lease !== undefined) throw apiError(409, 'AlreadyExists');
+          if (this.leases.has(object.metadata.name)) throw apiError(409, 'AlreadyExists');
           return this.#store(object);
         }),
       update: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
         call(options, () => {
-          if (this.#stored().metadata.resourceVersion !== object.metadata.resourceVersion)
+          if (
+            this.#stored(object.metadata.name).metadata.resourceVersion !==
+            object.metadata.resourceVersion
+          )
             throw apiError(409, 'Conflict');
           return this.#store(object);
         }),
@@ -128,17 +142,19 @@ export class LeaseServer {
     this.#clock = clock;
   }
 
-  #stored(): Lease {
-    if (this.lease === undefined) throw apiError(404, 'NotFound');
-    return this.lease;
+  #stored(name: string): Lease {
+    const lease = this.leases.get(name);
+    if (lease === undefined) throw apiError(404, 'NotFound');
+    return lease;
   }
 
   #store(object: Lease): Lease {
     this.#version++;
-    this.lease = {
+    const stored = {
       ...object,
       metadata: { ...object.metadata, uid: 'lease', resourceVersion: String(this.#version) },
     };
-    return this.lease;
+    this.leases.set(object.metadata.name, stored);
+    return stored;
   }
 }
