@@ -1,12 +1,5 @@
 import type { Metrics } from './metrics.ts';
-
-/** A gauge, without what only its registry uses. */
-export interface PlainGauge<L extends string> {
-  set(labels: Readonly<Partial<Record<L, string>>>, value: number): void;
-  inc(labels: Readonly<Partial<Record<L, string>>>, value?: number): void;
-  dec(labels: Readonly<Partial<Record<L, string>>>, value?: number): void;
-  labels(labels: Readonly<Partial<Record<L, string>>>): { set(value: number): void };
-}
+import type { PlainGauge } from './plain-gauge.ts';
 
 /**
  * The part of one leader in a gauge of its process: leaders of several shards set the same gauge,

@@ -34,7 +34,7 @@ export function balance({ self, members, holders, neglected }: ShardsObserved): 
   const free = inOrderOf(self, replicas, holders).filter((shard) => holders[shard] === undefined);
   if (free.length > 0) {
     const own = Math.max(0, least - load);
-    // What is left when every replica has its least share goes to the first ones that ask.
+    // The shards beyond the least share of every replica go to the first ones that ask.
     const spare = free.length - own - missing > 0 && load + own < most ? 1 : 0;
     const share = free.slice(0, own + spare);
     return { take: free.filter((shard) => share.includes(shard) || neglected.has(shard)) };

@@ -11,7 +11,7 @@ import { balance } from './balance.ts';
 import type { OwnsNamespace } from './shard-caches.ts';
 import { shardOf } from './shard-of.ts';
 
-/** What the leader of one shard works with. */
+/** The scope and the fence of one leader's work. */
 export interface Term {
   readonly shard: number;
   /** Absent: there is one shard, with all namespaces. */
@@ -52,12 +52,13 @@ const defaultRetryPeriodMs = 2_000;
 /** Name of the Lease of a shard. */
 export const shardLeaseName = (name: string, shard: number): string => `${name}-${shard}`;
 
-/** Leads what there is to lead, until the signal is aborted and all work has ended. */
+/** Leads shards, or everything where there is one, until the signal is aborted and all work has ended. */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
   const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);
-  while (!signal.aborted) {
+  const stopped = () => signal.aborted;
+  while (!stopped()) {
     if (options.shards > 1) await options.ready(signal).catch(() => undefined);
-    if (!signal.aborted) await election.run(signal);
+    if (!stopped()) await election.run(signal);
   }
 }
 
@@ -131,12 +132,13 @@ class ShardElections {
   /** Resolves when the work for all shards has ended. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, random, logger, retryPeriodMs = defaultRetryPeriodMs } = this.#options;
-    while (!signal.aborted) {
+    const stopped = () => signal.aborted;
+    while (!stopped()) {
       try {
         await this.#observe(signal);
-        this.#balance(signal);
+        if (!stopped()) this.#balance(signal);
       } catch (error) {
-        if (!signal.aborted) logger.warn('Leases of the shards could not be read', { error });
+        if (!stopped()) logger.warn('Leases of the shards could not be read', { error });
       }
       await sleep(clock, (retryPeriodMs / 4) * (1 + random()), signal).catch(() => undefined);
     }

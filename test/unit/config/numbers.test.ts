@@ -51,6 +51,7 @@ const settings: Readonly<Record<Command, Readonly<Record<string, Numeric>>>> = {
     LEASE_DURATION_SECONDS: seconds,
     LEASE_RENEW_DEADLINE_SECONDS: seconds,
     LEASE_RETRY_PERIOD_SECONDS: seconds,
+    SHARDS: { ...whole, to: 64 },
   },
   gateway: {
     ...serving,

@@ -66,7 +66,11 @@ function aWorld() {
         await write();
         await sleep(own, 300, signal).catch(() => undefined);
       }
-      await sleep(own, drainMs);
+      const endAt = own.monotonic() + drainMs;
+      while (own.monotonic() < endAt) {
+        await write();
+        await sleep(own, 300);
+      }
       await write();
       works.delete(shard);
     };
@@ -166,23 +170,51 @@ describe('lead', () => {
     expect(violations).toEqual([]);
   });
 
+  it.each([1, 3])(
+    'writes nothing without the common Lease, which a replica of %i shards takes',
+    async (shards) => {
+      const { clock, join, terms, violations } = aWorld();
+      const one = join('one', 2, 60_000);
+      await clock.advance(5_000);
+      const other = join('other', shards);
+      await clock.advance(5_000);
+      one.network.faults = { delayMs: () => 1, lost: (lease) => lease === name };
+      await clock.advance(30_000);
+      expect(other.works.size).toBe(shards);
+      expect(terms.length).toBe(2 + shards);
+      expect(violations).toEqual([]);
+    },
+  );
+
   const event = fc.record({
     waitMs: fc.integer({ min: 0, max: 20_000 }),
     who: fc.integer({ min: 0, max: 2 }),
-    what: fc.constantFrom('lost', 'slow', 'fair', 'pause', 'clock', 'restart', 'crash'),
+    what: fc.constantFrom(
+      'lost',
+      'lostCommon',
+      'lostShards',
+      'slow',
+      'fair',
+      'pause',
+      'clock',
+      'restart',
+      'crash',
+    ),
     shards: fc.constantFrom(1, 2, 3),
     seed: fc.integer({ min: 1, max: 1e9 }),
   });
+
+  const drains = fc.tuple(...[1, 2, 3].map(() => fc.constantFrom(0, 500, 7_000, 20_000)));
 
   it('never lets two lead a namespace, whatever shards they count and whatever goes wrong', async () => {
     let writes = 0;
     let terms = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(event, { maxLength: 20 }), async (events) => {
+      fc.asyncProperty(fc.array(event, { maxLength: 20 }), drains, async (events, drainsMs) => {
         const world = aWorld();
         const { clock, join } = world;
         let count = 0;
-        const add = (shards: number) => join(`replica-${count++}`, shards, 500);
+        const add = (shards: number) => join(`replica-${count++}`, shards, drainsMs[count % 3]);
         const replicas = [add(2), add(2), add(1)];
         for (const { waitMs, who, what, shards, seed } of events) {
           await clock.advance(waitMs);
@@ -193,6 +225,15 @@ describe('lead', () => {
           switch (what) {
             case 'lost':
               replica.network.faults = allLost;
+              break;
+            case 'lostCommon':
+              replica.network.faults = { delayMs: () => 1, lost: (lease) => lease === name };
+              break;
+            case 'lostShards':
+              replica.network.faults = {
+                delayMs: () => 1,
+                lost: (lease) => lease?.startsWith(`${name}-`) === true,
+              };
               break;
             case 'slow':
               replica.network.faults = {
