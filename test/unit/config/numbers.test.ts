@@ -4,7 +4,7 @@ import { readUpConfig } from '../../../src/config/up.ts';
 const readers = {
   up: readUpConfig,
   operator: (environment: NodeJS.ProcessEnv) =>
-    readOperatorConfig({ MASTER_KEY_FILES: 'key', ...environment }),
+    readOperatorConfig({ MASTER_KEY_FILES: 'key', ALL_NAMESPACES: 'true', ...environment }),
   gateway: (environment: NodeJS.ProcessEnv) =>
     readGatewayConfig({ MASTER_KEY_FILES: 'key', ...environment }),
 } as const;
