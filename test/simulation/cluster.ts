@@ -70,11 +70,14 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
   kubeEvents,
 ];
 
+/** What users, nodes and checks use of a cluster: all of it, or one namespace. */
+export type Cluster = Readonly<Pick<WholeCluster, keyof WholeCluster>>;
+
 /**
  * The real control plane in memory, and what is true in it at this moment, for those who check and
  * for the node.
  */
-export class Cluster {
+export class WholeCluster {
   readonly #plane: ControlPlane;
   readonly #trace: Trace;
   readonly #lines: Line[] = [];

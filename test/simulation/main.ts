@@ -11,6 +11,7 @@ type Job = {
   readonly messages: boolean;
   readonly world: World;
   readonly retention: boolean;
+  readonly shards: number;
 };
 
 const report = (outcome: Outcome): string =>
@@ -31,6 +32,7 @@ interface Batch {
   readonly messages: boolean;
   readonly world: World;
   readonly retention: boolean;
+  readonly shards: number;
   readonly keepGoing: boolean;
 }
 
@@ -53,6 +55,7 @@ async function runMany({
   messages,
   world,
   retention,
+  shards,
   keepGoing,
 }: Batch): Promise<boolean> {
   const began = performance.now();
@@ -68,7 +71,7 @@ async function runMany({
     if (outcome.failure !== undefined) {
       failed.push(outcome);
       process.stdout.write(
-        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention })}\n`,
+        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention, shards })}\n`,
       );
     }
     if (done % 500 === 0)
@@ -90,12 +93,13 @@ async function runMany({
             messages,
             world,
             retention,
+            shards,
           } satisfies Job);
       };
       worker.on('error', (cause) => {
         reject(
           new Error(
-            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention })}`,
+            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention, shards })}`,
             { cause },
           ),
         );
@@ -116,7 +120,7 @@ async function runMany({
   );
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
   if (earliest !== undefined)
-    await replay({ seed: earliest.seed, faults, messages, world, retention }, 80);
+    await replay({ seed: earliest.seed, faults, messages, world, retention, shards }, 80);
   return earliest === undefined;
 }
 
@@ -145,15 +149,17 @@ async function main(): Promise<boolean> {
       messages: { type: 'boolean', default: false },
       world: { type: 'string', default: 'shared' },
       retention: { type: 'boolean', default: false },
+      shards: { type: 'string', default: '1' },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
   const { messages, retention } = values;
   const world = worldOf(values.world);
+  const shards = Number(values.shards);
   if (values.seed !== undefined)
     return replay(
-      { seed: Number(values.seed), faults, messages, world, retention },
+      { seed: Number(values.seed), faults, messages, world, retention, shards },
       Number(values.lines),
     );
   const [first, count, workers] = [
@@ -169,6 +175,7 @@ async function main(): Promise<boolean> {
     messages,
     world,
     retention,
+    shards,
     keepGoing: values['keep-going'],
   });
 }

@@ -88,6 +88,9 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       { operator: { preparation: { repositoryMaxMebibytes: 0 } } },
       'repositoryMaxMebibytes',
     ],
+    ['no shards', { operator: { allNamespaces: true, shards: 0 } }, 'shards'],
+    ['too many shards', { operator: { allNamespaces: true, shards: 65 } }, 'shards'],
+    ['half a shard', { operator: { allNamespaces: true, shards: 1.5 } }, 'shards'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -108,6 +111,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'no service account at all',
       { gateway: { serviceAccount: { create: false } } },
       'gateway.serviceAccount.name is needed',
+    ],
+    [
+      'shards of one namespace',
+      { operator: { shards: 2 } },
+      'operator.shards must be 1 unless operator.allNamespaces is true',
     ],
     [
       'a monitor without a service',
