@@ -24,8 +24,15 @@ export class NamespaceCluster implements Cluster {
     this.#options = options;
   }
 
-  start(): Promise<void> {
-    return this.#options.whole.start();
+  /** Creates the namespace; the whole cluster has started. */
+  async start(): Promise<void> {
+    const { whole, namespace } = this.#options;
+    const { status } = await whole.call('kubectl', 'POST', '/api/v1/namespaces', {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name: namespace },
+    });
+    if (status !== 201) throw new Error(`namespace ${namespace}: ${status}`);
   }
 
   execute(actor: string, request: PlaneRequest, decidedSince?: number): Promise<PlaneResponse> {

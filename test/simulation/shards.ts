@@ -74,7 +74,18 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
       ...{ whole, namespace, leaseName: shardLeaseName(leaseName, shard) },
     });
     const ground = {
-      ...{ namespace, shard, scheduler, trace, keys, cluster, faultSchedule, operators, busyMs },
+      ...{
+        namespace,
+        shard,
+        whole,
+        scheduler,
+        trace,
+        keys,
+        cluster,
+        faultSchedule,
+        operators,
+        busyMs,
+      },
       traffic: cluster.trafficOf(traffic),
       strikes: shard === 0,
       listeners: operators.map((operator) => ({

@@ -103,8 +103,9 @@ class Play {
   }
 
   async #begin(): Promise<void> {
-    const { cluster, scheduler, operators, shape } = this.#stage;
-    await cluster.start();
+    const { whole, cluster, scheduler, operators, shape } = this.#stage;
+    await whole.start();
+    if (cluster !== whole) for (const one of this.#stages) await one.cluster.start();
     await scheduler.settle();
     cluster.notify();
     for (const one of this.#stages) await this.#furnish(one);

@@ -78,6 +78,7 @@ export interface Ground {
   readonly trace: Trace;
   readonly keys: SandboxKeys;
   readonly cluster: Cluster;
+  readonly whole: WholeCluster;
   readonly faultSchedule: FaultSchedule;
   readonly traffic: Traffic;
   readonly operators: OperatorProcess[];
@@ -441,6 +442,7 @@ export function stage(
       exercise,
       findings,
       interruptedRuns,
+      whole: ground?.whole ?? cluster,
       world,
       faults,
       retention,

@@ -1,0 +1,32 @@
+import type { Mutant } from './mutant.ts';
+
+/** Mistakes in the leadership of shards of namespaces. */
+export const shardMutants = {
+  'the leader of a shard acts in the namespaces of later shards': {
+    file: 'src/controllers/shards/leadership.ts',
+    from: 'shardOf(namespace, shards) === shard',
+    to: 'shardOf(namespace, shards) >= shard',
+    rule: 'only the leader writes',
+    faults: 'none',
+    shards: 2,
+    seed: 1,
+  },
+  'a shard is handed over before its writes have ended': {
+    file: 'packages/kube/src/leader-election.ts',
+    from: 'this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil',
+    to: 'false',
+    rule: 'only the leader writes',
+    faults: 'of handovers',
+    shards: 2,
+    seed: 1,
+  },
+  'the writes for a shard are checked against the common Lease alone': {
+    file: 'src/controllers/shards/leadership.ts',
+    from: 'fenced(fenced(client, common), election)',
+    to: 'fenced(client, common)',
+    rule: 'only the leader writes',
+    faults: 'of handovers',
+    shards: 2,
+    seed: 1,
+  },
+} as const satisfies Readonly<Record<string, Mutant>>;
