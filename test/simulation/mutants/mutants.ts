@@ -3,6 +3,7 @@ import { conversationMutants } from './conversation-mutants.ts';
 import { quotaMutants } from './quota-mutants.ts';
 import { retentionMutants } from './retention-mutants.ts';
 import { sandboxMutants } from './sandbox-mutants.ts';
+import { shardMutants } from './shard-mutants.ts';
 
 /** Each mistake as a sentence. */
 export const mutants = {
@@ -11,4 +12,5 @@ export const mutants = {
   ...conversationMutants,
   ...quotaMutants,
   ...retentionMutants,
+  ...shardMutants,
 };
