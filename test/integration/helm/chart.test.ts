@@ -560,9 +560,8 @@ describe('the chart', () => {
   });
 
   it('gives rights by Roles only, unless all namespaces are asked for', async () => {
-    for (const set of Object.keys(valueSets).filter(
-      (name) => name !== 'an operator of every namespace',
-    )) {
+    const ofAll = ['an operator of every namespace', 'an operator of shards'];
+    for (const set of Object.keys(valueSets).filter((name) => !ofAll.includes(name))) {
       const rendered = await RenderedChart.of(4, { values: valueSets[set] ?? {} });
       expect(rendered.kinds()).not.toContain('ClusterRole');
     }
@@ -570,6 +569,18 @@ describe('the chart', () => {
       values: valueSets['an operator of every namespace'] ?? {},
     });
     expect(everywhere.one('ClusterRole').rules).toEqual(chart.one('Role', '-operator').rules);
+  });
+
+  it('lets an operator of all namespaces hold the Leases of any number of shards', async () => {
+    const rendered = await RenderedChart.of(4, {
+      values: valueSets['an operator of shards'] ?? {},
+    });
+    const { rules } = rendered.one('Role', '-operator-lease');
+    expect(rules[1].resourceNames).toEqual([
+      'conversation-operator',
+      ...Array.from({ length: 64 }, (_, shard) => `conversation-operator-${shard}`),
+    ]);
+    expect(rules[2]).toMatchObject({ resources: ['leases'], verbs: ['list'] });
   });
 
   it('gives exactly the rights that docs/security.md lists, and none on Secrets', () => {
