@@ -70,7 +70,7 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
   kubeEvents,
 ];
 
-/** What users, nodes and checks use of a cluster: all of it, or one namespace. */
+/** A cluster as users, nodes and checks use it: all of it, or one namespace. */
 export type Cluster = Readonly<Pick<WholeCluster, keyof WholeCluster>>;
 
 /**

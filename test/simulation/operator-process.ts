@@ -61,7 +61,7 @@ interface Run {
   readonly machine: Machine;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
-  /** What it leads, by shard. */
+  /** The work of its present terms, by shard. */
   readonly leading: Map<number, { readonly work: Operator; readonly since: number }>;
 }
 
