@@ -6,8 +6,11 @@ import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { startNotificationListener } from '../controllers/notification-listener.ts';
 import { Operator } from '../controllers/operator.ts';
-import { fenced } from '@conversation-operator/kube/fenced-client';
-import { LeaderElection } from '@conversation-operator/kube/leader-election';
+import { lead } from '../controllers/shards/leadership.ts';
+import { shardCaches } from '../controllers/shards/shard-caches.ts';
+import { ShardClient } from '../controllers/shards/shard-client.ts';
+import { shardOf } from '../controllers/shards/shard-of.ts';
+import { shareOfMetrics } from '../observability/gauge-shares.ts';
 import { mountedAgentCredentials } from './agent-credentials.ts';
 import { interrupted } from './interruption.ts';
 import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
@@ -18,8 +21,8 @@ const maxPollWithoutNotificationsMs = 4_000;
 const leaseName = 'conversation-operator';
 
 /**
- * The controllers against a cluster. One of several such processes leads; the others wait for its
- * lease.
+ * The controllers against a cluster. One of several such processes leads each shard of namespaces;
+ * the others wait for its lease.
  */
 export async function operator(): Promise<void> {
   const config = readOperatorConfig(process.env);
@@ -37,7 +40,8 @@ export async function operator(): Promise<void> {
   for (const port of [config.METRICS_PORT, config.HEALTH_PORT])
     await serveTelemetry({ host: '0.0.0.0', port, metrics, ready }, stack);
 
-  let leading: Operator | undefined;
+  /** By shard. */
+  const leading = new Map<number, Operator>();
   let notificationPort: number | undefined;
   if (config.NOTIFICATION_PORT !== undefined) {
     const notifications = await startNotificationListener({
@@ -45,7 +49,8 @@ export async function operator(): Promise<void> {
       port: config.NOTIFICATION_PORT,
       keys,
       logger,
-      onNotification: (notification) => leading?.notify(notification),
+      onNotification: (notification) =>
+        leading.get(shardOf(notification.namespace, config.SHARDS))?.notify(notification),
     });
     stack.defer(() => notifications.close());
     notificationPort = notifications.port;
@@ -54,51 +59,64 @@ export async function operator(): Promise<void> {
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const agent = createAgentClient();
   stack.defer(() => agent.close());
-  const election: LeaderElection = new LeaderElection({
-    client: forLease.client,
-    namespace,
-    name: leaseName,
-    identity: `${config.POD_NAME ?? hostname()}_${randomBytes(4).toString('hex')}`,
-    leaseDurationMs: config.LEASE_DURATION_SECONDS * 1000,
-    renewDeadlineMs: config.LEASE_RENEW_DEADLINE_SECONDS * 1000,
-    retryPeriodMs: config.LEASE_RETRY_PERIOD_SECONDS * 1000,
-    ...runtime,
-    onStartedLeading: async (signal) => {
-      const work = new Operator({
-        ...runtime,
-        client: fenced(client, election),
-        caches,
-        agent,
-        keys,
-        gitHosts: config.GIT_HOSTS,
-        agentCredentials,
-        ...scope,
-        pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
-        preparation: preparationLimits(config),
-        ...(config.AGENT_SIDE_URL === undefined
-          ? { maxPollMs: maxPollWithoutNotificationsMs }
-          : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
-      });
-      await work.start(signal);
-      leading = work;
-      await new Promise<void>((resolve) =>
-        signal.addEventListener('abort', () => resolve(), { once: true }),
-      );
-      leading = undefined;
-      await work.stop();
-    },
-  });
   const stop = new AbortController();
-  const elections = (async () => {
-    while (!stop.signal.aborted) await election.run(stop.signal);
-  })();
+  const ended = lead(
+    {
+      client: forLease.client,
+      namespace,
+      name: leaseName,
+      shards: config.SHARDS,
+      identity: `${config.POD_NAME ?? hostname()}_${randomBytes(4).toString('hex')}`,
+      leaseDurationMs: config.LEASE_DURATION_SECONDS * 1000,
+      renewDeadlineMs: config.LEASE_RENEW_DEADLINE_SECONDS * 1000,
+      retryPeriodMs: config.LEASE_RETRY_PERIOD_SECONDS * 1000,
+      ...runtime,
+      ready: async (signal) => {
+        await Promise.all(reflectorsOf(caches).map((reflector) => reflector.synced(signal)));
+      },
+      onStartedLeading: async ({ shard, owns, fenced }, signal) => {
+        const share = shareOfMetrics(metrics);
+        const work = new Operator({
+          ...runtime,
+          metrics: share.metrics,
+          client: fenced(owns === undefined ? client : new ShardClient(client, owns)),
+          caches: owns === undefined ? caches : shardCaches(caches, owns),
+          agent,
+          keys,
+          gitHosts: config.GIT_HOSTS,
+          agentCredentials,
+          ...scope,
+          pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
+          preparation: preparationLimits(config),
+          ...(config.AGENT_SIDE_URL === undefined
+            ? { maxPollMs: maxPollWithoutNotificationsMs }
+            : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
+        });
+        try {
+          await work.start(signal);
+          leading.set(shard, work);
+          metrics.shardsLed.set({}, leading.size);
+          await new Promise<void>((resolve) =>
+            signal.addEventListener('abort', () => resolve(), { once: true }),
+          );
+          leading.delete(shard);
+          metrics.shardsLed.set({}, leading.size);
+          await work.stop();
+        } finally {
+          share.end();
+        }
+      },
+    },
+    stop.signal,
+  );
   logger.info('operator started', {
     notificationPort,
     namespace: config.ALL_NAMESPACES ? '*' : namespace,
+    shards: config.SHARDS,
     server: connection.server,
   });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));
-  await elections;
+  await ended;
 }

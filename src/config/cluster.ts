@@ -13,6 +13,9 @@ import {
 } from './environment.ts';
 import { serving } from './serving.ts';
 
+/** Maximum number of shards of one operator. */
+const maxShards = 64;
+
 const cluster = {
   ...shared,
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
@@ -31,6 +34,11 @@ const operatorSchema = z
     ...operating,
     /** Work in every namespace, not in one; the lease stays in NAMESPACE. */
     ALL_NAMESPACES: flag(false),
+    /**
+     * Into how many shards the namespaces are divided: each shard has a leader, and replicas lead
+     * different shards. More than one needs ALL_NAMESPACES.
+     */
+    SHARDS: numberFrom({ from: 1, to: maxShards }).default(1),
     /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
     /**
@@ -67,6 +75,8 @@ const operatorSchema = z
     } = config;
     const refuse = (name: keyof typeof config, message: string) =>
       context.addIssue({ code: 'custom', path: [name], message });
+    if (config.SHARDS > 1 && !config.ALL_NAMESPACES)
+      refuse('SHARDS', 'must be 1 unless ALL_NAMESPACES is true');
     if (duration <= deadline)
       refuse(
         'LEASE_DURATION_SECONDS',

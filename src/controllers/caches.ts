@@ -54,6 +54,11 @@ export interface Caches {
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
 }
 
+/** The caches as controllers use them: the process starts and stops them. */
+export type OperatorCaches = {
+  readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler' | 'synced'>;
+};
+
 /** The stores of the caches, for readers that need no events. */
 export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 

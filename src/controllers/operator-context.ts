@@ -8,7 +8,7 @@ import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
-import { byPoolTemplate, type Caches } from './caches.ts';
+import { byPoolTemplate, type OperatorCaches } from './caches.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import type { GitHosts } from './conversation/start/repository.ts';
@@ -23,7 +23,7 @@ import { objectShare } from './workers.ts';
 export interface OperatorOptions {
   readonly client: KubeClient;
   /** The caller starts the caches, and may share them with other readers. */
-  readonly caches: Caches;
+  readonly caches: OperatorCaches;
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;

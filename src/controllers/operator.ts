@@ -2,7 +2,6 @@ import { Controller } from '@conversation-operator/kube/controller';
 import type { AgentNotification } from '../agent/notifications.ts';
 import { admissionController, lookupController, quotaController } from './admission-controllers.ts';
 import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
-import { reflectorsOf } from './caches.ts';
 import { startController, statusController } from './conversation-controllers.ts';
 import type { ControllerSpec } from './event-source.ts';
 import { createContext, type OperatorContext, type OperatorOptions } from './operator-context.ts';
@@ -67,7 +66,7 @@ export class Operator {
    */
   async start(signal?: AbortSignal): Promise<void> {
     const { caches, admission, metrics } = this.#context;
-    await Promise.all(reflectorsOf(caches).map((reflector) => reflector.synced(signal)));
+    await Promise.all(Object.values(caches).map((cache) => cache.synced(signal)));
     await admission.seed(signal);
     for (const [{ sources }, controller] of this.#controllers)
       this.#disconnects.push(...sources.map((connect) => connect(controller)));

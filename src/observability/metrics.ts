@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import type { PlainGauge } from './plain-gauge.ts';
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const stageSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300];
@@ -9,8 +10,11 @@ export function createMetrics(registry: Registry = new Registry()) {
   const prefix = 'conversation_operator_';
   const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
     new Counter({ name: prefix + name, help, labelNames, registers });
-  const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
-    new Gauge({ name: prefix + name, help, labelNames, registers });
+  const gauge = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: L[] = [],
+  ): PlainGauge<L> => new Gauge({ name: prefix + name, help, labelNames, registers });
   const histogram = <L extends string>(
     name: string,
     help: string,
@@ -137,6 +141,10 @@ export function createMetrics(registry: Registry = new Registry()) {
       ['kind', 'rule'],
     ),
     sandboxes: gauge('sandboxes', 'Sandboxes by phase.', ['phase']),
+    shardsLed: gauge(
+      'shards_led',
+      'Shards of namespaces that this process leads; without shards, 1 in the process that leads.',
+    ),
   };
 }
 

@@ -25,7 +25,7 @@ import type { FaultSchedule } from './fault-schedule.ts';
 
 export interface AgentNetworkOptions {
   readonly machine: Machine;
-  readonly node: SimulatedNode;
+  readonly node: Pick<SimulatedNode, 'at'>;
   readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;

@@ -72,11 +72,14 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
   kubeEvents,
 ];
 
+/** A cluster as users, nodes and checks use it: all of it, or one namespace. */
+export type Cluster = Readonly<Pick<WholeCluster, keyof WholeCluster>>;
+
 /**
  * The real control plane in memory, and what is true in it at this moment, for those who check and
  * for the node.
  */
-export class Cluster {
+export class WholeCluster {
   readonly #plane: ControlPlane;
   readonly #trace: Trace;
   readonly #lines: Line[] = [];

@@ -13,6 +13,7 @@ it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
   ['while leaders are frozen past their lease', { faults: 'of leaders' }, 2],
   ['while users send messages', { messages: true }, 4],
   ['with deletions by retention', { messages: true, retention: true }, 3],
+  ['in two shards', { messages: true, shards: 2 }, 3],
 ])(
   'the controllers keep their promises %s',
   async (_case, options, seeds) => {

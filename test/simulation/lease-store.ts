@@ -27,6 +27,15 @@ export class LeaseStore {
     const [, namespace = '', name] = path.exec(requested) ?? [];
     if (namespace === '') return undefined;
     if (method === 'POST') return this.#create(namespace, JSON.parse(body) as Lease);
+    if (method === 'GET' && name === undefined)
+      return answer(200, {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'LeaseList',
+        metadata: { resourceVersion: String(this.#version) },
+        items: [...this.#leases.values()].filter(
+          ({ metadata }) => metadata.namespace === namespace,
+        ),
+      });
     const stored = this.#leases.get(`${namespace}/${name ?? ''}`);
     if (stored === undefined) return status(404, 'NotFound');
     if (method === 'GET') return answer(200, stored);
@@ -36,6 +45,7 @@ export class LeaseStore {
       return status(409, 'Conflict');
     return this.#put('MODIFIED', 200, {
       ...stored,
+      metadata: { ...stored.metadata, ...annotationsOf(sent) },
       ...(sent.spec === undefined ? {} : { spec: sent.spec }),
     });
   }
@@ -58,6 +68,9 @@ export class LeaseStore {
     return answer(code, stored);
   }
 }
+
+const annotationsOf = ({ metadata: { annotations } }: Lease) =>
+  annotations === undefined ? {} : { annotations };
 
 const answer = (code: number, body: object): PlaneResponse => ({
   status: code,

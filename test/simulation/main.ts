@@ -12,6 +12,7 @@ type Job = {
   readonly world: World;
   readonly retention: boolean;
   readonly pools: boolean;
+  readonly shards: number;
 };
 
 const report = (outcome: Outcome): string =>
@@ -33,6 +34,7 @@ interface Batch {
   readonly world: World;
   readonly retention: boolean;
   readonly pools: boolean;
+  readonly shards: number;
   readonly keepGoing: boolean;
 }
 
@@ -56,6 +58,7 @@ async function runMany({
   world,
   retention,
   pools,
+  shards,
   keepGoing,
 }: Batch): Promise<boolean> {
   const began = performance.now();
@@ -71,7 +74,7 @@ async function runMany({
     if (outcome.failure !== undefined) {
       failed.push(outcome);
       process.stdout.write(
-        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention, pools })}\n`,
+        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention, pools, shards })}\n`,
       );
     }
     if (done % 500 === 0)
@@ -94,12 +97,13 @@ async function runMany({
             world,
             retention,
             pools,
+            shards,
           } satisfies Job);
       };
       worker.on('error', (cause) => {
         reject(
           new Error(
-            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention, pools })}`,
+            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention, pools, shards })}`,
             { cause },
           ),
         );
@@ -120,7 +124,7 @@ async function runMany({
   );
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
   if (earliest !== undefined)
-    await replay({ seed: earliest.seed, faults, messages, world, retention, pools }, 80);
+    await replay({ seed: earliest.seed, faults, messages, world, retention, pools, shards }, 80);
   return earliest === undefined;
 }
 
@@ -150,15 +154,17 @@ async function main(): Promise<boolean> {
       world: { type: 'string', default: 'shared' },
       retention: { type: 'boolean', default: false },
       pools: { type: 'boolean', default: false },
+      shards: { type: 'string', default: '1' },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
   const { messages, retention, pools } = values;
   const world = worldOf(values.world);
+  const shards = Number(values.shards);
   if (values.seed !== undefined)
     return replay(
-      { seed: Number(values.seed), faults, messages, world, retention, pools },
+      { seed: Number(values.seed), faults, messages, world, retention, pools, shards },
       Number(values.lines),
     );
   const [first, count, workers] = [
@@ -175,6 +181,7 @@ async function main(): Promise<boolean> {
     world,
     retention,
     pools,
+    shards,
     keepGoing: values['keep-going'],
   });
 }

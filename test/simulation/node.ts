@@ -18,6 +18,8 @@ export interface NodeOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
+  /** First part of the addresses of pods; default `10.0.0`. */
+  readonly network?: string;
   /** How likely each pod has trouble of some kind: 0 for a node where nothing goes wrong. */
   readonly trouble: () => {
     readonly image: number;
@@ -280,7 +282,8 @@ export class SimulatedNode {
     const { addresses = fewAddresses } = this.#options;
     for (let tries = 0; tries < addresses; tries++) {
       this.#addresses = (this.#addresses + 1) % addresses;
-      const address = `10.0.0.${this.#addresses + 1}`;
+      const { network = '10.0.0' } = this.#options;
+      const address = `${network}.${this.#addresses + 1}`;
       if (!taken.has(address)) return address;
     }
     throw new Error(`more than ${addresses} pods at once`);

@@ -11,7 +11,7 @@ import type { Trace } from './trace.ts';
 export interface NotificationsOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
-  readonly operators: readonly OperatorProcess[];
+  readonly operators: readonly Pick<OperatorProcess, 'notify'>[];
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;

@@ -3,10 +3,12 @@ import type { AgentNotification } from '../../src/agent/notifications.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf, type Caches } from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
+import { lead } from '../../src/controllers/shards/leadership.ts';
+import { shardCaches } from '../../src/controllers/shards/shard-caches.ts';
+import { ShardClient } from '../../src/controllers/shards/shard-client.ts';
+import { shardOf } from '../../src/controllers/shards/shard-of.ts';
 import type { RetentionTimes } from '../../src/controllers/retention/reconcile.ts';
-import { fenced } from '../../packages/kube/src/fenced-client.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { LeaderElection } from '../../packages/kube/src/leader-election.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
 import type { Metrics } from '../../src/observability/metrics.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
@@ -26,7 +28,7 @@ import type { FaultSchedule } from './fault-schedule.ts';
 export interface OperatorProcessOptions {
   readonly name: string;
   readonly cluster: Cluster;
-  readonly node: SimulatedNode;
+  readonly node: Pick<SimulatedNode, 'at'>;
   readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly random: Random;
@@ -36,6 +38,8 @@ export interface OperatorProcessOptions {
   readonly metrics: Metrics;
   /** See `Machine`. */
   readonly minDelayMs: number;
+  /** Number of shards; with more than one, the operator works in all namespaces. Default 1. */
+  readonly shards?: number;
   /** See `ConnectionOptions`. */
   readonly pageSize?: number | undefined;
   readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf' | 'steps'> & {
@@ -57,8 +61,8 @@ interface Run {
   readonly machine: Machine;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
-  /** While it leads. */
-  leading: { readonly work: Operator; readonly since: number } | undefined;
+  /** The work of its present terms, by shard. */
+  readonly leading: Map<number, { readonly work: Operator; readonly since: number }>;
 }
 
 /**
@@ -93,10 +97,16 @@ export class OperatorProcess {
   }
 
   /**
-   * Since when notifications are heard here, on the monotonic clock; undefined: it does not lead.
+   * Since when notifications of a shard are heard here, on the monotonic clock; undefined: it does
+   * not lead the shard.
    */
-  get leadsSince(): number | undefined {
-    return this.#run?.leading?.since;
+  leadsSince(shard = 0): number | undefined {
+    return this.#run?.leading.get(shard)?.since;
+  }
+
+  /** Number of shards that it leads. */
+  get load(): number {
+    return this.#run?.leading.size ?? 0;
   }
 
   /** Sentences about changes that its caches have not received yet. */
@@ -126,13 +136,15 @@ export class OperatorProcess {
     const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler, minDelayMs);
     trace.note(`${machine.name} starts`);
     const stop = new AbortController();
-    const leads = (work: Operator | undefined) => {
-      run.leading = work && { work, since: scheduler.monotonic() };
+    const leading: Run['leading'] = new Map();
+    const leads = (shard: number, work: Operator | undefined) => {
+      if (work === undefined) leading.delete(shard);
+      else leading.set(shard, { work, since: scheduler.monotonic() });
     };
     const run: Run = {
       machine,
       stop,
-      leading: undefined,
+      leading,
       ended: this.#operate(machine, stop.signal, leads),
     };
     this.#run = run;
@@ -141,7 +153,8 @@ export class OperatorProcess {
   /** A gateway's notification, by a request to this process as it is now. */
   notify(notification: AgentNotification): void {
     const run = this.#run;
-    run?.machine.deliver(() => run.leading?.work.notify(notification));
+    const shard = shardOf(notification.namespace, this.#options.shards ?? 1);
+    run?.machine.deliver(() => run.leading.get(shard)?.work.notify(notification));
   }
 
   crash(): void {
@@ -168,7 +181,7 @@ export class OperatorProcess {
   async #operate(
     machine: Machine,
     stopped: AbortSignal,
-    leads: (work: Operator | undefined) => void,
+    leads: (shard: number, work: Operator | undefined) => void,
   ): Promise<void> {
     const {
       cluster,
@@ -182,6 +195,7 @@ export class OperatorProcess {
       metrics,
       agentNetwork,
       pageSize,
+      shards = 1,
     } = this.#options;
     const logger = trace.logger(machine.name);
     const random = this.#options.random.fork(machine.name).next;
@@ -214,7 +228,8 @@ export class OperatorProcess {
       clock: machine.clock,
       keys,
     };
-    const cachesOptions = { client: plain, namespace, ...runtime };
+    const scope = shards === 1 ? { namespace } : {};
+    const cachesOptions = { client: plain, ...scope, ...runtime };
     const caches: Caches = mutant.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
     this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
@@ -224,41 +239,47 @@ export class OperatorProcess {
         agentNetwork.onInterruptSent(machine.name, process, conversation),
     });
     const agent = mutant.agent?.(agents, context) ?? agents;
-    const election: LeaderElection = new LeaderElection({
-      client: new HttpKubeClient({ transport: leaseTransport }),
-      namespace,
-      name: leaseName,
-      identity: machine.name,
-      ...runtime,
-      onStartedLeading: async (signal) => {
-        const gated = mutant.unfenced === true ? plain : fenced(plain, election);
-        const client = mutant.client?.(gated, context) ?? gated;
-        const clock = mutant.clock?.(machine.clock) ?? machine.clock;
-        const gitHosts = { github: 'https://github.com' };
-        const times =
-          this.#options.retention === undefined ? {} : { retention: this.#options.retention };
-        const work = new Operator({
-          ...runtime,
-          clock,
-          client,
-          caches,
-          agent,
-          keys,
-          gitHosts,
-          ...times,
-        });
-        this.terms++;
-        await work.start(signal);
-        leads(work);
-        await new Promise<void>((resolve) =>
-          signal.addEventListener('abort', () => resolve(), { once: true }),
-        );
-        leads(undefined);
-        await work.stop();
+    await lead(
+      {
+        client: new HttpKubeClient({ transport: leaseTransport }),
+        namespace,
+        name: leaseName,
+        shards,
+        identity: machine.name,
+        ...runtime,
+        ready: async (signal) => {
+          await Promise.all(reflectorsOf(caches).map((reflector) => reflector.synced(signal)));
+        },
+        onStartedLeading: async ({ shard, owns, fenced }, signal) => {
+          const own = owns === undefined ? plain : new ShardClient(plain, owns);
+          const gated = mutant.unfenced === true ? own : fenced(own);
+          const client = mutant.client?.(gated, context) ?? gated;
+          const clock = mutant.clock?.(machine.clock) ?? machine.clock;
+          const gitHosts = { github: 'https://github.com' };
+          const times =
+            this.#options.retention === undefined ? {} : { retention: this.#options.retention };
+          const work = new Operator({
+            ...runtime,
+            clock,
+            client,
+            caches: owns === undefined ? caches : shardCaches(caches, owns),
+            agent,
+            keys,
+            gitHosts,
+            ...times,
+          });
+          this.terms++;
+          await work.start(signal);
+          leads(shard, work);
+          await new Promise<void>((resolve) =>
+            signal.addEventListener('abort', () => resolve(), { once: true }),
+          );
+          leads(shard, undefined);
+          await work.stop();
+        },
       },
-    });
-    const aborted = () => stopped.aborted;
-    while (!aborted()) await election.run(stopped);
+      stopped,
+    );
     await Promise.all(reflectorsOf(caches).map((reflector) => reflector.stop()));
     await Promise.all([transport.close(), leaseTransport.close()]);
   }

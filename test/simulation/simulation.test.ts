@@ -110,6 +110,21 @@ describe('the whole product while users send messages', () => {
   );
 });
 
+describe('the whole product in shards of namespaces', () => {
+  it.each<[NonNullable<SimulationOptions['faults']>, number, boolean]>([
+    ['all', 2, true],
+    ['of handovers', 2, false],
+    ['of leaders', 3, false],
+    ['all', 3, false],
+  ])(
+    'keeps its promises in each namespace under faults: %s, with %i shards',
+    async (faults, shards, messages) => {
+      for (let seed = 1; seed <= 20; seed++) await mustBeClean({ seed, faults, shards, messages });
+    },
+    timeoutMs,
+  );
+});
+
 it('ends a loop that lets no time pass', async () => {
   const scheduler = new Scheduler();
   const loop = async (): Promise<never> => {

@@ -1,6 +1,7 @@
 import { apiVersion } from '../../src/resources/group.ts';
 import { unsettled } from './liveness.ts';
 import { Violation } from './safety.ts';
+import { shardStages, unevenShards } from './shards.ts';
 import { stage, type SimulationOptions, type Stage } from './stage.ts';
 import { template } from './template.ts';
 
@@ -38,7 +39,9 @@ const checkMs = 1_000;
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const restores = (options.mutant?.patches ?? []).map((patch) => patch());
   try {
-    return await new Play(stage(options)).play(options.seed);
+    const { shards = 1 } = options;
+    const stages = shards === 1 ? [stage(options)] : shardStages({ ...options, shards });
+    return await new Play(stages).play(options.seed);
   } finally {
     for (const restore of restores.reverse()) restore();
   }
@@ -49,13 +52,19 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
  * nothing goes wrong, and rest again.
  */
 class Play {
+  /** One for each namespace. */
+  readonly #stages: readonly Stage[];
+  /** One of them, for what they have in common. */
   readonly #stage: Stage;
   #steps = 0;
   /** Whether reported runs are compared with true runs: once the operators know the true state. */
   #watches = false;
 
-  constructor(staged: Stage) {
-    this.#stage = staged;
+  constructor(stages: readonly Stage[]) {
+    const [first] = stages;
+    if (first === undefined) throw new Error('a simulation has a stage');
+    this.#stages = stages;
+    this.#stage = first;
   }
 
   async play(seed: number): Promise<Outcome> {
@@ -86,34 +95,44 @@ class Play {
     await this.#settle();
     if (this.#stage.world !== 'shared') return this.#beQuiet(quietMs);
     await this.#beQuiet(pauseMs);
-    const { exercise, duties, retention } = this.#stage;
-    duties.begin();
-    exercise.start();
-    retention.startExercise();
+    for (const { exercise, duties, retention } of this.#stages) {
+      duties.begin();
+      exercise.start();
+      retention.startExercise();
+    }
     await this.#settle();
     await this.#beQuiet(quietMs);
   }
 
   async #begin(): Promise<void> {
-    const {
-      cluster,
-      scheduler,
-      limits,
-      traits,
-      quotas,
-      operators,
-      shape,
+    const { whole, cluster, scheduler, operators, shape } = this.#stage;
+    await whole.start();
+    if (cluster !== whole) for (const one of this.#stages) await one.cluster.start();
+    await scheduler.settle();
+    cluster.notify();
+    for (const one of this.#stages) await this.#furnish(one);
+    for (const operator of operators)
+      scheduler.after(shape.between(0, 2_000), () => operator.start());
+    for (const {
       users,
       messageSender,
       withMessages,
-      notifications,
-      hangs,
       retention,
       pools,
-    } = this.#stage;
-    await cluster.start();
-    await scheduler.settle();
-    cluster.notify();
+      notifications,
+      traits,
+      hangs,
+    } of this.#stages) {
+      users.start();
+      pools.start();
+      if (withMessages) messageSender.start();
+      retention.start();
+      if (traits.notifications) notifications.start();
+      hangs?.start();
+    }
+  }
+
+  async #furnish({ cluster, limits, traits, retention, quotas }: Stage): Promise<void> {
     await cluster.call(
       'kubectl',
       'POST',
@@ -121,55 +140,42 @@ class Play {
       template(limits, traits, retention.settings),
     );
     await quotas.start();
-    for (const operator of operators)
-      scheduler.after(shape.between(0, 2_000), () => operator.start());
-    users.start();
-    pools.start();
-    if (withMessages) messageSender.start();
-    retention.start();
-    if (traits.notifications) notifications.start();
-    hangs?.start();
   }
 
   /** Until everything is mended, and the operators have had the time to learn what became of it. */
   async #beTroubled(): Promise<void> {
-    const {
-      faults,
-      retention,
-      admissionCheck,
-      agentWatch,
-      blows,
-      knowledge,
-      faultSchedule,
-      trouble,
-      busyMs,
-      scheduler,
-      operators,
-      hangs,
-    } = this.#stage;
-    if (faults === 'none') {
-      admissionCheck.expectCalm();
-      retention.expectCalm();
-      agentWatch.begin();
-    } else {
-      blows.start();
+    const { faults, faultSchedule, busyMs, scheduler, operators } = this.#stage;
+    for (const { retention, admissionCheck, agentWatch, blows } of this.#stages) {
+      if (faults === 'none') {
+        admissionCheck.expectCalm();
+        retention.expectCalm();
+        agentWatch.begin();
+      } else blows.start();
+    }
+    const isSilent = () => faultSchedule.chances.watchSilent > 0;
+    if (faults !== 'none') {
       // A silent watch is only noticed when the watchdog times out; a watch that was closed comes
       // back after a pause, and after another one where it has to begin with a list.
-      knowledge.unknownMs = faultSchedule.chances.watchSilent > 0 ? 200_000 : 130_000;
+      for (const { knowledge } of this.#stages)
+        knowledge.unknownMs = isSilent() ? 200_000 : 130_000;
     }
     await this.#run(busyMs);
-    const deaf = faultSchedule.chances.watchSilent > 0;
-    blows.heal();
-    trouble.now = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
+    const deaf = isSilent();
+    for (const { blows, trouble } of this.#stages) {
+      blows.heal();
+      trouble.now = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
+    }
     // Delayed messages are still under way, and a refused watch is retried within a minute.
-    await this.#run(scheduler.monotonic() + (deaf ? knowledge.unknownMs : 65_000));
+    await this.#run(scheduler.monotonic() + (deaf ? this.#stage.knowledge.unknownMs : 65_000));
     await this.#until(() => operators.flatMap(({ behind }) => behind));
     this.#watches = true;
-    agentWatch.begin();
-    hangs?.strike();
-    if (faults === 'none') return;
-    admissionCheck.expectCalm();
-    retention.expectCalm();
+    for (const { agentWatch, hangs, admissionCheck, retention } of this.#stages) {
+      agentWatch.begin();
+      hangs?.strike();
+      if (faults === 'none') continue;
+      admissionCheck.expectCalm();
+      retention.expectCalm();
+    }
   }
 
   async #settle(): Promise<void> {
@@ -178,45 +184,54 @@ class Play {
 
   /** By a clock that is hours behind, unused objects are kept for hours more. */
   #left(): readonly string[] {
-    const { clocksAreRight, retention, pools } = this.#stage;
+    const shards = this.#stages.length;
     return [
-      ...unsettled(this.#stage),
-      ...pools.unsettled(),
-      ...(clocksAreRight() ? retention.unsettled() : []),
+      ...this.#stages.flatMap((one) => [
+        ...unsettled(one),
+        ...one.pools.unsettled(),
+        ...(one.clocksAreRight() ? one.retention.unsettled() : []),
+      ]),
+      ...(shards === 1 ? [] : unevenShards(this.#stage.operators, shards)),
     ];
   }
 
   get #isBusy(): boolean {
-    const { users, messageSender, exercise, retention } = this.#stage;
-    return !users.done || !messageSender.done || exercise.busy || retention.busy;
+    return this.#stages.some(
+      ({ users, messageSender, exercise, retention }) =>
+        !users.done || !messageSender.done || exercise.busy || retention.busy,
+    );
   }
 
   async #run(untilMs: number): Promise<void> {
-    const { scheduler, cluster, safety, findings, pools } = this.#stage;
+    const { scheduler, cluster } = this.#stage;
     while (await scheduler.step(untilMs)) {
       this.#steps++;
       cluster.notify();
-      safety.check();
-      pools.check();
-      findings.check();
+      for (const { safety, findings, pools } of this.#stages) {
+        safety.check();
+        pools.check();
+        findings.check();
+      }
       if (this.#steps > maxSteps) throw new Violation('no hot loop', `${this.#steps} steps`);
     }
   }
 
   /** Runs until no sentence is left about something that is not yet as it should be. */
   async #until(left: () => readonly string[]): Promise<void> {
-    const { scheduler, duties, runWatch, agentWatch } = this.#stage;
+    const { scheduler } = this.#stage;
     const began = scheduler.monotonic();
     while (left().length > 0) {
       if (scheduler.monotonic() - began > settleMs)
         throw new Violation('everything settles', left().join('; '));
       for (let checks = 0; checks < 2; checks++) {
         await this.#run(scheduler.monotonic() + checkMs);
-        duties.check();
+        for (const { duties } of this.#stages) duties.check();
       }
       if (!this.#watches) continue;
-      runWatch.check();
-      agentWatch.check();
+      for (const { runWatch, agentWatch } of this.#stages) {
+        runWatch.check();
+        agentWatch.check();
+      }
     }
   }
 
@@ -228,18 +243,21 @@ class Play {
     const writes: string[] = [];
     let rates = 0;
     const before = cluster.reads;
-    const stop = cluster.onChange(({ plural, type, object, actor }) => {
-      if (plural === 'sandboxpools' && rates++ < maxRates) return;
-      if (plural !== 'leases') writes.push(`${actor} ${type} ${plural}/${object.metadata.name}`);
-    });
+    const stops = this.#stages.map((one) =>
+      one.cluster.onChange(({ plural, type, object, actor }) => {
+        if (plural === 'sandboxpools' && rates++ < maxRates) return;
+        if (plural !== 'leases') writes.push(`${actor} ${type} ${plural}/${object.metadata.name}`);
+      }),
+    );
     await this.#run(scheduler.monotonic() + forMs);
-    stop();
-    const left = unsettled(this.#stage);
+    for (const stop of stops) stop();
+    const left = this.#stages.flatMap((one) => unsettled(one));
     // By a clock that is hours behind, what is idle or old is paused at any time, and others take
     // its room.
-    const { clocksAreRight, limits, retention } = this.#stage;
-    const mayExpire =
-      !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined);
+    const mayExpire = this.#stages.some(
+      ({ clocksAreRight, limits, retention }) =>
+        !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined),
+    );
     if (mayExpire) await this.#settle();
     else if (left.length > 0)
       throw new Violation('a settled system stays settled', left.join('; '));
@@ -262,6 +280,7 @@ export const replayCommand = ({
   world = 'shared',
   retention = false,
   pools = false,
+  shards = 1,
 }: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
@@ -270,4 +289,5 @@ export const replayCommand = ({
     ...(world === 'shared' ? [] : [`--world ${world}`]),
     ...(retention ? ['--retention'] : []),
     ...(pools ? ['--pools'] : []),
+    ...(shards === 1 ? [] : [`--shards ${shards}`]),
   ].join(' ');

@@ -6,7 +6,7 @@ import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
 import type { StoredConversation } from './agent-process.ts';
-import { Cluster } from './cluster.ts';
+import { WholeCluster, type Cluster } from './cluster.ts';
 import { dutiesOfConversations } from './conversation-duties.ts';
 import { Duties } from './duties.ts';
 import { Exercise } from './exercise.ts';
@@ -66,6 +66,31 @@ export interface SimulationOptions {
   readonly pools?: boolean;
   /** Default shared. */
   readonly world?: World;
+  /**
+   * Number of shards of namespaces; with more than one there is a namespace in each shard. Default
+   * 1.
+   */
+  readonly shards?: number;
+}
+
+/** The parts that the namespaces of one cluster share, and the namespace's own view of them. */
+export interface Ground {
+  readonly namespace: string;
+  readonly shard: number;
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+  readonly keys: SandboxKeys;
+  readonly cluster: Cluster;
+  readonly whole: WholeCluster;
+  readonly faultSchedule: FaultSchedule;
+  readonly traffic: Traffic;
+  readonly operators: OperatorProcess[];
+  readonly busyMs: number;
+  /** Whether the faults of operators come from this namespace. */
+  readonly strikes: boolean;
+  /** The processes that hear notifications of this namespace. */
+  readonly listeners: readonly Pick<OperatorProcess, 'notify'>[];
+  readonly clocksAreRight: () => boolean;
 }
 
 const calmTrouble = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
@@ -77,35 +102,44 @@ interface Knowledge {
   unknownMs: number;
 }
 
-/** Everything and everybody that a run is made of, put together and not started. */
-export function stage({
-  seed,
-  mutant = {},
-  keepLines = 0,
-  faults = 'all',
-  messages = false,
-  ends = true,
-  world = 'shared',
-  retention: withRetention = false,
-  pools: withPools = false,
-}: SimulationOptions) {
-  const random = new Random(String(seed));
-  const scheduler = new Scheduler();
-  const trace = new Trace(scheduler, keepLines);
-  const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+/**
+ * Everything and everybody that a run is made of, put together and not started; with a ground, what
+ * one namespace of several is made of.
+ */
+export function stage(
+  {
+    seed,
+    mutant = {},
+    keepLines = 0,
+    faults = 'all',
+    messages = false,
+    ends = true,
+    world = 'shared',
+    retention: withRetention = false,
+    pools: withPools = false,
+  }: SimulationOptions,
+  ground?: Ground,
+) {
+  const random = new Random(ground === undefined ? String(seed) : `${seed}/${ground.namespace}`);
+  const scheduler = ground?.scheduler ?? new Scheduler();
+  const trace = ground?.trace ?? new Trace(scheduler, keepLines);
+  const keys = ground?.keys ?? new SandboxKeys([Buffer.alloc(32, 7)]);
   const traits = traitsOf(world, random);
   const { owners } = traits;
-  const cluster = new Cluster({
-    scheduler,
-    random: random.fork('plane'),
-    trace,
-    ownLeases: world === 'shared',
-  });
-  const faultSchedule = new FaultSchedule(random.fork('network'));
+  const cluster: Cluster =
+    ground?.cluster ??
+    new WholeCluster({
+      scheduler,
+      random: random.fork('plane'),
+      trace,
+      ownLeases: world === 'shared',
+    });
+  const faultSchedule = ground?.faultSchedule ?? new FaultSchedule(random.fork('network'));
   const shape = random.fork('shape');
   const shortMs = shape.between(20_000, 90_000);
   // An outage that is to outlast a start takes its time.
-  const busyMs = traits.outages && faults === 'all' ? 3 * shortMs + 60_000 : shortMs;
+  const busyMs =
+    ground?.busyMs ?? (traits.outages && faults === 'all' ? 3 * shortMs + 60_000 : shortMs);
   const trouble = { now: shape.chance(0.5) ? someTrouble : noTrouble };
   if (faults === 'none') trouble.now = calmTrouble;
   const conditions = new NodeConditions({
@@ -124,18 +158,20 @@ export function stage({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
     ...(withPools ? { addresses: 24 } : {}),
+    ...(ground === undefined ? {} : { network: `10.0.${ground.shard}` }),
     ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
     ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
   });
-  const operators: OperatorProcess[] = [];
+  const operators: OperatorProcess[] = ground?.operators ?? [];
   // Registering takes longer than anything that is counted, and the metrics have no reader.
   const metrics = createMetrics();
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
   const machineOf = (actor: string) =>
     operators.find(({ machine }) => machine?.name === actor)?.machine;
   const findings = new Findings();
-  const traffic = new Traffic();
+  const traffic = ground?.traffic ?? new Traffic();
+  const clocksAreRight = () => ground?.clocksAreRight() ?? blows.clocksAreRight;
   const safety = new Safety({
     ...{
       cluster,
@@ -144,7 +180,7 @@ export function stage({
       keys,
       isOperator,
       stuckAfterMs: traits.stuckAfterMs,
-      clocksAreRight: () => blows.clocksAreRight,
+      clocksAreRight,
     },
     unknownMs: faults === 'none' ? 1_000 : 15_000,
   });
@@ -178,7 +214,7 @@ export function stage({
     scheduler,
     isOperator,
     startDeadline,
-    clocksAreRight: () => blows.clocksAreRight,
+    clocksAreRight,
   });
   const interruptedRuns = new InterruptedRunsCheck({
     cluster,
@@ -210,7 +246,7 @@ export function stage({
       ? new SandboxSteps({ scheduler, outcomeOf: (command) => outcomeOf(command, commands) })
       : undefined;
   const count = faults.startsWith('of ') || shape.chance(0.5) ? 2 : 1;
-  for (let index = 0; index < count; index++) {
+  for (let index = 0; index < count && ground === undefined; index++) {
     operators.push(
       new OperatorProcess({
         ...{
@@ -268,7 +304,7 @@ export function stage({
     ...{
       cluster,
       node,
-      operators,
+      operators: ground?.strikes === false ? [] : operators,
       faultSchedule,
       scheduler,
       trace,
@@ -284,14 +320,17 @@ export function stage({
   const agentWatch = new AgentWatch({
     ...{ cluster, node, scheduler },
     leadsSince: () =>
-      operators.map(({ leadsSince }) => leadsSince).find((since) => since !== undefined),
+      operators
+        .map((operator) => operator.leadsSince(ground?.shard))
+        .find((since) => since !== undefined),
   });
   const hangs =
     traits.hangs && faults === 'all'
       ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs })
       : undefined;
   const notifications = new Notifications({
-    ...{ cluster, node, operators, scheduler, trace, random: random.fork('notifications') },
+    ...{ cluster, node, scheduler, trace, random: random.fork('notifications') },
+    operators: ground?.listeners ?? operators,
     onDelivered: (process, conversation) => agentWatch.notified(process, conversation),
     onForged: (notification) => agentWatch.forged(notification),
   });
@@ -301,12 +340,12 @@ export function stage({
       ...dutiesOfSandboxes({
         ...{ cluster, node, scheduler, history },
         isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
-        clocksAreRight: () => blows.clocksAreRight,
+        clocksAreRight,
         hasRoom: (owner) => admissionCheck.hasRoom(owner),
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...dutiesOfRules(cluster),
-      ...(blows.clocksAreRight ? retention.duties() : []),
+      ...(clocksAreRight() ? retention.duties() : []),
     ],
   });
   const retryDelay = new RetryDelayCheck({
@@ -319,7 +358,8 @@ export function stage({
     ...{
       cluster,
       node,
-      operators,
+      // A hand-over would also delay what the other namespaces are due.
+      operators: ground === undefined ? operators : [],
       scheduler,
       owners,
       duties,
@@ -412,12 +452,14 @@ export function stage({
       duties,
       exercise,
       findings,
+      interruptedRuns,
+      whole: ground?.whole ?? cluster,
       world,
       faults,
       retention,
       pools,
     },
-    clocksAreRight: () => blows.clocksAreRight,
+    clocksAreRight,
     messageSender,
     withMessages: messages,
   };

@@ -4,6 +4,8 @@ import { apiVersionOf } from './object.ts';
 import type { KubeClient } from './client.ts';
 import { sleep, type Clock, type Timer } from './clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import type { LeaseMembers } from './lease-members.ts';
+import { laterMicroTime, microTime, ObservedLease } from './observed-lease.ts';
 import { WriteLedger } from './write-ledger.ts';
 
 export interface LeaderElectionOptions {
@@ -19,6 +21,11 @@ export interface LeaderElectionOptions {
    * Identity of this process, unique over all processes and all time; a host name does not suffice.
    */
   readonly identity: string;
+  /**
+   * The processes that hold the Lease together; each of them leads. Absent: one process holds the
+   * Lease.
+   */
+  readonly members?: LeaseMembers;
   /**
    * Time after the last observed renewal during which other candidates leave the Lease alone;
    * default 15 s. All candidates use the same value.
@@ -49,12 +56,6 @@ export class NotLeadingError extends Error {
   override readonly name = 'NotLeadingError';
 }
 
-interface Observed {
-  readonly lease: Lease;
-  readonly record: string;
-  readonly at: number;
-}
-
 const never = Number.NEGATIVE_INFINITY;
 /**
  * Delay before a leader that releases its Lease checks again whether its last writes have
@@ -82,7 +83,8 @@ export class LeaderElection {
   readonly #renewDeadlineMs: number;
   readonly #retryPeriodMs: number;
   readonly #writes: WriteLedger;
-  #observed: Observed | undefined;
+  /** The Lease as this process has observed it. A caller may add its own observations. */
+  readonly observed: ObservedLease;
   #leadingUntil = never;
   #running = false;
 
@@ -101,6 +103,7 @@ export class LeaderElection {
     this.#renewDeadlineMs = renewDeadlineMs;
     this.#retryPeriodMs = retryPeriodMs;
     this.#writes = new WriteLedger(options.clock, this.writeDeadlineMs);
+    this.observed = new ObservedLease({ clock: options.clock, leaseDurationMs });
   }
 
   /** Maximum duration of a write of the leader. */
@@ -136,11 +139,20 @@ export class LeaderElection {
    * ended: the Lease was lost, the work failed, or the signal was aborted. An aborted signal
    * releases the Lease at once. The caller may call `run` again afterwards.
    */
-  async run(signal: AbortSignal): Promise<void> {
+  run(signal: AbortSignal): Promise<void> {
+    return this.#run(() => this.#acquire(signal), signal);
+  }
+
+  /** The same with a single attempt: resolves at once when another process holds the Lease. */
+  runOnce(signal: AbortSignal): Promise<void> {
+    return this.#run(() => this.#attempt(signal), signal);
+  }
+
+  async #run(acquire: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
     if (this.#running) throw new Error('the election is running already');
     this.#running = true;
     try {
-      if (await this.#acquire(signal)) await this.#lead(signal);
+      if (await acquire()) await this.#lead(signal);
     } finally {
       this.#leadingUntil = never;
       this.#running = false;
@@ -151,14 +163,19 @@ export class LeaderElection {
     const { clock, random } = this.#options;
     const stopped = () => signal.aborted;
     while (!stopped()) {
-      try {
-        if (await this.#acquireOrRenew(signal)) return true;
-      } catch (error) {
-        if (!stopped()) this.#logger.warn('Lease could not be read', { error });
-      }
+      if (await this.#attempt(signal)) return true;
       await sleep(clock, (this.#retryPeriodMs / 4) * (1 + random()), signal).catch(() => undefined);
     }
     return false;
+  }
+
+  async #attempt(signal: AbortSignal): Promise<boolean> {
+    try {
+      return await this.#acquireOrRenew(signal);
+    } catch (error) {
+      if (!signal.aborted) this.#logger.warn('Lease could not be read', { error });
+      return false;
+    }
   }
 
   async #lead(signal: AbortSignal): Promise<void> {
@@ -220,20 +237,25 @@ export class LeaderElection {
 
   /** Returns false when another candidate holds the Lease or was faster. */
   async #acquireOrRenew(signal: AbortSignal): Promise<boolean> {
+    const { lease: known } = this.observed;
     try {
-      // A leader knows the Lease that it wrote last and needs no read.
-      if (this.isLeading && this.#observed !== undefined)
-        return await this.#take(this.#observed.lease, signal);
+      // A leader knows the Lease that it wrote last and needs no read, unless others write it too.
+      if (this.isLeading && known !== undefined && this.#options.members === undefined)
+        return await this.#take(known, signal);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
-    try {
-      const lease = await this.#read(signal);
-      if (lease === undefined) return await this.#create(signal);
-      return !this.#isHeldByOther(this.#observe(lease)) && (await this.#take(lease, signal));
-    } catch (error) {
-      if (isConflict(error) || isAlreadyExists(error)) return false;
-      throw error;
+    for (;;) {
+      try {
+        const lease = await this.#read(signal);
+        this.#observe(lease);
+        if (lease === undefined) return await this.#create(signal);
+        return !this.#isHeldByOther && (await this.#take(lease, signal));
+      } catch (error) {
+        if (!isConflict(error) && !isAlreadyExists(error)) throw error;
+        // Another member may have been faster, and each conflict is the renewal of one of them.
+        if (this.#options.members === undefined) return false;
+      }
     }
   }
 
@@ -248,14 +270,17 @@ export class LeaderElection {
   }
 
   async #create(signal: AbortSignal): Promise<boolean> {
-    const { client, clock, namespace, name } = this.#options;
+    const { client, clock, namespace, name, members } = this.#options;
     const sentAt = clock.monotonic();
     const lease = await client.create(
       leases,
       {
         apiVersion: apiVersionOf(leases),
         kind: leases.kind,
-        metadata: { namespace, name },
+        metadata: {
+          ...{ namespace, name },
+          ...(members === undefined ? {} : { annotations: members.joined(undefined) }),
+        },
         spec: this.#spec(undefined),
       },
       this.#call(signal),
@@ -265,12 +290,17 @@ export class LeaderElection {
   }
 
   async #take(lease: Lease, signal: AbortSignal): Promise<boolean> {
-    const sentAt = this.#options.clock.monotonic();
+    const { client, clock, members } = this.#options;
+    const sentAt = clock.monotonic();
+    const metadata =
+      members === undefined
+        ? lease.metadata
+        : { ...lease.metadata, annotations: members.joined(lease) };
     // The version in the Lease is the precondition, so a concurrent write of another candidate
     // makes this update fail.
-    const stored = await this.#options.client.update(
+    const stored = await client.update(
       leases,
-      { ...lease, spec: this.#spec(lease.spec) },
+      { ...lease, metadata, spec: this.#spec(lease.spec) },
       this.#call(signal),
     );
     this.#extendTerm(stored, sentAt);
@@ -282,29 +312,48 @@ export class LeaderElection {
    * arrive later.
    */
   async #release(heldUntil: number): Promise<void> {
-    const { client, clock } = this.#options;
+    const { client, clock, members } = this.#options;
     // Pending writes usually complete at once. For a write of unknown outcome, the leader waits
     // until the write can no longer be executed or the Lease has expired.
     while (this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil) {
       await sleep(clock, Math.min(settlePollMs, this.#writes.settledAt - clock.monotonic()));
     }
-    if (clock.monotonic() >= heldUntil || this.#observed === undefined) return;
-    const { lease } = this.#observed;
+    while (clock.monotonic() < heldUntil) {
+      try {
+        // Other members have written the Lease since.
+        if (members !== undefined) this.#observe(await this.#read(new AbortController().signal));
+        const { lease } = this.observed;
+        if (lease === undefined || this.#isHeldByOther) return;
+        const stored = await client.update(leases, this.#released(lease), {
+          deadlineMs: this.#renewDeadlineMs / 2,
+        });
+        this.#observe(stored);
+        return;
+      } catch (error) {
+        if (members !== undefined && isConflict(error)) continue;
+        this.#logger.debug('Lease could not be released and will expire', { error });
+        return;
+      }
+    }
+  }
+
+  /** The Lease without a holder, or with the members that remain. */
+  #released(lease: Lease): Lease {
+    const { clock, members } = this.#options;
+    const annotations = members?.left(lease);
+    if (annotations !== undefined)
+      return { ...lease, metadata: { ...lease.metadata, annotations } };
     const now = microTime(clock);
-    try {
-      const spec = {
+    return {
+      ...lease,
+      spec: {
         ...lease.spec,
         holderIdentity: '',
         leaseDurationSeconds: 1,
         acquireTime: now,
         renewTime: now,
-      };
-      this.#observe(
-        await client.update(leases, { ...lease, spec }, { deadlineMs: this.#renewDeadlineMs / 2 }),
-      );
-    } catch (error) {
-      this.#logger.debug('Lease could not be released and will expire', { error });
-    }
+      },
+    };
   }
 
   #extendTerm(lease: Lease, sentAt: number): void {
@@ -312,32 +361,28 @@ export class LeaderElection {
     this.#leadingUntil = sentAt + this.#renewDeadlineMs;
   }
 
-  /**
-   * Records the Lease with the local time at which its record changed. The times within the record
-   * come from another clock and are not used.
-   */
-  #observe(lease: Lease): Observed {
-    const record = JSON.stringify(lease.spec);
-    const at =
-      this.#observed?.record === record ? this.#observed.at : this.#options.clock.monotonic();
-    return (this.#observed = { lease, record, at });
+  #observe(lease: Lease | undefined): void {
+    this.observed.observe(lease);
+    this.#options.members?.observe(lease);
   }
 
-  #isHeldByOther({ lease, at }: Observed): boolean {
-    const { holderIdentity = '', leaseDurationSeconds } = lease.spec ?? {};
-    if (holderIdentity === '' || holderIdentity === this.#options.identity) return false;
-    const durationMs =
-      leaseDurationSeconds === undefined ? this.#leaseDurationMs : leaseDurationSeconds * 1000;
-    return this.#options.clock.monotonic() < at + durationMs;
+  /** Identity that the Lease names while this process leads. */
+  get #holder(): string {
+    return this.#options.members?.holder ?? this.#options.identity;
+  }
+
+  get #isHeldByOther(): boolean {
+    const { holder } = this.observed;
+    return holder !== undefined && holder !== this.#holder;
   }
 
   #spec(before: Lease['spec']): NonNullable<Lease['spec']> {
-    const { clock, identity } = this.#options;
-    const now = microTime(clock);
-    const kept = before?.holderIdentity === identity;
+    const { clock } = this.#options;
+    const kept = before?.holderIdentity === this.#holder;
+    const now = kept ? laterMicroTime(clock, before.renewTime) : microTime(clock);
     return {
       ...before,
-      holderIdentity: identity,
+      holderIdentity: this.#holder,
       leaseDurationSeconds: Math.ceil(this.#leaseDurationMs / 1000),
       acquireTime: kept ? (before.acquireTime ?? now) : now,
       renewTime: now,
@@ -361,7 +406,3 @@ export class LeaderElection {
     return { cancel: () => timer.cancel() };
   }
 }
-
-/** Returns a Kubernetes MicroTime, which the API server accepts only with six digits. */
-const microTime = (clock: Clock): string =>
-  `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;

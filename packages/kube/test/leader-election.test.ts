@@ -189,11 +189,11 @@ describe('LeaderElection', () => {
     await clock.advance(100);
     const { lease } = server;
     if (lease === undefined) throw new Error('there is no lease');
-    server.lease = {
+    server.leases.set('operator', {
       ...lease,
       metadata: { ...lease.metadata, resourceVersion: 'edited' },
       spec: { ...lease.spec, holderIdentity: 'someone' },
-    };
+    });
     await clock.advance(2100);
     expect(one.election.isLeading).toBe(false);
     expect(() => one.election.assertLeading()).toThrow(NotLeadingError);

@@ -46,25 +46,30 @@ const apiError = (status: number, reason: string) =>
 export interface NetworkFaults {
   /** How long a message is under way; drawn twice for each call. */
   readonly delayMs: () => number;
-  /** Whether a message is lost; drawn twice for each call. */
-  readonly lost: () => boolean;
+  /** Whether a message about the object of this name is lost; drawn twice for each call. */
+  readonly lost: (name?: string) => boolean;
 }
 
 export const noFaults: NetworkFaults = { delayMs: () => 1, lost: () => false };
 
-/** One Lease, and objects that leaders write, behind a network with faults. */
+/** Leases, and objects that leaders write, behind a network with faults. */
 export class LeaseServer {
-  lease: Lease | undefined;
+  readonly leases = new Map<string, Lease>();
   /** Called as a write other than to the lease is executed. */
   onWrite: (writer: string) => void = () => undefined;
   #version = 0;
+
+  /** The Lease of the name `operator`. */
+  get lease(): Lease | undefined {
+    return this.leases.get('operator');
+  }
 
   /**
    * The client of one process. A call ends at its deadline; a request that has not been executed by
    * then never is.
    */
   clientOf(writer: string, clock: Clock, network: { faults: NetworkFaults }): KubeClient {
-    const call = <R>(options: CallOptions, execute: () => R): Promise<R> =>
+    const call = <R>(options: CallOptions, execute: () => R, name?: string): Promise<R> =>
       new Promise((resolve, reject) => {
         const { deadlineMs = 10_000 } = options;
         const deadline = clock.monotonic() + deadlineMs;
@@ -76,13 +81,13 @@ export class LeaseServer {
           reject(new TransportError('aborted'));
         });
         const deliver = (settle: () => void): void => {
-          if (network.faults.lost()) return;
+          if (network.faults.lost(name)) return;
           clock.after(network.faults.delayMs(), () => {
             timer.cancel();
             settle();
           });
         };
-        if (network.faults.lost()) return;
+        if (network.faults.lost(name)) return;
         // The request is on the wire: that the process sleeps doesn't hold it back, so this runs by
         // the server's time.
         this.#clock.after(network.faults.delayMs(), () => {
@@ -98,19 +103,27 @@ export class LeaseServer {
         });
       });
     const partial = {
-      get: (_resource: unknown, _namespace: string, _name: string, options: CallOptions = {}) =>
-        call(options, () => this.#stored()),
-      create: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
-        call(options, () => {
-          if (this.lease !== undefined) throw apiError(409, 'AlreadyExists');
+      get: (_resource: unknown, _namespace: string, name: string, options: CallOptions = {}) =>
+        call(options, () => this.#stored(name), name),
+      list: (_resource: unknown, options: CallOptions = {}) =>
+        call(options, () => ({ items: [...this.leases.values()] })),
+      create: (_resource: unknown, object: Lease, options: CallOptions = {}) => {
+        const { name } = object.metadata;
+        const execute = () => {
+          if (this.leases.has(name)) throw apiError(409, 'AlreadyExists');
           return this.#store(object);
-        }),
-      update: (_resource: unknown, object: Lease, options: CallOptions = {}) =>
-        call(options, () => {
-          if (this.#stored().metadata.resourceVersion !== object.metadata.resourceVersion)
+        };
+        return call(options, execute, name);
+      },
+      update: (_resource: unknown, object: Lease, options: CallOptions = {}) => {
+        const { name, resourceVersion } = object.metadata;
+        const execute = () => {
+          if (this.#stored(name).metadata.resourceVersion !== resourceVersion)
             throw apiError(409, 'Conflict');
           return this.#store(object);
-        }),
+        };
+        return call(options, execute, name);
+      },
       mergePatch: (
         _resource: unknown,
         _namespace: string,
@@ -128,17 +141,19 @@ export class LeaseServer {
     this.#clock = clock;
   }
 
-  #stored(): Lease {
-    if (this.lease === undefined) throw apiError(404, 'NotFound');
-    return this.lease;
+  #stored(name: string): Lease {
+    const lease = this.leases.get(name);
+    if (lease === undefined) throw apiError(404, 'NotFound');
+    return lease;
   }
 
   #store(object: Lease): Lease {
     this.#version++;
-    this.lease = {
+    const stored = {
       ...object,
       metadata: { ...object.metadata, uid: 'lease', resourceVersion: String(this.#version) },
     };
-    return this.lease;
+    this.leases.set(object.metadata.name, stored);
+    return stored;
   }
 }

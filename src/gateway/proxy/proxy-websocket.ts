@@ -93,7 +93,7 @@ export async function proxyWebSocket(
         opened = tunnel;
         handshakes.delete(socket);
         agent.upstream.tunnels.add(tunnel);
-        metrics.proxyWebSockets.inc();
+        metrics.proxyWebSockets.inc({});
         if (upstreams.isDraining) tunnel.close(CloseCode.serviceRestart);
         else if (agent.upstream.isRetired) tunnel.close(CloseCode.goingAway);
       },
@@ -102,7 +102,7 @@ export async function proxyWebSocket(
         release();
         if (opened === undefined) return;
         agent.upstream.tunnels.delete(opened);
-        metrics.proxyWebSockets.dec();
+        metrics.proxyWebSockets.dec({});
       },
     });
   } catch (error) {

@@ -88,6 +88,9 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       { operator: { preparation: { repositoryMaxMebibytes: 0 } } },
       'repositoryMaxMebibytes',
     ],
+    ['no shards', { operator: { allNamespaces: true, shards: 0 } }, 'shards'],
+    ['too many shards', { operator: { allNamespaces: true, shards: 65 } }, 'shards'],
+    ['half a shard', { operator: { allNamespaces: true, shards: 1.5 } }, 'shards'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -108,6 +111,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'no service account at all',
       { gateway: { serviceAccount: { create: false } } },
       'gateway.serviceAccount.name is needed',
+    ],
+    [
+      'shards of one namespace',
+      { operator: { shards: 2 } },
+      'operator.shards must be 1 unless operator.allNamespaces is true',
     ],
     [
       'a monitor without a service',
@@ -553,9 +561,8 @@ describe('the chart', () => {
   });
 
   it('gives rights by Roles only, unless all namespaces are asked for', async () => {
-    for (const set of Object.keys(valueSets).filter(
-      (name) => name !== 'an operator of every namespace',
-    )) {
+    const ofAll = ['an operator of every namespace', 'an operator of shards'];
+    for (const set of Object.keys(valueSets).filter((name) => !ofAll.includes(name))) {
       const rendered = await RenderedChart.of(4, { values: valueSets[set] ?? {} });
       expect(rendered.kinds()).not.toContain('ClusterRole');
     }
@@ -563,6 +570,18 @@ describe('the chart', () => {
       values: valueSets['an operator of every namespace'] ?? {},
     });
     expect(everywhere.one('ClusterRole').rules).toEqual(chart.one('Role', '-operator').rules);
+  });
+
+  it('lets an operator of all namespaces hold the Leases of any number of shards', async () => {
+    const rendered = await RenderedChart.of(4, {
+      values: valueSets['an operator of shards'] ?? {},
+    });
+    const { rules } = rendered.one('Role', '-operator-lease');
+    expect(rules[1].resourceNames).toEqual([
+      'conversation-operator',
+      ...Array.from({ length: 64 }, (_, shard) => `conversation-operator-${shard}`),
+    ]);
+    expect(rules[2]).toMatchObject({ resources: ['leases'], verbs: ['list'] });
   });
 
   it('gives exactly the rights that docs/security.md lists, and none on Secrets', () => {

@@ -122,6 +122,11 @@ export const valueSets: Readonly<Record<string, object>> = {
     gateway: { enabled: false },
     firstKey: { create: false },
   },
+  'an operator of shards': {
+    operator: { allNamespaces: true, shards: 4, replicas: 3 },
+    gateway: { enabled: false },
+    firstKey: { create: false },
+  },
   'a gateway alone': { operator: { enabled: false }, crds: { install: false } },
   'closed to the internet': { networkPolicies: { dns: [], sandboxes: { internet: false } } },
 };

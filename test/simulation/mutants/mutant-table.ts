@@ -26,9 +26,16 @@ function rowOf([name, mutant]: readonly [string, Mutant]): readonly string[] {
   return [name, `\`${file}\``, String(rule), worldOf(mutant), String(seed)];
 }
 
-function worldOf({ world = 'shared', retention, messages, faults = 'all' }: Mutant): string {
+function worldOf({
+  world = 'shared',
+  shards,
+  retention,
+  messages,
+  faults = 'all',
+}: Mutant): string {
   return [
     world,
+    ...(shards === undefined ? [] : [`${shards} shards`]),
     ...(retention === true ? ['retention'] : []),
     ...(messages === true ? ['messages'] : []),
     faults === 'none' ? 'no faults' : faults === 'all' ? 'all faults' : `faults ${faults}`,

@@ -4,7 +4,7 @@ import { mutateSource, type SourceMutation } from './mutated-source.ts';
 
 export interface MutantJob extends Pick<
   SimulationOptions,
-  'faults' | 'messages' | 'world' | 'retention' | 'pools'
+  'faults' | 'messages' | 'world' | 'retention' | 'pools' | 'shards'
 > {
   readonly mutation: SourceMutation;
   readonly firstSeed: number;

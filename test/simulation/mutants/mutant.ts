@@ -5,7 +5,7 @@ import type { SourceMutation } from './mutated-source.ts';
 export interface Mutant
   extends
     SourceMutation,
-    Pick<SimulationOptions, 'faults' | 'messages' | 'world' | 'retention' | 'pools'> {
+    Pick<SimulationOptions, 'faults' | 'messages' | 'world' | 'retention' | 'pools' | 'shards'> {
   readonly rule: string | RegExp;
   /** A seed that finds the mistake. */
   readonly seed: number;

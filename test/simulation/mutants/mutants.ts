@@ -4,6 +4,7 @@ import { poolMutants } from './pool-mutants.ts';
 import { quotaMutants } from './quota-mutants.ts';
 import { retentionMutants } from './retention-mutants.ts';
 import { sandboxMutants } from './sandbox-mutants.ts';
+import { shardMutants } from './shard-mutants.ts';
 
 /** Each mistake as a sentence. */
 export const mutants = {
@@ -13,4 +14,5 @@ export const mutants = {
   ...quotaMutants,
   ...retentionMutants,
   ...poolMutants,
+  ...shardMutants,
 };

@@ -15,7 +15,7 @@ export const poolMutants = {
   'a claim leaves the spare with its pool': {
     file: claims,
     from: 'ownerReferences: [ownerReferenceTo(conversation, { controller: true })]',
-    to: '',
+    to: 'ownerReferences: spare.metadata.ownerReferences ?? []',
     rule: 'a spare goes to the conversation that claims it',
     pools: true,
     seed: 1,

@@ -19,6 +19,23 @@ describe('settings', () => {
     );
   });
 
+  it.each(['0', '65', '-1', '1.5', 'four', '1e9'])('refuse %s shards', (SHARDS) => {
+    expect(() =>
+      readOperatorConfig({ MASTER_KEY_FILES: 'key', ALL_NAMESPACES: 'true', SHARDS }),
+    ).toThrow(`SHARDS: must be a whole number from 1 to 64, not "${SHARDS}"`);
+  });
+
+  it('allow several shards for all namespaces only', () => {
+    const MASTER_KEY_FILES = 'key';
+    expect(readOperatorConfig({ MASTER_KEY_FILES }).SHARDS).toBe(1);
+    expect(
+      readOperatorConfig({ MASTER_KEY_FILES, ALL_NAMESPACES: 'true', SHARDS: '64' }).SHARDS,
+    ).toBe(64);
+    expect(() => readOperatorConfig({ MASTER_KEY_FILES, SHARDS: '2' })).toThrow(
+      /^SHARDS: must be 1 unless ALL_NAMESPACES is true/,
+    );
+  });
+
   it('bound how long a pause waits for an agent', () => {
     expect(readOperatorConfig({ MASTER_KEY_FILES: 'key' }).PAUSE_TIMEOUT_SECONDS).toBe(15);
     expect(readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0.5' }).PAUSE_TIMEOUT_SECONDS).toBe(0.5);

@@ -4,7 +4,7 @@ import { readUpConfig } from '../../../src/config/up.ts';
 const readers = {
   up: readUpConfig,
   operator: (environment: NodeJS.ProcessEnv) =>
-    readOperatorConfig({ MASTER_KEY_FILES: 'key', ...environment }),
+    readOperatorConfig({ MASTER_KEY_FILES: 'key', ALL_NAMESPACES: 'true', ...environment }),
   gateway: (environment: NodeJS.ProcessEnv) =>
     readGatewayConfig({ MASTER_KEY_FILES: 'key', ...environment }),
 } as const;
@@ -51,6 +51,7 @@ const settings: Readonly<Record<Command, Readonly<Record<string, Numeric>>>> = {
     LEASE_DURATION_SECONDS: seconds,
     LEASE_RENEW_DEADLINE_SECONDS: seconds,
     LEASE_RETRY_PERIOD_SECONDS: seconds,
+    SHARDS: { ...whole, to: 64 },
   },
   gateway: {
     ...serving,

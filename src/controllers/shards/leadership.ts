@@ -1,0 +1,199 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { sleep } from '@conversation-operator/kube/clock';
+import { leases, type Lease } from '@conversation-operator/kube/core';
+import { fenced } from '@conversation-operator/kube/fenced-client';
+import {
+  LeaderElection,
+  type LeaderElectionOptions,
+} from '@conversation-operator/kube/leader-election';
+import { LeaseMembers } from '@conversation-operator/kube/lease-members';
+import { balance } from './balance.ts';
+import type { OwnsNamespace } from './shard-caches.ts';
+import { shardOf } from './shard-of.ts';
+
+/** The scope and the fence of one leader's work. */
+export interface Term {
+  readonly shard: number;
+  /** Absent: there is one shard, with all namespaces. */
+  readonly owns?: OwnsNamespace;
+  /** Returns the client whose writes are checked against the Leases of this term. */
+  readonly fenced: (client: KubeClient) => KubeClient;
+}
+
+export interface LeadershipOptions extends Pick<
+  LeaderElectionOptions,
+  | 'client'
+  | 'namespace'
+  | 'name'
+  | 'identity'
+  | 'leaseDurationMs'
+  | 'renewDeadlineMs'
+  | 'retryPeriodMs'
+  | 'clock'
+  | 'random'
+  | 'logger'
+> {
+  /** Number of shards. */
+  readonly shards: number;
+  /**
+   * Resolves when the process can lead. A process that can't lead yet takes no shard from another
+   * one.
+   */
+  readonly ready: (signal: AbortSignal) => Promise<void>;
+  /** Starts the work of the leader of a shard, by the rules of `LeaderElectionOptions`. */
+  readonly onStartedLeading: (term: Term, signal: AbortSignal) => Promise<void>;
+}
+
+/** Annotation of the common Lease that lists the replicas. */
+const replicasAnnotation = 'conversation-operator.dev/replicas';
+const defaultLeaseDurationMs = 15_000;
+const defaultRetryPeriodMs = 2_000;
+
+/** Name of the Lease of a shard. */
+export const shardLeaseName = (name: string, shard: number): string => `${name}-${shard}`;
+
+/** Leads shards, or everything where there is one, until the signal is aborted and all work has ended. */
+export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
+  const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);
+  const stopped = () => signal.aborted;
+  while (!stopped()) {
+    if (options.shards > 1) await options.ready(signal).catch(() => undefined);
+    if (!stopped()) await election.run(signal);
+  }
+}
+
+function electionOfOne({ onStartedLeading, ...options }: LeadershipOptions): LeaderElection {
+  const election: LeaderElection = new LeaderElection({
+    ...options,
+    onStartedLeading: (term) =>
+      onStartedLeading({ shard: 0, fenced: (client) => fenced(client, election) }, term),
+  });
+  return election;
+}
+
+/**
+ * Several replicas lead shards at once. All replicas of one number of shards hold the common Lease
+ * together, under the name of that number. A replica leads a shard only while it holds both the
+ * Lease of the shard and the common Lease, so that no replica of another number of shards leads a
+ * namespace at the same time, nor one that knows no shards and takes the common Lease for the only
+ * one.
+ */
+function electionOfShards(options: LeadershipOptions): LeaderElection {
+  const members = new LeaseMembers({
+    ...options,
+    holder: `shards-${options.shards}`,
+    annotation: replicasAnnotation,
+  });
+  const common: LeaderElection = new LeaderElection({
+    ...options,
+    members,
+    onStartedLeading: (signal) => new ShardElections(options, common, members).run(signal),
+  });
+  return common;
+}
+
+interface Led {
+  readonly ended: Promise<void>;
+  readonly handOver: AbortController;
+}
+
+/** The elections of one replica for the shards, while the replica holds the common Lease. */
+class ShardElections {
+  readonly #options: LeadershipOptions;
+  readonly #members: LeaseMembers;
+  readonly #elections: readonly LeaderElection[];
+  /** Shards that this replica takes, leads or hands over. */
+  readonly #led = new Map<number, Led>();
+  /** Time at which this replica has first observed that a shard has no leader. */
+  readonly #freeSince = new Map<number, number>();
+
+  constructor(options: LeadershipOptions, common: LeaderElection, members: LeaseMembers) {
+    this.#options = options;
+    this.#members = members;
+    const { shards, name, onStartedLeading } = options;
+    this.#elections = Array.from({ length: shards }, (_, shard) => {
+      const election: LeaderElection = new LeaderElection({
+        ...options,
+        name: shardLeaseName(name, shard),
+        onStartedLeading: (signal) =>
+          onStartedLeading(
+            {
+              shard,
+              owns: (namespace) => shardOf(namespace, shards) === shard,
+              fenced: (client) => fenced(fenced(client, common), election),
+            },
+            signal,
+          ),
+      });
+      return election;
+    });
+  }
+
+  /** Resolves when the work for all shards has ended. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random, logger, retryPeriodMs = defaultRetryPeriodMs } = this.#options;
+    const stopped = () => signal.aborted;
+    while (!stopped()) {
+      try {
+        await this.#observe(signal);
+        if (!stopped()) this.#balance(signal);
+      } catch (error) {
+        if (!stopped()) logger.warn('Leases of the shards could not be read', { error });
+      }
+      await sleep(clock, (retryPeriodMs / 4) * (1 + random()), signal).catch(() => undefined);
+    }
+    await Promise.all([...this.#led.values()].map(({ ended }) => ended));
+  }
+
+  async #observe(signal: AbortSignal): Promise<void> {
+    const { client, namespace, name, renewDeadlineMs = 10_000 } = this.#options;
+    const deadlineMs = renewDeadlineMs / 2;
+    const { items } = await client.list(leases, { namespace, signal, deadlineMs });
+    const byName = new Map<string, Lease>(items.map((lease) => [lease.metadata.name, lease]));
+    for (const [shard, { observed }] of this.#elections.entries()) {
+      // A leader knows its own Lease better than a list that was under way during a renewal.
+      if (!this.#led.has(shard)) observed.observe(byName.get(shardLeaseName(name, shard)));
+    }
+  }
+
+  #balance(signal: AbortSignal): void {
+    const { identity: self, logger } = this.#options;
+    const holders = this.#elections.map(({ observed }, shard) =>
+      this.#led.has(shard) ? self : observed.holder,
+    );
+    const { live: members } = this.#members;
+    const neglected = this.#neglected(holders);
+    const { take, handOver } = balance({ self, members, holders, neglected });
+    for (const shard of take) this.#take(shard, signal);
+    if (handOver === undefined || this.#isHandingOver) return;
+    logger.info('Handing a shard over', { shard: handOver, replicas: members.length });
+    this.#led.get(handOver)?.handOver.abort(new Error('another replica is to lead the shard'));
+  }
+
+  /** A replica hands over one shard after the other. */
+  get #isHandingOver(): boolean {
+    return [...this.#led.values()].some(({ handOver }) => handOver.signal.aborted);
+  }
+
+  #neglected(holders: readonly (string | undefined)[]): ReadonlySet<number> {
+    const { clock, leaseDurationMs = defaultLeaseDurationMs } = this.#options;
+    const now = clock.monotonic();
+    for (const [shard, holder] of holders.entries()) {
+      if (holder !== undefined) this.#freeSince.delete(shard);
+      else if (!this.#freeSince.has(shard)) this.#freeSince.set(shard, now);
+    }
+    return new Set(
+      [...this.#freeSince].filter(([, at]) => now - at > leaseDurationMs).map(([shard]) => shard),
+    );
+  }
+
+  #take(shard: number, signal: AbortSignal): void {
+    const election = this.#elections[shard];
+    if (election === undefined || this.#led.has(shard)) return;
+    const handOver = new AbortController();
+    const ended = election
+      .runOnce(AbortSignal.any([signal, handOver.signal]))
+      .finally(() => this.#led.delete(shard));
+    this.#led.set(shard, { ended, handOver });
+  }
+}

@@ -1,0 +1,162 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { leases } from '../../packages/kube/src/core.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { apiVersion } from '../../src/resources/group.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shardOf } from '../../src/controllers/shards/shard-of.ts';
+import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { program } from '../support/installation.ts';
+
+const home = 'default';
+const lease = {
+  LEASE_DURATION_SECONDS: '3',
+  LEASE_RENEW_DEADLINE_SECONDS: '2',
+  LEASE_RETRY_PERIOD_SECONDS: '0.4',
+};
+/** One namespace of each of two shards. */
+const tenants = [0, 1].map(
+  (shard) =>
+    Array.from({ length: 64 }, (_, index) => `team-${index}`).find(
+      (namespace) => shardOf(namespace, 2) === shard,
+    ) ?? '',
+);
+const namespaces: ResourceDefinition<KubeObject> = {
+  ...{ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false },
+};
+
+interface Replica {
+  readonly process: ChildProcess;
+  readonly exited: Promise<unknown>;
+  readonly metricsPort: number;
+}
+
+let stack: AsyncDisposableStack;
+let api: RunningApiServer;
+let client: HttpKubeClient;
+let created = 0;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  api = await runApiServer();
+  stack.defer(() => api.close());
+  const transport = new Transport({
+    connection: { server: api.server.url, token: api.token },
+    ...{ clock: systemClock, random: Math.random, logger: silentLogger },
+  });
+  stack.defer(() => transport.close());
+  client = new HttpKubeClient({ transport });
+  for (const name of tenants)
+    await client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
+});
+afterEach(() => stack.disposeAsync());
+
+async function startOperator(name: string, shards: number): Promise<Replica> {
+  const metricsPort = await freePort();
+  const child = spawn(process.execPath, [program, 'operator'], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: api.folder,
+      KUBECONFIG: api.kubeconfig,
+      NAMESPACE: home,
+      ALL_NAMESPACES: 'true',
+      SHARDS: String(shards),
+      POD_NAME: name,
+      MASTER_KEY_FILES: join(api.folder, 'master-key'),
+      METRICS_PORT: String(metricsPort),
+      HEALTH_PORT: '0',
+      NOTIFICATION_PORT: '0',
+      ...lease,
+    },
+    stdio: 'ignore',
+  });
+  const exited = once(child, 'exit');
+  stack.defer(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  return { process: child, exited, metricsPort };
+}
+
+/** The replicas that the Leases of the shards name; '' for a shard without a leader. */
+async function leaders(shards: number): Promise<readonly string[]> {
+  const { items } = await client.list(leases, { namespace: home });
+  return Array.from({ length: shards }, (_, shard) => {
+    const found = items.find(({ metadata: { name } }) => name === `conversation-operator-${shard}`);
+    return found?.spec?.holderIdentity?.split('_')[0] ?? '';
+  });
+}
+
+const commonHolder = async () =>
+  (await client.get(leases, home, 'conversation-operator')).spec?.holderIdentity ?? '';
+
+const led = async ({ metricsPort }: Replica): Promise<string | undefined> => {
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+  return /^conversation_operator_shards_led (\d+)$/m.exec(await response.text())?.[1];
+};
+
+/** Creates a sandbox in each namespace, and waits until a leader has observed it. */
+async function work(): Promise<void> {
+  const name = `work-${created++}`;
+  for (const namespace of tenants)
+    await client.create(sandboxes, {
+      ...{ apiVersion, kind: 'Sandbox', metadata: { namespace, name } },
+      spec: { owner: 'alice', templateName: 'missing', replicas: 1 },
+    });
+  for (const namespace of tenants)
+    await eventually(`the sandbox of ${namespace} has a status`, async () => {
+      const { status }: Sandbox = await client.get(sandboxes, namespace, name);
+      return status?.phase !== undefined;
+    });
+}
+
+describe('operators with shards', () => {
+  it('spread the shards, and take those of a replica that is killed', async () => {
+    const one = await startOperator('one', 2);
+    await eventually('one leads both', async () => (await leaders(2)).join() === 'one,one');
+    await work();
+    const two = await startOperator('two', 2);
+    await eventually('each leads one', async () =>
+      ['one,two', 'two,one'].includes((await leaders(2)).join()),
+    );
+    await eventually('both say so', async () =>
+      [await led(one), await led(two)].every((count) => count === '1'),
+    );
+    await work();
+    one.process.kill('SIGKILL');
+    await eventually('two leads both', async () => (await leaders(2)).join() === 'two,two');
+    await work();
+    two.process.kill('SIGTERM');
+    await two.exited;
+    expect(await leaders(2)).toEqual(['', '']);
+    expect(await commonHolder()).toBe('');
+  }, 60_000);
+
+  it('wait for those of another number of shards', async () => {
+    const plain = await startOperator('plain', 1);
+    await eventually('the plain one leads', async () => (await commonHolder()).startsWith('plain'));
+    await work();
+    const four = await startOperator('four', 4);
+    await eventually('four is ready', async () => (await led(four)) === '0');
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(await leaders(4)).toEqual(['', '', '', '']);
+    plain.process.kill('SIGTERM');
+    await eventually('four leads', async () => (await leaders(4)).every((name) => name === 'four'));
+    expect(await commonHolder()).toBe('shards-4');
+    await work();
+    const two = await startOperator('two', 2);
+    await eventually('two is ready', async () => (await led(two)) === '0');
+    four.process.kill('SIGTERM');
+    await eventually('two leads', async () => (await commonHolder()) === 'shards-2');
+    await work();
+  }, 60_000);
+});

@@ -1,0 +1,23 @@
+import type { Mutant } from './mutant.ts';
+
+/** Mistakes in the leadership of shards of namespaces. */
+export const shardMutants = {
+  'the leader of a shard acts in the namespaces of later shards': {
+    file: 'src/controllers/shards/leadership.ts',
+    from: 'shardOf(namespace, shards) === shard',
+    to: 'shardOf(namespace, shards) >= shard',
+    rule: 'no controller acts on a version that it has overwritten',
+    faults: 'none',
+    shards: 2,
+    seed: 1,
+  },
+  'a shard is handed over before its writes have ended': {
+    file: 'packages/kube/src/leader-election.ts',
+    from: 'this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil',
+    to: 'false',
+    rule: 'only the leader writes',
+    faults: 'of handovers',
+    shards: 2,
+    seed: 68,
+  },
+} as const satisfies Readonly<Record<string, Mutant>>;
