@@ -208,7 +208,12 @@ export class Pools {
     const maker = this.#options.cluster.conversations.find(
       ({ metadata }) => metadata.uid === this.#claimedBy.get(uid),
     );
+    // `Retention` checks what is announced.
+    const isAnnounced = [sandbox, maker].some((one) =>
+      isTrue(one?.status?.conditions, SandboxCondition.expiring),
+    );
     const isInUse =
+      !isAnnounced &&
       maker !== undefined &&
       startStatusOf(maker) !== 'ERROR' &&
       (maker.status?.sandboxUID ?? uid) === uid;

@@ -8,7 +8,7 @@ export const poolMutants = {
     file: claims,
     from: 'resourceVersion,\n            ownerReferences:',
     to: 'ownerReferences:',
-    rule: 'a claimed spare stays with its conversation',
+    rule: /a spare is claimed when it is ready|a claimed spare stays with its conversation/,
     pools: true,
     seed: 1,
   },
