@@ -106,8 +106,8 @@ export class AdmissionQueue {
   }
 
   /**
-   * Whether a start of an owner may claim a spare now: the owner has room, and nobody waits whom
-   * the spare's place would serve. The limits of the namespace count the spare already.
+   * Whether a start of an owner may claim a spare now: the owner has room, and no sandbox
+   * waits for the place of the spare. The limits of the namespace count the spare already.
    */
   mayClaim(owner: string): boolean {
     const { demand, bareDemand } = this.#owners.totals;

@@ -35,8 +35,8 @@ export const byCreation: SlotOrder = (one, other) => {
 };
 
 /**
- * Spares are evicted first, then stalled sandboxes, then automatic resumes, then the others; an agent that waits
- * for a confirmation is the last.
+ * Spares are evicted first, then stalled sandboxes, then automatic resumes, then the others; an
+ * agent that waits for a confirmation is the last.
  */
 const evictionRank = ({ state, spare, automatic, confirming }: Slot): number => {
   if (spare) return -1;

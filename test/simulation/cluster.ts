@@ -223,7 +223,7 @@ export class WholeCluster {
     return this.#everySandbox.filter(({ spec }) => spec.owner !== '');
   }
 
-  /** The sandboxes of pools that nobody has claimed. */
+  /** The sandboxes of pools that no start has claimed. */
   get spares(): readonly Sandbox[] {
     return this.#everySandbox.filter(({ spec }) => spec.owner === '');
   }
@@ -257,8 +257,8 @@ export class WholeCluster {
   }
 
   /**
-   * The owner of the sandbox of a pod, also once the sandbox is gone; empty for that of a spare. The
-   * pod of a spare may name an owner who did not claim it in the end.
+   * The owner of the sandbox of a pod, also once the sandbox is gone; empty for that of a spare.
+   * The pod of a spare may name an owner who did not claim it in the end.
    */
   ownerOfPod({ metadata: { ownerReferences } }: Pod): string {
     return this.#ownersSeen.get(ownerReferences?.[0]?.uid ?? '') ?? '';

@@ -32,7 +32,7 @@ export interface PoolsOptions {
 }
 
 const group = `/apis/${apiVersion}/namespaces/default`;
-const names = ['warm', 'second'] as const;
+type PoolName = 'warm' | 'second';
 const maxReplicas = 3;
 
 /** The conversation that a sandbox was made for, or that has claimed it. */
@@ -62,12 +62,12 @@ export class Pools {
     const { enabled, random, scheduler, untilMs } = this.#options;
     if (!enabled) return;
     void this.#put('warm');
-    if (random.chance(0.2)) scheduler.after(random.between(0, untilMs), () => this.#put('second'));
+    if (random.chance(0.2)) scheduler.after(random.between(0, untilMs), () => void this.#put('second'));
     for (let count = random.chance(0.6) ? random.whole(1, 6) : 0; count > 0; count--)
-      scheduler.after(random.between(0, untilMs), () => this.#meddle());
+      scheduler.after(random.between(0, untilMs), () => void this.#meddle());
   }
 
-  async #put(name: (typeof names)[number]): Promise<void> {
+  async #put(name: PoolName): Promise<void> {
     const { random, cluster } = this.#options;
     const spec = {
       templateName: 'default',
@@ -186,7 +186,7 @@ export class Pools {
     )
       throw new Violation(
         'a spare goes to the conversation that claims it',
-        `${name} of ${sandbox.spec.owner} to ${conversation?.spec.owner ?? 'nobody'}`,
+        `${name} of ${sandbox.spec.owner} to ${conversation?.spec.owner ?? 'no owner'}`,
       );
     const [template] = this.#options.cluster.templates;
     const version = sandbox.metadata.annotations?.[templateVersionAnnotation];
@@ -196,7 +196,7 @@ export class Pools {
     if (isOld && this.#now - this.#editedAt > this.#options.unknownMs())
       throw new Violation('a start claims no outdated spare', name);
     if (this.#used.has(uid))
-      throw new Violation('a spare with keys is claimed by nobody', `${name} had keys before`);
+      throw new Violation('no spare with keys is claimed', `${name} had keys before`);
     if (findCondition(before.status?.conditions, SandboxCondition.ready)?.reason !== 'Spare')
       throw new Violation('a spare is claimed when it is ready', `${name} was not`);
   }

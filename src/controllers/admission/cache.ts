@@ -23,7 +23,7 @@ import { countSlot } from './slot-metrics.ts';
 import { SteadyTimes } from './steady-times.ts';
 import { StoredLimits } from './stored-limits.ts';
 
-/** What a write makes of a slot. */
+/** The state of a slot that a write leads to. */
 type AssumedOutcome = Pick<Slot, 'state' | 'taken'> & Pick<Assumed, 'owner'>;
 
 export interface AdmissionCacheOptions {

@@ -62,7 +62,7 @@ export class SpareClaims {
 
   /**
    * Claims a spare for the start of a conversation that has no sandbox. Undefined: there is none
-   * for it, so that the start is a cold one. Throws when it is unknown whether the claim was stored.
+   * for it, so that the start is a cold one. Throws when the API server may have stored the claim.
    */
   async claim(conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
     const { stores } = this.#options;

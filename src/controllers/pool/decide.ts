@@ -43,8 +43,8 @@ export const isOutdated = ({ metadata }: Sandbox, template: SandboxTemplate): bo
   metadata.annotations?.[templateVersionAnnotation] !== templateVersionOf(template);
 
 /**
- * The reason why a pool of this template keeps no spares. A volume that outlives its sandbox belongs
- * to one owner from its creation on, and a spare has no owner.
+ * The reason why a pool of this template keeps no spares. A volume that outlives its sandbox
+ * belongs to one owner from its creation on, and a spare has no owner.
  */
 export function unfitness(
   templateName: string,

@@ -56,7 +56,7 @@ const unseenMs = 5_000;
 const ratesMs = 10_000;
 const maxRemembered = 10_000;
 
-/** What this process remembers of a pool. */
+/** The memory of this process about a pool. */
 interface Memory {
   /** Identifies the pace of `bucket`. */
   readonly maxPerMinute: number;
@@ -75,8 +75,8 @@ interface Memory {
 }
 
 /**
- * PoolReconciler keeps the number of spares that a pool wants. It never deletes a sandbox that a
- * start has claimed: each deletion names the version that was a spare.
+ * PoolReconciler keeps the number of spares that a pool wants. A sandbox that a start has claimed
+ * stays: each deletion names the version that was a spare.
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;

@@ -105,7 +105,7 @@ export class AgentConnector {
 
   /**
    * Waits until the agent of a spare has booted. An agent that has keys already has got them from
-   * somebody else, so that no owner may get the spare.
+   * another process, so that no owner may get the spare.
    */
   async #bootSpare(
     scope: Scope,

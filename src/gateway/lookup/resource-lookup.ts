@@ -209,7 +209,7 @@ export class ResourceLookup {
   }
 }
 
-/** Without an owner, every owner's; a spare of a pool is nobody's. */
+/** Without an owner, every owner's; a spare of a pool has no owner. */
 const isOwnedBy = ({ spec }: Owned, owner: string | undefined): boolean =>
   owner === undefined ? spec.owner !== '' : spec.owner === owner;
 

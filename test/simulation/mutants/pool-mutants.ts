@@ -28,7 +28,7 @@ export const poolMutants = {
     pools: true,
     seed: 1,
   },
-  'a claim counts for nobody while it is in flight': {
+  'a claim counts for no owner while it is in flight': {
     file: claims,
     from: 'admission.sent(spare, taken);',
     to: '',
@@ -36,7 +36,7 @@ export const poolMutants = {
     pools: true,
     seed: 1,
   },
-  'a claim of unknown outcome counts for nobody': {
+  'a claim of unknown outcome counts for no owner': {
     file: claims,
     from: 'if (outcomeUnknown(error)) admission.assume(spare, { ...taken, until: sentAt + settleMs });\n      else admission.notExecuted(spare);',
     to: 'admission.notExecuted(spare);\n      void [outcomeUnknown, sentAt, settleMs];',

@@ -25,8 +25,8 @@ export interface ChooseSandboxOptions {
       ) => { readonly code: string; readonly message: string } | undefined)
     | undefined;
   /**
-   * Claims a spare of a pool for a start. Returns undefined when there is none for it. Absent: there
-   * are no pools.
+   * Claims a spare of a pool for a start. Returns undefined when there is none for it. Absent:
+   * there are no pools.
    */
   readonly claimSpare?: ClaimSpare | undefined;
   readonly clock: Clock;

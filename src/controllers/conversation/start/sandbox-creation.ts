@@ -21,8 +21,8 @@ interface StartAccess extends SandboxAccess {
 
 /**
  * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own. A
- * spare of a pool becomes its own; without one it is created if absent. Undefined: a sandbox of an earlier conversation still has the name,
- * so the caller has to try again.
+ * spare of a pool becomes its own; without a spare, the function creates it if absent. Undefined: a
+ * sandbox of an earlier conversation still has the name, so the caller has to try again.
  */
 export async function ensureSandbox(
   access: StartAccess,
