@@ -1,55 +1,12 @@
 import type { Logger } from './logger.ts';
 import { leases, type Lease } from './core.ts';
 import { apiVersionOf } from './object.ts';
-import type { KubeClient } from './client.ts';
-import { sleep, type Clock, type Timer } from './clock.ts';
+import { sleep, type Timer } from './clock.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
-import type { LeaseMembers } from './lease-members.ts';
-import { laterMicroTime, microTime, ObservedLease } from './observed-lease.ts';
+import type { LeaderElectionOptions } from './leader-election-options.ts';
+import { heldSpec, releasedSpec, type LeaseSpec } from './lease-spec.ts';
+import { ObservedLease } from './observed-lease.ts';
 import { WriteLedger } from './write-ledger.ts';
-
-export interface LeaderElectionOptions {
-  /**
-   * Client for the Lease: neither a fenced client nor a client whose connections the work of the
-   * leader uses.
-   */
-  readonly client: KubeClient;
-  /** Namespace of the Lease. */
-  readonly namespace: string;
-  readonly name: string;
-  /**
-   * Identity of this process, unique over all processes and all time; a host name does not suffice.
-   */
-  readonly identity: string;
-  /**
-   * The processes that hold the Lease together; each of them leads. Absent: one process holds the
-   * Lease.
-   */
-  readonly members?: LeaseMembers;
-  /**
-   * Time after the last observed renewal during which other candidates leave the Lease alone;
-   * default 15 s. All candidates use the same value.
-   */
-  readonly leaseDurationMs?: number;
-  /** Maximum time after its last renewal during which a leader leads; default 10 s. */
-  readonly renewDeadlineMs?: number;
-  /**
-   * Delay between renewals; default 2 s. Candidates poll two to four times as often, so that they
-   * soon see a released Lease.
-   */
-  readonly retryPeriodMs?: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
-  /**
-   * Starts the work of the leader. The signal is aborted when leading is over or about to end; the
-   * work then has to end, and the promise resolves when the work has ended. A promise that resolves
-   * earlier has no effect, and one that rejects ends leading.
-   */
-  readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
-  /** Called when the work of the leader has ended. */
-  readonly onStoppedLeading?: () => void;
-}
 
 /** A write was rejected before sending, because this process may no longer be the leader. */
 export class NotLeadingError extends Error {
@@ -343,17 +300,7 @@ export class LeaderElection {
     const annotations = members?.left(lease);
     if (annotations !== undefined)
       return { ...lease, metadata: { ...lease.metadata, annotations } };
-    const now = microTime(clock);
-    return {
-      ...lease,
-      spec: {
-        ...lease.spec,
-        holderIdentity: '',
-        leaseDurationSeconds: 1,
-        acquireTime: now,
-        renewTime: now,
-      },
-    };
+    return { ...lease, spec: releasedSpec(lease.spec, clock) };
   }
 
   #extendTerm(lease: Lease, sentAt: number): void {
@@ -376,18 +323,9 @@ export class LeaderElection {
     return holder !== undefined && holder !== this.#holder;
   }
 
-  #spec(before: Lease['spec']): NonNullable<Lease['spec']> {
+  #spec(before: Lease['spec']): LeaseSpec {
     const { clock } = this.#options;
-    const kept = before?.holderIdentity === this.#holder;
-    const now = kept ? laterMicroTime(clock, before.renewTime) : microTime(clock);
-    return {
-      ...before,
-      holderIdentity: this.#holder,
-      leaseDurationSeconds: Math.ceil(this.#leaseDurationMs / 1000),
-      acquireTime: kept ? (before.acquireTime ?? now) : now,
-      renewTime: now,
-      leaseTransitions: before === undefined ? 0 : (before.leaseTransitions ?? 0) + (kept ? 0 : 1),
-    };
+    return heldSpec(before, { holder: this.#holder, durationMs: this.#leaseDurationMs, clock });
   }
 
   #call(signal: AbortSignal) {

@@ -51,24 +51,3 @@ export class ObservedLease {
     return holderIdentity === '' || isExpired ? undefined : holderIdentity;
   }
 }
-
-/** Returns a Kubernetes MicroTime, which the API server accepts only with six digits. */
-export const microTime = (clock: Clock): string =>
-  `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
-
-/**
- * Returns a MicroTime that is later than `previous`: by the clock, or by a microsecond where the
- * clock is not ahead. Two renewals of one holder have different records therefore, and every
- * observer notices each of them.
- */
-export function laterMicroTime(clock: Clock, previous: string | undefined): string {
-  const now = microTime(clock);
-  const micros = microsecondsOf(previous);
-  if (previous === undefined || Number.isNaN(micros) || microsecondsOf(now) > micros) return now;
-  const next = micros + 1;
-  const digits = String(next % 1000).padStart(3, '0');
-  return `${new Date(Math.floor(next / 1000)).toISOString().slice(0, -1)}${digits}Z`;
-}
-
-const microsecondsOf = (time = ''): number =>
-  Date.parse(`${time.slice(0, 23)}Z`) * 1000 + Number(time.slice(23, 26));

@@ -1,11 +1,8 @@
 import * as fc from 'fast-check';
 import { sleep } from '../src/clock.ts';
 import { fenced } from '../src/fenced-client.ts';
-import {
-  LeaderElection,
-  NotLeadingError,
-  type LeaderElectionOptions,
-} from '../src/leader-election.ts';
+import { LeaderElection, NotLeadingError } from '../src/leader-election.ts';
+import type { LeaderElectionOptions } from '../src/leader-election-options.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
 import { LeaseServer, ProcessClock, noFaults, type NetworkFaults } from './lease-server.ts';

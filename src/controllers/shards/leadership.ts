@@ -2,10 +2,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { sleep } from '@conversation-operator/kube/clock';
 import { leases, type Lease } from '@conversation-operator/kube/core';
 import { fenced } from '@conversation-operator/kube/fenced-client';
-import {
-  LeaderElection,
-  type LeaderElectionOptions,
-} from '@conversation-operator/kube/leader-election';
+import { LeaderElection } from '@conversation-operator/kube/leader-election';
+import type { LeaderElectionOptions } from '@conversation-operator/kube/leader-election-options';
 import { LeaseMembers } from '@conversation-operator/kube/lease-members';
 import { balance } from './balance.ts';
 import type { OwnsNamespace } from './shard-caches.ts';
@@ -20,18 +18,9 @@ export interface Term {
   readonly fenced: (client: KubeClient) => KubeClient;
 }
 
-export interface LeadershipOptions extends Pick<
+export interface LeadershipOptions extends Omit<
   LeaderElectionOptions,
-  | 'client'
-  | 'namespace'
-  | 'name'
-  | 'identity'
-  | 'leaseDurationMs'
-  | 'renewDeadlineMs'
-  | 'retryPeriodMs'
-  | 'clock'
-  | 'random'
-  | 'logger'
+  'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
   /** Number of shards. */
   readonly shards: number;
