@@ -27,6 +27,7 @@ export interface PoolsOptions {
   readonly enabled: boolean;
   /** No pool changes later. */
   readonly untilMs: number;
+  readonly owners: readonly string[];
   /** Maximum time for which an operator may not know of a change, in milliseconds. */
   readonly unknownMs: () => number;
 }
@@ -62,7 +63,10 @@ export class Pools {
     const { enabled, random, scheduler, untilMs } = this.#options;
     if (!enabled) return;
     void this.#put('warm');
-    if (random.chance(0.2)) scheduler.after(random.between(0, untilMs), () => void this.#put('second'));
+    if (random.chance(0.2))
+      scheduler.after(random.between(0, untilMs), () => void this.#put('second'));
+    for (let count = random.whole(0, 3); count > 0; count--)
+      scheduler.after(random.between(5_000, untilMs), () => this.#crowd());
     for (let count = random.chance(0.6) ? random.whole(1, 6) : 0; count > 0; count--)
       scheduler.after(random.between(0, untilMs), () => void this.#meddle());
   }
@@ -82,6 +86,22 @@ export class Pools {
     const { status } = await cluster.call('kubectl', 'POST', `${group}/sandboxpools`, body);
     if (status === 409)
       await cluster.call('kubectl', 'PATCH', `${group}/sandboxpools/${name}`, { spec });
+  }
+
+  /** Several starts at the same moment, of one owner or of several. */
+  #crowd(): void {
+    const { random, cluster, owners } = this.#options;
+    const first = random.pick(owners) ?? 'alice';
+    for (let count = random.whole(2, 4); count > 0; count--) {
+      const digits = Array.from({ length: 32 }, () => random.whole(0, 15).toString(16));
+      const owner = random.chance(0.7) ? first : (random.pick(owners) ?? first);
+      void cluster.call('kubectl', 'POST', `${group}/conversations`, {
+        apiVersion,
+        kind: conversations.kind,
+        metadata: { name: digits.join(''), namespace: 'default' },
+        spec: { owner, templateName: 'default' },
+      });
+    }
   }
 
   async #meddle(): Promise<void> {

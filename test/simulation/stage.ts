@@ -193,6 +193,7 @@ export function stage(
   const pools = new Pools({
     ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
     enabled: withPools,
+    owners,
     untilMs: busyMs,
     unknownMs: () => knowledge.unknownMs,
   });

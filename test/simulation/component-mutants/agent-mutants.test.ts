@@ -9,7 +9,7 @@ const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
     faults: 'none',
   },
   'an agent that sends notifications is never polled': {
-    firstSeed: 6,
+    firstSeed: 98,
     rule: /no conversation is reported as running without a running agent|no unresponsive agent is reported as running/,
   },
   'a notification counts as the end of a run': { rule: 'everything settles' },

@@ -17,6 +17,8 @@ type Where = readonly [
 const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'a status is written regardless of its version': [
     /transitions of a start are only appended|no start goes backwards|READY and ERROR are final|the master key of a sandbox does not change/,
+    'all',
+    17,
   ],
   'a delayed requeue is lost': ['everything settles'],
   'the operator acts before its caches are filled': [
@@ -43,7 +45,7 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'a run resumes that its owner has paused': [
     'a run that its owner has paused stays paused',
     'all',
-    50,
+    179,
   ],
   'lost containers are not counted': ['the number of resumes of a run is limited'],
   'rejected resumes are not counted': ['everything settles'],
@@ -51,6 +53,8 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'the error of a failed run is not read': ['a run that has failed is not resumed'],
   'an action that waits for a confirmation is lost with its pod': [
     'no pod is deleted while an action waits for a confirmation',
+    'all',
+    99,
   ],
   'a run that was observed once never ends': [
     'no conversation is reported as running without a running agent',
