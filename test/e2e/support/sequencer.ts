@@ -9,6 +9,7 @@ const order = [
   'official-client',
   'quota',
   'causes',
+  'pools',
   'loss',
   'rights',
   'policies',

@@ -18,7 +18,7 @@ export const poolMutants = {
     to: 'ownerReferences: spare.metadata.ownerReferences ?? []',
     rule: 'a spare goes to the conversation that claims it',
     pools: true,
-    seed: 1,
+    seed: 6,
   },
   'a start claims a spare without room for its owner': {
     file: 'src/quota/admission-queue.ts',
@@ -26,7 +26,7 @@ export const poolMutants = {
     to: 'return hasRoom || demand + bareDemand >= 0;',
     rule: 'the limit is never exceeded',
     pools: true,
-    seed: 1,
+    seed: 8,
   },
   'a claim counts for no owner while it is in flight': {
     file: claims,
@@ -66,7 +66,7 @@ export const poolMutants = {
     to: 'uid,\n        signal',
     rule: 'no claimed sandbox is deleted by a pool',
     pools: true,
-    seed: 1,
+    seed: 129,
   },
   'a spare that was claimed in vain is kept': {
     file: 'src/controllers/conversation/reconcile.ts',
