@@ -5,10 +5,8 @@ import {
   SandboxCondition,
   sandboxes,
   slotTaken,
-  templateVersionAnnotation,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
-import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
@@ -28,8 +26,6 @@ export interface PoolsOptions {
   /** No pool changes later. */
   readonly untilMs: number;
   readonly owners: readonly string[];
-  /** Maximum time for which an operator may not know of a change, in milliseconds. */
-  readonly unknownMs: () => number;
 }
 
 const group = `/apis/${apiVersion}/namespaces/default`;
@@ -45,14 +41,8 @@ const makerOf = ({ metadata }: Sandbox): string | undefined =>
 /** A person who creates, scales and deletes pools, and the promises that hold for spares. */
 export class Pools {
   readonly #options: PoolsOptions;
-  /** Uids of sandboxes whose agents have had keys. */
-  readonly #used = new Set<string>();
   /** Uids of sandboxes that were spares, with the maker that has claimed them. */
   readonly #claimedBy = new Map<string, string | undefined>();
-  /** By the uid of a spare: when it was admitted. */
-  readonly #admittedAt = new Map<string, number>();
-  #editedAt = -Infinity;
-  claims = 0;
 
   constructor(options: PoolsOptions) {
     this.#options = options;
@@ -127,21 +117,13 @@ export class Pools {
   }
 
   #observe({ plural, type, object, before: old, actor }: Change): void {
-    if (plural === sandboxTemplates.plural) {
-      const isEdited = old?.metadata.generation !== object.metadata.generation;
-      if (isEdited) this.#editedAt = this.#now;
-    }
     if (plural !== sandboxes.plural) return;
     const sandbox = object as Sandbox;
     const { uid, name } = sandbox.metadata;
     const before = old?.metadata.uid === uid ? (old as Sandbox) : undefined;
     if (type === 'DELETED') this.#deleted(sandbox, actor);
     if (type === 'ADDED' && sandbox.spec.owner === '') this.#created(sandbox);
-    const isAdmitted = isTrue(sandbox.status?.conditions, SandboxCondition.admitted);
-    if (!isAdmitted) this.#admittedAt.delete(uid);
-    else if (!this.#admittedAt.has(uid)) this.#admittedAt.set(uid, this.#now);
     if (type !== 'MODIFIED' || before === undefined) return;
-    this.#evicted(sandbox, before);
     if (before.spec.owner === '' && sandbox.spec.owner !== '') this.#claimed(sandbox, before);
     else if (before.spec.owner !== sandbox.spec.owner)
       throw new Violation('a sandbox keeps its owner', `${name} was ${before.spec.owner}'s`);
@@ -153,10 +135,6 @@ export class Pools {
       );
   }
 
-  get #now(): number {
-    return this.#options.scheduler.monotonic();
-  }
-
   /** Two leaders, and one whose writes have unknown outcomes, may create a few too many. */
   #created({ metadata: { name }, spec: { poolName } }: Sandbox): void {
     const { cluster } = this.#options;
@@ -165,37 +143,9 @@ export class Pools {
       throw new Violation('a pool has no more spares than it wants', `${own.length} with ${name}`);
   }
 
-  /** Where only the namespace has a limit, no sandbox of an owner is evicted before a spare. */
-  #evicted(sandbox: Sandbox, before: Sandbox): void {
-    const { cluster, unknownMs } = this.#options;
-    const admittedOf = ({ status }: Sandbox) =>
-      findCondition(status?.conditions, SandboxCondition.admitted);
-    if (admittedOf(sandbox)?.reason !== 'Quota' || admittedOf(before)?.status !== 'True') return;
-    if (sandbox.spec.owner === '' || cluster.quotas.some(({ spec }) => spec.scope === 'Owner'))
-      return;
-    // Evictions are in flight together, and the API server executes them in any order.
-    const staying = cluster.spares.filter(
-      (spare) =>
-        admittedOf(spare)?.status === 'True' &&
-        this.#now - (this.#admittedAt.get(spare.metadata.uid) ?? this.#now) > unknownMs(),
-    );
-    this.#options.scheduler.after(unknownMs(), () => {
-      const left = staying.find(({ metadata: { uid } }) => {
-        const now = cluster.spares.find(({ metadata }) => metadata.uid === uid);
-        return now !== undefined && admittedOf(now)?.status === 'True';
-      });
-      if (left !== undefined)
-        throw new Violation(
-          'spares are evicted first',
-          `${sandbox.metadata.name} before ${left.metadata.name}`,
-        );
-    });
-  }
-
   #claimed(sandbox: Sandbox, before: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     const maker = makerOf(sandbox);
-    this.claims++;
     this.#claimedBy.set(uid, maker);
     const conversation = this.#options.cluster.conversations.find(
       ({ metadata }) => metadata.uid === maker,
@@ -208,15 +158,6 @@ export class Pools {
         'a spare goes to the conversation that claims it',
         `${name} of ${sandbox.spec.owner} to ${conversation?.spec.owner ?? 'no owner'}`,
       );
-    const [template] = this.#options.cluster.templates;
-    const version = sandbox.metadata.annotations?.[templateVersionAnnotation];
-    const isOld =
-      template !== undefined &&
-      version !== `${template.metadata.uid}/${template.metadata.generation}`;
-    if (isOld && this.#now - this.#editedAt > this.#options.unknownMs())
-      throw new Violation('a start claims no outdated spare', name);
-    if (this.#used.has(uid))
-      throw new Violation('no spare with keys is claimed', `${name} had keys before`);
     if (findCondition(before.status?.conditions, SandboxCondition.ready)?.reason !== 'Spare')
       throw new Violation('a spare is claimed when it is ready', `${name} was not`);
   }
@@ -246,8 +187,7 @@ export class Pools {
     const { enabled, node, cluster } = this.#options;
     if (!enabled) return;
     for (const { sandboxUid, state } of node.running) {
-      if (state !== 'ready' || this.#used.has(sandboxUid)) continue;
-      this.#used.add(sandboxUid);
+      if (state !== 'ready') continue;
       const spare = cluster.spares.find(({ metadata }) => metadata.uid === sandboxUid);
       if (spare !== undefined)
         throw new Violation('only a claimed spare gets keys', spare.metadata.name);

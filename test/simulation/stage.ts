@@ -195,7 +195,6 @@ export function stage(
     enabled: withPools,
     owners,
     untilMs: busyMs,
-    unknownMs: () => knowledge.unknownMs,
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({

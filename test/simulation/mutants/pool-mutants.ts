@@ -76,14 +76,6 @@ export const poolMutants = {
     pools: true,
     seed: 19,
   },
-  'a spare is evicted last': {
-    file: 'src/quota/slot-order.ts',
-    from: 'if (spare) return -1;',
-    to: 'if (spare) return 4;',
-    rule: 'spares are evicted first',
-    pools: true,
-    seed: 1,
-  },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',
     from: 'unseen: memory.unseen.size,',
@@ -91,13 +83,5 @@ export const poolMutants = {
     rule: 'a pool has no more spares than it wants',
     pools: true,
     seed: 14,
-  },
-  'a pool waits for a spare without a slot after a failure': {
-    file: 'src/controllers/pool/decide.ts',
-    from: 'current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));',
-    to: 'spares.some((spare) => !isReadySpare(spare));',
-    rule: 'everything settles',
-    pools: true,
-    seed: 1,
   },
 } satisfies Readonly<Record<string, Mutant>>;
