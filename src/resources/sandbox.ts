@@ -48,7 +48,7 @@ export const sandboxSpecSchema = z
       },
       {
         rule: "oldSelf.owner == '' || self.owner == oldSelf.owner",
-        message: 'owner is immutable once it is set',
+        message: 'owner is immutable',
         fieldPath: '.owner',
       },
       ...immutable({ required: ['templateName'], optional: ['poolName'] }),
