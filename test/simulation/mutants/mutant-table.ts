@@ -30,6 +30,7 @@ function worldOf({
   world = 'shared',
   shards,
   retention,
+  pools,
   messages,
   faults = 'all',
 }: Mutant): string {
@@ -37,6 +38,7 @@ function worldOf({
     world,
     ...(shards === undefined ? [] : [`${shards} shards`]),
     ...(retention === true ? ['retention'] : []),
+    ...(pools === true ? ['pools'] : []),
     ...(messages === true ? ['messages'] : []),
     faults === 'none' ? 'no faults' : faults === 'all' ? 'all faults' : `faults ${faults}`,
   ].join(', ');

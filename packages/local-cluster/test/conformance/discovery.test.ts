@@ -143,6 +143,7 @@ describe('discovery', () => {
       'conversationquotas',
       'conversations',
       'sandboxes',
+      'sandboxpools',
       'sandboxtemplates',
     ]);
     expect(resources.get('sandboxes')).toMatchObject({
