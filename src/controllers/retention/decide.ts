@@ -82,6 +82,9 @@ export function decideRetention({
   // An announcement of the future was written by a clock that was ahead.
   if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
     return announce;
+  // A use after the announcement takes the time anew, also where the object is kept for less than
+  // the lead.
+  if (announcedMs < sinceMs && sinceMs <= nowMs) return announce;
   const atMs = deletionMs(announcedMs);
   const expected = announcementOf(countdown, atMs);
   if (announced.reason !== expected.reason || announced.message !== expected.message)

@@ -90,6 +90,15 @@ describe('the announcement of a deletion', () => {
     });
   });
 
+  it('is made again after a use that postpones the deletion by nothing', () => {
+    const announced = stored(decide(0, countdown(0)), 0);
+    expect(decide(2, countdown(0, noonMs + 1), announced)).toMatchObject({ kind: 'announce' });
+    const again = stored(decide(2, countdown(0, noonMs + 1), announced), 2);
+    expect(decide(3, countdown(0, noonMs + 1), again)).toMatchObject({ kind: 'wait' });
+    // An agent whose clock is ahead has no announcement made at each look.
+    expect(decide(2, countdown(0, noonMs + 3), announced)).toMatchObject({ kind: 'wait' });
+  });
+
   it('is made again when a clock that was ahead has made it', () => {
     const announced = stored(decide(99 * dayMs, countdown(dayMs)), 99 * dayMs);
     expect(decide(dayMs, countdown(dayMs), announced)).toMatchObject({ kind: 'announce' });

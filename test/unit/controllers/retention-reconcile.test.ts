@@ -365,6 +365,11 @@ it('never deletes a conversation that is active, or was within its time, whateve
         }
       },
     ),
-    { numRuns: 150 },
+    {
+      numRuns: 150,
+      examples: [
+        [0, [{ kind: 'finish' }, { kind: 'resume' }, { kind: 'resume' }, { kind: 'blind' }]],
+      ],
+    },
   );
 }, 120_000);
