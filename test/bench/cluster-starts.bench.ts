@@ -136,6 +136,8 @@ async function run(count: number, perSecond = Infinity): Promise<Run> {
       if (readyAt.size === count) return;
     }
   })();
+  // Else the end of the transport would hide the error that ended the run.
+  watching.catch(() => undefined);
   const [processor, calls] = [processorMs(), await requests()];
   const began = performance.now();
   const creating: Promise<unknown>[] = [];
@@ -179,6 +181,15 @@ const latency = (what: string, { latencies }: Run, p50?: number, p99?: number) =
   report({ what: `${what}, p99`, value: percentile(latencies, 0.99), unit: 'ms', ...target(p99) });
 };
 
+const answers = () =>
+  requests().then(
+    () => true,
+    () => false,
+  );
+while (!(await answers())) {
+  if (operator.exitCode !== null) throw new Error(`the operator ended with ${operator.exitCode}`);
+  await delay(100);
+}
 // Until it leads, and its code is compiled.
 await run(20);
 await run(100);

@@ -27,13 +27,23 @@ createServer((request, response) => {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(body));
   };
-  if (path === '/ready' || path === '/alive') { answer({ status: 'ready' }); return; }
+  if (path === '/ready' || path === '/alive') {
+    answer({ status: 'ready' });
+    return;
+  }
   if (path === '/api/init') {
     if (request.method === 'POST') initialised.add(address);
-    answer({ state: initialised.has(address) ? 'ready' : 'dormant' }); return;
+    answer({ state: initialised.has(address) ? 'ready' : 'dormant' });
+    return;
   }
-  if (path === '/api/conversations/search') { answer({ items: [], next_page_id: null }); return; }
-  if (path === '/api/conversations/count') { answer(0); return; }
+  if (path === '/api/conversations/search') {
+    answer({ items: [], next_page_id: null });
+    return;
+  }
+  if (path === '/api/conversations/count') {
+    answer(0);
+    return;
+  }
   answer({ detail: `no ${path ?? ''}` }, 404);
 }).listen(Number(port), '0.0.0.0');
 
@@ -68,8 +78,10 @@ async function run({ metadata, spec, status }: Pod): Promise<void> {
   const { name: pod, uid, deletionTimestamp, namespace: place = '' } = metadata;
   if (spec?.nodeName !== name) return;
   try {
-    if (deletionTimestamp !== undefined)
-      { await client.delete(pods, place, pod, { uid, gracePeriodSeconds: 0 }); return; }
+    if (deletionTimestamp !== undefined) {
+      await client.delete(pods, place, pod, { uid, gracePeriodSeconds: 0 });
+      return;
+    }
     if (status?.phase === 'Running') return;
     const podIP = nextAddress();
     initialised.delete(podIP);
