@@ -25,6 +25,8 @@ interface Sending extends AgentReading {
   readonly body?: unknown;
   /** Text of a file to upload instead of a JSON body. */
   readonly file?: string;
+  /** See `BoundedCall`. */
+  readonly repeatable?: boolean;
 }
 
 export interface AgentRequest<T> extends Sending {
@@ -124,7 +126,7 @@ const unexpected = (status: number, cause?: Error): AgentError =>
 
 function callOf(
   baseUrl: string,
-  { path, query = {}, headers, body, file, method, timeoutMs, signal }: Sending,
+  { path, query = {}, headers, body, file, method, repeatable, timeoutMs, signal }: Sending,
 ): BoundedCall {
   const url = new URL(path, baseUrl);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
@@ -137,6 +139,7 @@ function callOf(
       ...headers,
     },
     body: file === undefined ? jsonOf(body) : formWith(file),
+    repeatable,
     timeoutMs,
     signal,
   };

@@ -77,26 +77,26 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async probe(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentState> {
-    const timeoutMs = Math.min(probeTimeoutMs, this.#options.timeoutMs);
+    const call = {
+      method: 'GET',
+      timeoutMs: Math.min(probeTimeoutMs, this.#options.timeoutMs),
+      maxBodyBytes: maxProbeBytes,
+    } as const;
+    const isReady = () =>
+      this.#api.open(endpoint, options, { ...call, path: '/ready', answer: wire.readySchema });
     try {
-      await this.#api.open(endpoint, options, {
-        method: 'GET',
-        path: '/ready',
-        answer: wire.readySchema,
-        timeoutMs,
-        maxBodyBytes: maxProbeBytes,
-      });
-      const { body } = await this.#api.open(endpoint, options, {
-        method: 'GET',
-        path: '/api/init',
-        answer: wire.initStateSchema,
-        timeoutMs,
-      });
+      const { body } = await this.#api
+        .open(endpoint, options, { ...call, path: '/api/init', answer: wire.initStateSchema })
+        .catch(async (error: unknown) => {
+          // An agent that does not know this path has its keys from its environment.
+          if (!isAgentError(error, 'not-found')) throw error;
+          await isReady();
+          return { body: { state: 'ready' } };
+        });
       return body.state === 'dormant' || body.state === 'ready' ? body.state : 'unreachable';
     } catch (error) {
       if (!(error instanceof AgentError) || error.code === 'aborted') throw error;
-      // An agent that answers /ready and does not know /api/init has its keys from its environment.
-      return error.code === 'not-found' ? 'ready' : 'unreachable';
+      return 'unreachable';
     }
   }
 
@@ -106,6 +106,8 @@ export class OpenHandsClient implements AgentClient {
       await this.#api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
+        // An agent that has these keys already is told from any other one by its session key.
+        repeatable: true,
         headers: { 'x-init-api-key': init.bootstrapKey },
         // This path rejects unknown fields, unlike all others.
         body: {

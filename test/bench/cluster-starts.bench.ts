@@ -15,7 +15,7 @@ import { program } from '../support/installation.ts';
 import { namespace, openApiServer } from './api-server.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';
-import { imageFlags } from './image.ts';
+import { imageEnvironment, imageFlags } from './image.ts';
 
 /**
  * Starts of sandboxes with the built operator on the API server of KUBECONFIG, or the embedded one,
@@ -72,6 +72,7 @@ writeFileSync(masterKey, randomBytes(32));
 const metricsPort = await freePort();
 const operator = spawn(process.execPath, [...imageFlags, program, 'operator'], {
   env: {
+    ...imageEnvironment,
     ...{ PATH: process.env['PATH'], HOME: folder, KUBECONFIG: server.kubeconfig },
     ...{ NAMESPACE: namespace, MASTER_KEY_FILES: masterKey, LOG_LEVEL: 'warn' },
     ...{ METRICS_PORT: String(metricsPort), HEALTH_PORT: '0' },

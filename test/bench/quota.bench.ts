@@ -234,6 +234,7 @@ const decide = (cache: AdmissionCache) =>
   new AdmissionReconciler({
     ...options,
     cache,
+    podCreations: new PodCreations(systemClock),
     keys: { currentKeyId: 'key' },
     events: { record: () => undefined },
   }).reconcile({ namespace, name: '' }, signal);

@@ -171,7 +171,7 @@ export class EventRecorder {
       }
     }
     const created = this.#eventFor(event);
-    await client.create(kubeEvents, created, { signal });
+    await client.create(kubeEvents, created, { metadataOnly: true, signal });
     this.#written.set(key, {
       namespace: created.metadata.namespace,
       name: created.metadata.name,

@@ -22,7 +22,7 @@ import { ScratchBuffer } from './scratch-buffer.ts';
 import { shortenTexts } from './shortened-texts.ts';
 import { statusPatch } from './status-patch.ts';
 import type { Transport } from './transport.ts';
-import { watchEvent, withoutManagedFields } from './watch-event.ts';
+import { parseObject, watchEvent, withoutManagedFields } from './watch-event.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -82,6 +82,7 @@ export class HttpKubeClient implements KubeClient {
         resource: resource.plural,
         method: 'GET',
         path,
+        parse: parseObject,
         ...sending(options),
       }),
     );
@@ -133,6 +134,7 @@ export class HttpKubeClient implements KubeClient {
       path,
       body: object,
       accept: options.metadataOnly === true ? metadataOnlyAccept : undefined,
+      parse: parseObject,
       ...sending(options),
     });
     const stored = withoutManagedFields<T>(resource, response);
@@ -154,6 +156,7 @@ export class HttpKubeClient implements KubeClient {
       method: 'PUT',
       path,
       body: object,
+      parse: parseObject,
       ...sending(options),
     });
     return withoutManagedFields(resource, stored);
@@ -177,6 +180,7 @@ export class HttpKubeClient implements KubeClient {
       path: withQuery(objectPath(resource, namespace, name, 'status'), writing(options)),
       body: statusPatch(resourceVersion, statusOf(object), options.from),
       contentType: 'application/json-patch+json',
+      parse: parseObject,
       ...sending(options),
     });
     return withoutManagedFields(resource, stored);
@@ -196,6 +200,7 @@ export class HttpKubeClient implements KubeClient {
       path: withQuery(objectPath(resource, namespace, name, options.subresource), writing(options)),
       body: patch,
       contentType: 'application/merge-patch+json',
+      parse: parseObject,
       ...sending(options),
     });
     return withoutManagedFields(resource, stored);

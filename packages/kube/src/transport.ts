@@ -60,6 +60,8 @@ export interface TransportRequest {
    * afterwards. Default: concatenation.
    */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
+  /** Parses the text of a 2xx response; throws for any other text than JSON. Default: JSON.parse. */
+  readonly parse?: ((text: string) => unknown) | undefined;
 }
 
 export interface TransportOptions {
@@ -134,7 +136,7 @@ export class Transport {
       const bytes = await this.#read(response.body, request);
       if (response.status < 200 || response.status > 299)
         throw apiError(response, bytes.toString('utf8'));
-      return { status: response.status, result: parseResponse(bytes.toString('utf8')) };
+      return { status: response.status, result: parseResponse(bytes.toString('utf8'), request) };
     });
   }
 
@@ -304,9 +306,9 @@ async function pause(
   }
 }
 
-function parseResponse(text: string): unknown {
+function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parse(text);
   } catch (error) {
     throw new TransportError('the response is not JSON', { cause: error });
   }

@@ -55,11 +55,19 @@ export function withoutManagedFields<T extends KubeObject>(
 
 function parseLine(line: string): RawEvent {
   try {
-    return parseAbridged(line) ?? (JSON.parse(line) as RawEvent);
+    return parseAbridged(line, eventObject) as RawEvent;
   } catch (error) {
     throw new TransportError('the watch ended in the middle of an event', { cause: error });
   }
 }
+
+const eventObject = (event: unknown): unknown => (event as Partial<RawEvent>).object;
+
+/**
+ * Parses the JSON of an object whose `managedFields`, which a reader must not use, may have been
+ * replaced. Throws a SyntaxError for a text that is not JSON.
+ */
+export const parseObject = (json: string): unknown => parseAbridged(json, (object) => object);
 
 const opening = '"managedFields":[';
 /**
@@ -69,30 +77,30 @@ const opening = '"managedFields":[';
 const placeholder = 0;
 
 /**
- * Parses a line with a placeholder in the place of everything between the first `"managedFields":[`
- * and the next `]`, which is nearly half of an event and costly to parse. Returns undefined when
- * the replaced part may be another.
+ * Parses JSON with a placeholder in the place of everything between the first `"managedFields":[`
+ * and the next `]`, which is nearly half of an object and costly to parse. Parses the whole JSON
+ * when the replaced part may be another one than that of the object that `objectOf` returns.
  *
- * The result is reliable for the following reason. The line is unchanged up to the bracket, so a
+ * The result is reliable for the following reason. The JSON is unchanged up to the bracket, so a
  * placeholder in `metadata.managedFields` proves that the bracket belongs to this field. A `]`
  * within a string would leave an odd number of quotes, and a `]` of another bracket would leave an
- * odd number of brackets, so that the line would not be JSON.
+ * odd number of brackets, so that the text would not be JSON.
  */
-function parseAbridged(line: string): RawEvent | undefined {
-  const start = line.indexOf(opening) + opening.length;
-  if (start < opening.length) return undefined;
-  const end = line.indexOf(']', start);
-  if (end === -1) return undefined;
-  let event: RawEvent;
-  try {
-    event = JSON.parse(`${line.slice(0, start)}${placeholder}${line.slice(end)}`) as RawEvent;
-  } catch {
-    return undefined;
-  }
-  return hasPlaceholder(event) ? event : undefined;
+function parseAbridged(json: string, objectOf: (parsed: unknown) => unknown): unknown {
+  const start = json.indexOf(opening) + opening.length;
+  const end = start < opening.length ? -1 : json.indexOf(']', start);
+  if (end !== -1)
+    try {
+      const parsed: unknown = JSON.parse(`${json.slice(0, start)}${placeholder}${json.slice(end)}`);
+      if (hasPlaceholder(objectOf(parsed))) return parsed;
+    } catch {
+      // The whole JSON decides whether it is valid.
+    }
+  return JSON.parse(json);
 }
 
-function hasPlaceholder({ object }: RawEvent): boolean {
-  const fields: unknown = (object as Partial<KubeObject> | undefined)?.metadata?.managedFields;
+function hasPlaceholder(object: unknown): boolean {
+  const fields: unknown = (object as Partial<KubeObject> | null | undefined)?.metadata
+    ?.managedFields;
   return Array.isArray(fields) && fields.length === 1 && fields[0] === placeholder;
 }

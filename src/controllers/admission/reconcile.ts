@@ -10,7 +10,7 @@ import type { Decision } from '../../quota/decision.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { outcomeUnknown } from '../sandbox/pod-creations.ts';
+import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
 import type { Stores } from '../caches.ts';
 import type { AdmissionCache } from './cache.ts';
 import { assumedSlot, decidedSandbox } from './decided-sandbox.ts';
@@ -19,6 +19,7 @@ import { eventsOf } from './events.ts';
 export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'templates'>;
+  readonly podCreations: Pick<PodCreations, 'admitted'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly events: Pick<EventRecorder, 'record'>;
@@ -105,7 +106,7 @@ export class AdmissionReconciler {
   }
 
   async #send(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
-    const { client, cache, clock, keys, logger, stores } = this.#options;
+    const { client, cache, clock, keys, logger, podCreations, stores } = this.#options;
     const { sandbox, owner } = decision.slot;
     const decided = decidedSandbox(decision, ownerRule(cache.queue(namespace).rules, owner), {
       template: stores.templates.get(namespace, sandbox.spec.templateName),
@@ -114,7 +115,9 @@ export class AdmissionReconciler {
     });
     const sentAt = clock.monotonic();
     try {
-      cache.confirm(await client.updateStatus(sandboxes, decided, { signal }));
+      const stored = await client.updateStatus(sandboxes, decided, { signal });
+      cache.confirm(stored);
+      podCreations.admitted(stored, sentAt);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) {
         await cache.refresh(sandbox, signal);

@@ -136,8 +136,9 @@ async function connectAgent(
       },
       { signal },
     );
+    return true;
   }
-  // The first call with the session key proves that the agent at this address has the key.
+  // The call with the session key proves that the agent at this address has the key.
   await agent.runningConversations(endpoint, { signal });
   return true;
 }

@@ -71,7 +71,7 @@ export class Creations {
       scope.claim = await client.create(
         persistentVolumeClaims,
         buildClaim(scope.sandbox, template),
-        { signal },
+        { metadataOnly: true, signal },
       );
       return volumeEvent(scope.sandbox);
     });
@@ -108,12 +108,21 @@ export class Creations {
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;
+    if (this.#isJustAdmitted(scope.sandbox)) {
+      scope.reserved = true;
+      return true;
+    }
     const stored = await storedObject(this.#options.client, sandboxes, scope.sandbox, signal);
     if (stored === undefined || !shouldRun(stored)) return false;
     scope.sandbox = stored;
     if (isReserved(stored)) scope.reserved = true;
     else await this.reserve(scope, signal);
     return true;
+  }
+
+  #isJustAdmitted(sandbox: Sandbox): boolean {
+    const { podCreations } = this.#options;
+    return shouldRun(sandbox) && isReserved(sandbox) && podCreations.isJustAdmitted(sandbox);
   }
 
   async #create(
@@ -151,7 +160,7 @@ export class Creations {
   ): Promise<Pod> {
     const { client, podCreations } = this.#options;
     try {
-      return await client.create(pods, pod, { signal });
+      return await client.create(pods, pod, { metadataOnly: true, signal });
     } catch (error) {
       podCreations.failed(uid, error);
       throw error;

@@ -1,6 +1,8 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { NotLeadingError } from '@conversation-operator/kube/leader-election';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Sandbox } from '../../resources/sandbox.ts';
 
 /** Whether a write that failed like this may have been executed, or may yet be. */
 export const outcomeUnknown = (error: unknown): boolean => {
@@ -15,6 +17,10 @@ interface Creation {
   until: number;
 }
 
+/** Maximum time for which the admission of a sandbox proves that the sandbox is to run. */
+const justAdmittedMs = 1_000;
+const maxAdmitted = 500;
+
 /**
  * PodCreations knows which sandboxes may still get a pod out of a creation that was sent. As long
  * as one may, a read without a pod proves nothing. The record is that of this process alone: the
@@ -24,6 +30,10 @@ export class PodCreations {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #creations = new Map<string, Creation>();
+  /** The version that an admission has stored, and the time before it was sent, by uid. */
+  readonly #admitted = new LruMap<string, { readonly version: string; readonly at: number }>(
+    maxAdmitted,
+  );
 
   /** `settleMs`: maximum time between the sending of a write and its execution. */
   constructor(clock: Clock, settleMs = 10_000) {
@@ -49,6 +59,23 @@ export class PodCreations {
       if (creation.underWay === 0 && creation.until < this.#clock.monotonic())
         this.#creations.delete(sandboxUid);
     }
+  }
+
+  /** Records the version that the API server has answered to an admission, sent at `sentAt`. */
+  admitted({ metadata: { uid, resourceVersion } }: Sandbox, sentAt: number): void {
+    this.#admitted.set(uid, { version: resourceVersion, at: sentAt });
+  }
+
+  /**
+   * Whether this very version was stored by an admission of this process within the last second. A
+   * slot that this process has freed since is one of a newer version, or of no version.
+   */
+  isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): boolean {
+    const admitted = this.#admitted.get(uid);
+    return (
+      admitted?.version === resourceVersion &&
+      this.#clock.monotonic() - admitted.at <= justAdmittedMs
+    );
   }
 
   /** Records that a creation has failed, within `during`. */

@@ -10,6 +10,11 @@ export interface BoundedCall {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: FormData | string | null;
+  /**
+   * Whether a second execution has the effect and the answer of the first, as far as the caller can
+   * tell. Default: true for GET alone.
+   */
+  readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -29,8 +34,8 @@ export interface BoundedResponse {
 
 /**
  * Maximum idle times of connections, in milliseconds. A request on a connection that the server
- * closes in the same moment is lost. The client retries a read; the server may have executed a
- * write, so that writes use only connections far from that moment.
+ * closes in the same moment is lost. The client retries a read, or another repeatable call; the
+ * server may have executed a write, so that writes use only connections far from that moment.
  */
 export interface KeepAlive {
   readonly readsMs: number;
@@ -68,10 +73,9 @@ export class BoundedClient {
     try {
       return await this.#sendOnce(call, maxBodyBytes);
     } catch (error) {
-      // The server closed the pooled connection in the same moment. A second attempt of a read is
-      // safe.
+      // The server closed the pooled connection in the same moment.
       const again =
-        call.method === 'GET' && error instanceof CallError && error.fault === 'connection-lost';
+        isRepeatable(call) && error instanceof CallError && error.fault === 'connection-lost';
       if (!again) throw error;
       return await this.#sendOnce(call, maxBodyBytes);
     }
@@ -85,7 +89,7 @@ export class BoundedClient {
     const { method, url, headers = {}, body: sent = null } = call;
     const deadline = new Deadline(call.timeoutMs, call.signal);
     const { signal } = deadline;
-    const dispatcher = method === 'GET' ? this.#reads : this.#writes;
+    const dispatcher = isRepeatable(call) ? this.#reads : this.#writes;
     try {
       const response = await request(url, { dispatcher, method, headers, body: sent, signal });
       const { statusCode: status, body } = response;
@@ -110,6 +114,9 @@ export class BoundedClient {
     return { status, headers, text: await text(maxBodyBytes) };
   }
 }
+
+const isRepeatable = ({ method, repeatable = method === 'GET' }: BoundedCall): boolean =>
+  repeatable;
 
 function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
   return new Agent({
