@@ -31,6 +31,7 @@ export class SandboxScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
   readonly events: EventDetails[] = [];
+  readonly podCreations = new PodCreations(this.clock);
   readonly #interner = new Interner();
   readonly #stores = {
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
@@ -51,7 +52,7 @@ export class SandboxScene {
         stores: this.#stores,
         keys: sceneKeys,
         logger: silentLogger,
-        podCreations: new PodCreations(clock),
+        podCreations: this.podCreations,
       },
       random: () => 0,
       agent: new OpenHandsClient(),

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { ApiError, TransportError } from '../src/errors.ts';
-import { watchEvent } from '../src/watch-event.ts';
+import { parseObject, watchEvent, withoutManagedFields } from '../src/watch-event.ts';
 import { aThing, things } from './things.ts';
 
 /** Text like the markers that the parser searches for, inside and outside of strings. */
@@ -90,6 +90,25 @@ describe('watchEvent', () => {
       { numRuns: 2000 },
     );
   });
+
+  it('reads the same of an object that is no event', () => {
+    fc.assert(
+      fc.property(line, fc.constantFrom(undefined, 1), ({ object }, space) => {
+        const written = JSON.stringify(object, undefined, space);
+        const expected = JSON.parse(written) as typeof object;
+        Reflect.deleteProperty(expected.metadata, 'managedFields');
+        expect(withoutManagedFields(things, parseObject(written))).toEqual(expected);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it.each(['null', '1', '"managedFields"', '[{"metadata":{"managedFields":[{}]}}]'])(
+    'reads %s as it is',
+    (json) => {
+      expect(parseObject(json)).toEqual(JSON.parse(json));
+    },
+  );
 
   it.each([
     ['of its metadata alone', { spec: { managedFields: [{ a: 1 }], name: 'x' } }],

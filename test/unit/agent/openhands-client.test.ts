@@ -45,12 +45,12 @@ describe('probe', () => {
   it.each([
     [
       'dormant',
-      { 'GET /ready': ready, 'GET /api/init': { body: { state: 'dormant', error: null } } },
+      { 'GET /api/init': { body: { state: 'dormant', error: null } } },
       'dormant',
     ],
     [
       'ready after its init',
-      { 'GET /ready': ready, 'GET /api/init': { body: { state: 'ready', error: null } } },
+      { 'GET /api/init': { body: { state: 'ready', error: null } } },
       'ready',
     ],
     ['ready where deferred init is not known', { 'GET /ready': ready }, 'ready'],

@@ -91,6 +91,19 @@ describe('a bounded client', () => {
     expect(requests).toBe(3);
   });
 
+  it('repeats a write that says that it is repeatable, on the connection of the reads', async () => {
+    const ports = new Set<number | undefined>();
+    const call = await serve((request, response) => {
+      ports.add(request.socket.remotePort);
+      if (requests === 2) request.socket.destroy();
+      else response.end('x');
+    });
+    const write = { ...call, method: 'POST', body: 'x', repeatable: true } as const;
+    await client.send(call, 100);
+    expect(await client.send(write, 100)).toMatchObject({ status: 200 });
+    expect([requests, ports.size]).toEqual([3, 2]);
+  });
+
   it('reports a server that is not there', async () => {
     const call = await serve(() => undefined);
     server.close();
