@@ -1,33 +1,17 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cloneScript, ticketFile } from '../../src/controllers/conversation/start/clone-script.ts';
 import { PreparationExitCode } from '../../src/controllers/conversation/start/exit-codes.ts';
-import { stepFolder } from '../../src/controllers/conversation/start/step-command.ts';
 import { freePort } from '../support/free-port.ts';
 import { asUsual, GitServer } from '../support/git-server.ts';
+import { runClone, type CloneWish } from '../support/run-clone.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'clone-retries-'));
-const programs = join(folder, 'programs');
 const files = { 'README.md': 'hello\n' };
 let host: GitServer;
 let gateway: GitServer;
 beforeAll(async () => {
-  // Waits for what is shorter than a second, which the script does on its way.
-  mkdirSync(programs);
-  const sleep = '#!/bin/sh\ncase $1 in 0.*) exec /bin/sleep "$1" ;; esac\necho "$1" >>slept\n';
-  writeFileSync(join(programs, 'sleep'), sleep, { mode: 0o755 });
   const repositories = { 'acme/shop': { files }, 'acme/secret': { files } };
   // The gateway asks for a ticket, which this server accepts from any user.
   [host, gateway] = await Promise.all([
@@ -43,43 +27,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Wish {
-  readonly name?: string;
-  readonly from?: string;
-  /** URL of a gateway, with a ticket for it. */
-  readonly through?: string;
-}
-
-/** Runs the script as a step does, with its output in the step's log. */
-async function clone({ name = 'acme/shop', from = host.url, through }: Wish = {}) {
-  const cwd = mkdtempSync(join(folder, 'workspace-'));
-  mkdirSync(join(cwd, stepFolder('clone')), { recursive: true });
-  if (through !== undefined) writeFileSync(join(cwd, ticketFile), 'ticket');
-  const log = join(cwd, stepFolder('clone'), 'log.1');
-  const gatewayUrl = through === undefined ? undefined : `${through}/${name}.git`;
-  const script = cloneScript({
-    repository: { name },
-    hosts: { forgejo: from },
-    gatewayUrl,
-    maxMebibytes: 100,
-  });
-  const child = spawn('/bin/sh', ['-c', `exec >${log} 2>&1\n${script}`], {
-    cwd,
-    env: { PATH: `${programs}:${process.env['PATH'] ?? ''}`, HOME: cwd },
-    stdio: 'ignore',
-  });
-  const [code] = (await once(child, 'close')) as [number];
-  const slept = existsSync(join(cwd, 'slept'))
-    ? readFileSync(join(cwd, 'slept'), 'utf8').trim().split('\n').map(Number)
-    : [];
-  const isThere = existsSync(join(cwd, 'project', 'README.md'));
-  return {
-    code,
-    slept,
-    isThere,
-    output: readFileSync(log, 'utf8'),
-    left: readdirSync(join(cwd, '.agent')),
-  };
+async function clone({ from = host.url, ...wish }: Partial<CloneWish> = {}) {
+  const { project: _, ...result } = await runClone(folder, { from, ...wish });
+  return result;
 }
 
 /** The next `times` requests for the repository fail, after `after` successful ones. */

@@ -207,6 +207,8 @@ export class AgentProcess {
     if (this.#sessionKey !== undefined || bootstrapKey !== this.#options.bootstrapKey)
       throw new AgentError('unauthorized', 'wrong key');
     this.#sessionKey = sessionKey;
+    // Only its own bootstrap key gets this answer, which is as good as one to its session key.
+    this.hasAnswered = true;
     this.volume.holder = this.id;
     this.initialisedAt = this.#options.scheduler.monotonic();
     for (const conversation of this.volume.conversations.values()) {

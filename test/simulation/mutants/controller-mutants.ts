@@ -64,14 +64,14 @@ export const controllerMutants = {
     from: 'this.#failures.set(key, failures);',
     to: '',
     rule: 'no controller runs hot',
-    seed: 2,
+    seed: 33,
   },
   'a failure is retried at once': {
     file: 'packages/kube/src/controller.ts',
     from: 'this.#queue.addRateLimited(key, error instanceof ApiError ? error.retryAfterMs : 0);',
     to: 'this.#queue.add(key);',
     rule: 'no controller runs hot',
-    seed: 2,
+    seed: 7,
   },
   'an owner gets none of its workers back': {
     file: 'packages/kube/src/fair-queue.ts',

@@ -25,7 +25,7 @@ export const conversationMutants = {
     from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    const claimed',
     to: 'const claimed',
     rule: 'no sandbox is created for a deleted conversation',
-    seed: 33,
+    seed: 358,
   },
   'a deleted conversation still needs its sandbox': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
@@ -48,7 +48,7 @@ export const conversationMutants = {
     to: 'const settleMs = 200_000;',
     rule: delivered,
     messages: true,
-    seed: 21,
+    seed: 14,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
@@ -56,7 +56,7 @@ export const conversationMutants = {
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
     messages: true,
-    seed: 59,
+    seed: 26,
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',

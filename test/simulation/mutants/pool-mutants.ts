@@ -10,7 +10,7 @@ export const poolMutants = {
     to: 'ownerReferences:',
     rule: 'a spare is claimed when it is ready',
     pools: true,
-    seed: 4,
+    seed: 33,
   },
   'a claim leaves the spare with its pool': {
     file: claims,
@@ -58,7 +58,7 @@ export const poolMutants = {
     to: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.poolName !== undefined;",
     rule: 'a claimed spare stays with its conversation',
     pools: true,
-    seed: 6,
+    seed: 15,
   },
   'a pool deletes a spare that was claimed meanwhile': {
     file: 'src/controllers/pool/reconcile.ts',

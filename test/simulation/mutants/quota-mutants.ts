@@ -73,6 +73,20 @@ export const quotaMutants = {
     faults: 'none',
     seed: 3,
   },
+  'any version of an admitted sandbox counts as just admitted': {
+    file: 'src/controllers/sandbox/pod-creations.ts',
+    from: 'admitted?.version === resourceVersion &&',
+    to: 'admitted !== undefined && resourceVersion.length > 0 &&',
+    rule: 'only a sandbox with a slot has a pod',
+    seed: 1,
+  },
+  'an admission proves for a minute that its sandbox is to run': {
+    file: 'src/controllers/sandbox/pod-creations.ts',
+    from: 'const justAdmittedMs = 1_000;',
+    to: 'const justAdmittedMs = 60_000;',
+    rule: 'only a sandbox with a slot has a pod',
+    seed: 1,
+  },
   'the quota evicts one sandbox more than necessary': {
     file: 'src/quota/limit-group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
@@ -127,7 +141,7 @@ export const quotaMutants = {
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
-    seed: 48,
+    seed: 219,
   },
   'an automatic resume comes before newcomers': {
     file: 'src/quota/admission-queue.ts',

@@ -75,7 +75,7 @@ export const retentionMutants = {
     rule: used,
     messages: true,
     retention: true,
-    seed: 2,
+    seed: 3,
   },
   'a sandbox is deleted before its pod': {
     file: 'src/controllers/retention/countdown.ts',
@@ -83,7 +83,7 @@ export const retentionMutants = {
     to: ' || conversations',
     rule: used,
     retention: true,
-    seed: 143,
+    seed: 59,
   },
   'a sandbox is deleted that a quota has paused during a run': {
     file: 'src/controllers/retention/countdown.ts',

@@ -149,15 +149,50 @@ watched() { # COMMAND...; sets `code`
   fi
 }
 
-rm -f "$half.large"
-if [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ]; then
-  rm -f "$half/tree/.git/index" "$half/tree/.git/"*.lock
-else
-  set -- --progress --no-checkout
-  if [ -n "$branch" ]; then set -- "$@" --branch "$branch"; fi
+# A template may bring a bare repository, in its image or on a volume. The clone copies the objects of
+# this mirror, and takes the refs and what the mirror lacks from the host of the repository.
+mirror=${url#*://}
+mirror=${GIT_MIRRORS:-/git-mirrors}/${mirror%.git}.git
+objects() { find "$mirror/objects" -type f 2>/dev/null | sort; }
+# A mirror that itself lacks objects is of no use, nor is one that would not fit.
+is_usable() {
+  [ -d "$mirror/objects" ] && ! [ -e "$mirror/shallow" ] && ! [ -e "$mirror/objects/info/alternates" ] || return 1
+  case $(objects) in '' | *.promisor*) return 1 ;; esac
+  kib=$(du -sk "$mirror/objects" 2>/dev/null) || :
+  kib=${kib%%[!0-9]*}
+  [ "${kib:-$max_kib}" -lt "$max_kib" ]
+}
+copy_objects() {
+  cp -R "$mirror/objects/." "$half/tree/.git/objects/" && chmod -R u+w "$half/tree/.git/objects"
+}
+# Sets `code`. Where a repack of the mirror removes objects before they are copied, the list of files
+# is another one afterwards.
+clone_with_mirror() { # CLONE_ARGUMENT...
+  before=$(objects)
+  watched git clone --reference "$mirror" "$@" -- "$url" "$half/tree"
+  [ "$code" -eq 0 ] || return 0
+  watched copy_objects
+  [ "$code" -eq 0 ] || return 0
+  if [ "$(objects)" != "$before" ]; then
+    code=1
+    return 0
+  fi
+  rm "$half/tree/.git/objects/info/alternates"
+  : >"$half/mirrored"
+  echo "The clone has the objects of $mirror."
+}
+
+set -- --progress --no-checkout
+if [ -n "$branch" ]; then set -- "$@" --branch "$branch"; fi
+clone() { # CLONE_ARGUMENT...
   while :; do
     rm -rf "$half"
     mkdir -p "$half"
+    code=1
+    if [ -n "$mirror" ]; then clone_with_mirror "$@"; fi
+    if [ "$code" -eq 0 ]; then break; fi
+    rm -rf "$half/tree"
+    mirror=
     watched git clone "$@" -- "$url" "$half/tree"
     if [ "$code" -eq 0 ]; then break; fi
     # The pause lets the last output of git reach the log of the step.
@@ -168,15 +203,36 @@ else
   done
   printf %s "$url $branch" >"$half/fetched.new"
   mv "$half/fetched.new" "$half/fetched"
-fi
-if git -C "$half/tree" rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null; then
-  watched git -C "$half/tree" checkout --force --progress HEAD --
-  [ "$code" -eq 0 ] || fail "$clone_failed"
-elif [ -s .agent/refs ]; then
-  echo 'The branch that HEAD names does not exist. Nothing is checked out.'
+}
+# Sets `code`.
+check_out() {
+  code=0
+  if git -C "$half/tree" rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null 2>&1; then
+    watched git -C "$half/tree" checkout --force --progress HEAD --
+  elif git -C "$half/tree" rev-parse --quiet --verify HEAD >/dev/null 2>&1; then
+    code=1
+  elif [ -s .agent/refs ]; then
+    echo 'The branch that HEAD names does not exist. Nothing is checked out.'
+  else
+    echo 'The repository has no commits yet.'
+  fi
+}
+
+rm -f "$half.large"
+if [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ]; then
+  rm -f "$half/tree/.git/index" "$half/tree/.git/"*.lock
 else
-  echo 'The repository has no commits yet.'
+  is_usable || mirror=
+  clone "$@"
 fi
+check_out
+if [ "$code" -ne 0 ] && [ -e "$half/mirrored" ]; then
+  echo "The objects of the mirror are not complete. Cloning without it."
+  mirror=
+  clone "$@"
+  check_out
+fi
+[ "$code" -eq 0 ] || fail "$clone_failed"
 
 # One rename moves the tree. The rename fails where `project` has content already, and the content
 # that the agent has put there stays.
