@@ -73,19 +73,12 @@ export const quotaMutants = {
     faults: 'none',
     seed: 3,
   },
-  'any version of an admitted sandbox counts as just admitted': {
-    file: 'src/controllers/sandbox/pod-creations.ts',
-    from: 'admitted?.version === resourceVersion &&',
-    to: 'admitted !== undefined && resourceVersion.length > 0 &&',
+  'a sandbox is not read before its pod is created': {
+    file: 'src/controllers/sandbox/creations.ts',
+    from: 'podCreations.isJustAdmitted(sandbox)',
+    to: '(podCreations.isJustAdmitted(sandbox) || sandbox.metadata.uid.length > 0)',
     rule: 'only a sandbox with a slot has a pod',
-    seed: 1,
-  },
-  'an admission proves for a minute that its sandbox is to run': {
-    file: 'src/controllers/sandbox/pod-creations.ts',
-    from: 'const justAdmittedMs = 1_000;',
-    to: 'const justAdmittedMs = 60_000;',
-    rule: 'only a sandbox with a slot has a pod',
-    seed: 1,
+    seed: 152,
   },
   'the quota evicts one sandbox more than necessary': {
     file: 'src/quota/limit-group.ts',

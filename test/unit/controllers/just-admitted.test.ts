@@ -8,9 +8,9 @@ const reserved = {
   conditions: [admitted],
   replicas: 1,
   masterKeyId: sceneKeys.currentKeyId,
-  agentKind: 'openhands',
+  agentKind: 'openhands' as const,
   startingSinceTime: new Date(noonMs).toISOString(),
-} as const;
+};
 
 /** A sandbox that was admitted, by this process or another one. */
 class JustAdmitted {
