@@ -1,21 +1,16 @@
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isTrue } from '../../src/resources/conditions.ts';
-import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { freePort } from '../support/free-port.ts';
-import { program } from '../support/installation.ts';
 import { namespace, openApiServer } from './api-server.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';
-import { imageEnvironment, imageFlags } from './image.ts';
+import { createDefaults, startOperator } from './operator-program.ts';
 
 /**
  * Starts of sandboxes with the built operator on the API server of KUBECONFIG, or the embedded one,
@@ -23,7 +18,6 @@ import { imageEnvironment, imageFlags } from './image.ts';
  * The load is the one with which kubernetes-sigs/agent-sandbox was measured beside it.
  */
 const nodeName = 'bench-node';
-const clockTicksPerSecond = 100;
 const sustainedPerSecond = 60;
 
 await using stack = new AsyncDisposableStack();
@@ -37,75 +31,10 @@ const node = startChild('fake-node.ts', [server.kubeconfig, nodeName, String(age
 stack.defer(() => node.close());
 await node.line();
 
-await client.create(sandboxTemplates, {
-  apiVersion,
-  kind: sandboxTemplates.kind,
-  metadata: { name: 'default', namespace },
-  spec: {
-    podTemplate: {
-      spec: {
-        nodeName,
-        tolerations: [{ operator: 'Exists' }],
-        containers: [{ name: 'agent', image: 'busybox' }],
-      },
-    },
-    agent: { port: agentPort, workingDir: '/workspace' },
-    storage: { size: '1Gi', storageClassName: 'bench', retain: false },
-    startDeadline: '5m',
-  },
-});
-await client.create(conversationQuotas, {
-  apiVersion,
-  kind: conversationQuotas.kind,
-  metadata: { name: 'default', namespace },
-  spec: {
-    scope: 'Owner',
-    limit: 100_000,
-    onExceeded: 'PauseOldest',
-    minActiveSeconds: 0,
-    autoResume: 'All',
-  },
-});
-
-const masterKey = join(folder, 'master');
-writeFileSync(masterKey, randomBytes(32));
-const metricsPort = await freePort();
-const operator = spawn(process.execPath, [...imageFlags, program, 'operator'], {
-  env: {
-    ...imageEnvironment,
-    ...{ PATH: process.env['PATH'], HOME: folder, KUBECONFIG: server.kubeconfig },
-    ...{ NAMESPACE: namespace, MASTER_KEY_FILES: masterKey, LOG_LEVEL: 'warn' },
-    ...{ METRICS_PORT: String(metricsPort), HEALTH_PORT: '0' },
-  },
-  stdio: ['ignore', 'inherit', 'inherit'],
-});
-stack.defer(async () => {
-  const ended = once(operator, 'exit');
-  operator.kill('SIGTERM');
-  await ended;
-});
-
-/** Milliseconds of processor that the operator has used so far. */
-function processorMs(): number {
-  const fields = readFileSync(`/proc/${operator.pid ?? 0}/stat`, 'utf8').split(') ')[1] ?? '';
-  const [user, system] = fields.split(' ').slice(11, 13).map(Number);
-  return (((user ?? 0) + (system ?? 0)) * 1000) / clockTicksPerSecond;
-}
-const residentMiB = (): number =>
-  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${operator.pid ?? 0}/status`, 'utf8'))?.[1]) /
-  1024;
-
-/** Requests of the operator so far, without those about its lease and its own watches. */
-async function requests(): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-  const lines = text.matchAll(
-    /kube_api_calls_total\{verb="(\w+)",resource="([^"]+)",status="\d+"\} (\d+)/g,
-  );
-  let sum = 0;
-  for (const [, verb, resource, calls] of lines)
-    if (verb !== 'watch' && verb !== 'list' && resource !== 'leases') sum += Number(calls);
-  return sum;
-}
+await createDefaults(server, { name: nodeName, agentPort }, 100_000);
+writeFileSync(join(folder, 'master'), randomBytes(32));
+const operator = await startOperator(server, folder);
+stack.defer(() => operator.stop());
 
 interface Run {
   readonly latencies: readonly number[];
@@ -139,7 +68,7 @@ async function run(count: number, perSecond = Infinity): Promise<Run> {
   })();
   // Else the end of the transport would hide the error that ended the run.
   watching.catch(() => undefined);
-  const [processor, calls] = [processorMs(), await requests()];
+  const [processor, calls] = [operator.processorMs(), await operator.requests()];
   const began = performance.now();
   const creating: Promise<unknown>[] = [];
   for (let index = 0; index < count; index++) {
@@ -165,7 +94,10 @@ async function run(count: number, perSecond = Infinity): Promise<Run> {
   const allReadyMs = Math.max(...readyAt.values()) - began;
   const eventsPerObject = events / count;
   stop.abort();
-  const spent = { processor: processorMs() - processor, calls: (await requests()) - calls };
+  const spent = {
+    processor: operator.processorMs() - processor,
+    calls: (await operator.requests()) - calls,
+  };
   return {
     latencies: [...readyAt].map(([name, at]) => at - (created.get(name) ?? at)),
     allReadyMs,
@@ -182,15 +114,6 @@ const latency = (what: string, { latencies }: Run, p50?: number, p99?: number) =
   report({ what: `${what}, p99`, value: percentile(latencies, 0.99), unit: 'ms', ...target(p99) });
 };
 
-const answers = () =>
-  requests().then(
-    () => true,
-    () => false,
-  );
-while (!(await answers())) {
-  if (operator.exitCode !== null) throw new Error(`the operator ended with ${operator.exitCode}`);
-  await delay(100);
-}
 // Until it leads, and its code is compiled.
 await run(20);
 await run(100);
@@ -226,7 +149,7 @@ report({
 });
 report({
   what: `memory of the operator after ${(20 + 100 + 300 + 300 + 600 + 3600).toLocaleString('en')} starts`,
-  value: residentMiB(),
+  value: operator.residentMiB(),
   unit: 'MiB',
   target: { atMost: 150 },
 });

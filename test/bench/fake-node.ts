@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { systemClock } from '../../packages/kube/src/clock.ts';
 import { nodes, pods, type Pod } from '../../packages/kube/src/core.ts';
 import { isNotFound } from '../../packages/kube/src/errors.ts';
@@ -17,35 +17,68 @@ const { connection } = await loadConnection({ kubeconfig });
 const { client } = connectTo(connection);
 const beatMs = 10_000;
 
-/** Addresses whose agent has its keys. */
-const initialised = new Set<string>();
-createServer((request, response) => {
+interface Agent {
+  hasKeys: boolean;
+  /** What the agent says of its conversations, by id. */
+  readonly conversations: Map<string, object>;
+}
+const newAgent = (): Agent => ({ hasKeys: false, conversations: new Map() });
+const agents = new Map<string, Agent>();
+
+async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
+  let text = '';
+  for await (const chunk of request) text += String(chunk);
+  return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
+}
+
+/** What the agent answers, whose conversations have nothing to do; undefined for no such path. */
+function answerOf(
+  { conversations }: Agent,
+  [method, path, query]: readonly [string, string, URLSearchParams],
+  body: Readonly<Record<string, unknown>>,
+): unknown {
+  switch (path) {
+    case '/ready':
+    case '/alive':
+      return { status: 'ready' };
+    case '/server_info':
+      return { uptime: 1, idle_time: 1, version: 'bench' };
+    case '/api/conversations/search':
+      return { items: [], next_page_id: null };
+    case '/api/conversations/count':
+      return 0;
+    case '/api/conversations': {
+      if (method !== 'POST')
+        return query.getAll('ids').map((id) => conversations.get(id.replaceAll('-', '')) ?? null);
+      const id = String(body['conversation_id']);
+      const now = new Date().toISOString();
+      const told = { id, execution_status: 'idle', created_at: now, updated_at: now };
+      conversations.set(id.replaceAll('-', ''), { ...told, tags: body['tags'] });
+      return told;
+    }
+    default:
+      return conversations.get(/^\/api\/conversations\/([\da-f-]+)$/.exec(path)?.[1] ?? '');
+  }
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const address = request.socket.localAddress?.replace('::ffff:', '') ?? '';
-  request.resume();
-  const [path] = (request.url ?? '').split('?');
-  const answer = (body: unknown, status = 200) => {
-    response.writeHead(status, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(body));
-  };
-  if (path === '/ready' || path === '/alive') {
-    answer({ status: 'ready' });
-    return;
-  }
-  if (path === '/api/init') {
-    if (request.method === 'POST') initialised.add(address);
-    answer({ state: initialised.has(address) ? 'ready' : 'dormant' });
-    return;
-  }
-  if (path === '/api/conversations/search') {
-    answer({ items: [], next_page_id: null });
-    return;
-  }
-  if (path === '/api/conversations/count') {
-    answer(0);
-    return;
-  }
-  answer({ detail: `no ${path ?? ''}` }, 404);
-}).listen(Number(port), '0.0.0.0');
+  const { method = '' } = request;
+  const { pathname, searchParams } = new URL(request.url ?? '', 'http://agent');
+  let agent = agents.get(address);
+  if (agent === undefined) agents.set(address, (agent = newAgent()));
+  const body = await bodyOf(request);
+  if (pathname === '/api/init' && method === 'POST') agent.hasKeys = true;
+  const answer =
+    pathname === '/api/init'
+      ? { state: agent.hasKeys ? 'ready' : 'dormant' }
+      : answerOf(agent, [method, pathname, searchParams], body);
+  const isNew = pathname === '/api/conversations' && method === 'POST';
+  const status = answer === undefined ? 404 : isNew ? 201 : 200;
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(answer ?? { detail: `no ${pathname}` }));
+}
+createServer((request, response) => void serve(request, response)).listen(Number(port), '0.0.0.0');
 
 const ready = () => ({
   type: 'Ready',
@@ -84,7 +117,7 @@ async function run({ metadata, spec, status }: Pod): Promise<void> {
     }
     if (status?.phase === 'Running') return;
     const podIP = nextAddress();
-    initialised.delete(podIP);
+    agents.delete(podIP);
     const now = new Date().toISOString();
     const containerStatuses = spec.containers.map(({ name: container, image = '' }) => ({
       ...{ name: container, image, imageID: image, ready: true, started: true, restartCount: 0 },

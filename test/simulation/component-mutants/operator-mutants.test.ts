@@ -50,11 +50,11 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'lost containers are not counted': ['the number of resumes of a run is limited'],
   'rejected resumes are not counted': ['everything settles'],
   'the first rejected resume ends a run': ['everything settles'],
-  'the error of a failed run is not read': ['a run that has failed is not resumed'],
+  'the error of a failed run is not read': ['a run that has failed is not resumed', 'all', 143],
   'an action that waits for a confirmation is lost with its pod': [
     'no pod is deleted while an action waits for a confirmation',
     'all',
-    99,
+    230,
   ],
   'a run that was observed once never ends': [
     'no conversation is reported as running without a running agent',
