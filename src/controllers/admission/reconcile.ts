@@ -19,7 +19,7 @@ import { eventsOf } from './events.ts';
 export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'templates'>;
-  readonly podCreations: Pick<PodCreations, 'admitted'>;
+  readonly podCreations: Pick<PodCreations, 'admitting'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly events: Pick<EventRecorder, 'record'>;
@@ -115,9 +115,9 @@ export class AdmissionReconciler {
     });
     const sentAt = clock.monotonic();
     try {
-      const stored = await client.updateStatus(sandboxes, decided, { signal });
-      cache.confirm(stored);
-      podCreations.admitted(stored, sentAt);
+      const storing = client.updateStatus(sandboxes, decided, { signal });
+      podCreations.admitting(sandbox.metadata.uid, storing);
+      cache.confirm(await storing);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) {
         await cache.refresh(sandbox, signal);

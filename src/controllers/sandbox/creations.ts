@@ -108,7 +108,7 @@ export class Creations {
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;
-    if (this.#isJustAdmitted(scope.sandbox)) {
+    if (await this.#isJustAdmitted(scope.sandbox)) {
       scope.reserved = true;
       return true;
     }
@@ -120,9 +120,11 @@ export class Creations {
     return true;
   }
 
-  #isJustAdmitted(sandbox: Sandbox): boolean {
+  async #isJustAdmitted(sandbox: Sandbox): Promise<boolean> {
     const { podCreations } = this.#options;
-    return shouldRun(sandbox) && isReserved(sandbox) && podCreations.isJustAdmitted(sandbox);
+    return (
+      shouldRun(sandbox) && isReserved(sandbox) && (await podCreations.isJustAdmitted(sandbox))
+    );
   }
 
   async #create(

@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import { sleep, type Clock } from '@conversation-operator/kube/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 import { LruMap } from '@conversation-operator/kube/lru-map';
@@ -19,7 +19,17 @@ interface Creation {
 
 /** Maximum time for which the admission of a sandbox proves that the sandbox is to run. */
 const justAdmittedMs = 1_000;
-const maxAdmitted = 500;
+/** The watch may be this much ahead of the answer to the admission that it shows. */
+const answerDelayMs = 50;
+const maxAdmissions = 500;
+
+interface Admission {
+  /** On the monotonic clock. */
+  readonly sentAt: number;
+  readonly answered: Promise<void>;
+  /** The version that the API server has stored. Absent: there is no answer, or it is an error. */
+  version?: string;
+}
 
 /**
  * PodCreations knows which sandboxes may still get a pod out of a creation that was sent. As long
@@ -30,10 +40,8 @@ export class PodCreations {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #creations = new Map<string, Creation>();
-  /** The version that an admission has stored, and the time before it was sent, by uid. */
-  readonly #admitted = new LruMap<string, { readonly version: string; readonly at: number }>(
-    maxAdmitted,
-  );
+  /** By uid. */
+  readonly #admissions = new LruMap<string, Admission>(maxAdmissions);
 
   /** `settleMs`: maximum time between the sending of a write and its execution. */
   constructor(clock: Clock, settleMs = 10_000) {
@@ -61,20 +69,32 @@ export class PodCreations {
     }
   }
 
-  /** Records the version that the API server has answered to an admission, sent at `sentAt`. */
-  admitted({ metadata: { uid, resourceVersion } }: Sandbox, sentAt: number): void {
-    this.#admitted.set(uid, { version: resourceVersion, at: sentAt });
+  /** Records an admission that is just being sent; `stored` is what the API server answers. */
+  admitting(uid: string, stored: Promise<Sandbox>): void {
+    const admission: Admission = {
+      sentAt: this.#clock.monotonic(),
+      answered: stored.then(
+        ({ metadata }) => {
+          admission.version = metadata.resourceVersion;
+        },
+        () => undefined,
+      ),
+    };
+    this.#admissions.set(uid, admission);
   }
 
   /**
-   * Whether this very version was stored by an admission of this process within the last second. A
-   * slot that this process has freed since is one of a newer version, or of no version.
+   * Whether an admission that this process has sent within the last second stored this very
+   * version. A slot that this process has freed since is one of a newer version, or of no version.
    */
-  isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): boolean {
-    const admitted = this.#admitted.get(uid);
+  async isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): Promise<boolean> {
+    const admission = this.#admissions.get(uid);
+    if (admission === undefined) return false;
+    if (admission.version === undefined)
+      await Promise.race([admission.answered, sleep(this.#clock, answerDelayMs)]);
     return (
-      admitted?.version === resourceVersion &&
-      this.#clock.monotonic() - admitted.at <= justAdmittedMs
+      admission.version === resourceVersion &&
+      this.#clock.monotonic() - admission.sentAt <= justAdmittedMs
     );
   }
 

@@ -75,8 +75,8 @@ export const quotaMutants = {
   },
   'a sandbox is not read before its pod is created': {
     file: 'src/controllers/sandbox/creations.ts',
-    from: 'podCreations.isJustAdmitted(sandbox)',
-    to: '(podCreations.isJustAdmitted(sandbox) || sandbox.metadata.uid.length > 0)',
+    from: '(await podCreations.isJustAdmitted(sandbox))',
+    to: '((await podCreations.isJustAdmitted(sandbox)) || sandbox.metadata.uid.length > 0)',
     rule: 'only a sandbox with a slot has a pod',
     seed: 152,
   },

@@ -40,7 +40,7 @@ class JustAdmitted {
   }
 
   answered(): void {
-    this.scene.podCreations.admitted(this.#admitted, this.scene.clock.monotonic());
+    this.scene.podCreations.admitting(this.#admitted.metadata.uid, Promise.resolve(this.#admitted));
   }
 
   /** Reconciles, and returns the number of claims and of pods. */
