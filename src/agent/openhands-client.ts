@@ -106,7 +106,7 @@ export class OpenHandsClient implements AgentClient {
       await this.#api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
-        // An agent that has these keys already is told from any other one by its session key.
+        // The session key shows whether the agent has these keys already.
         repeatable: true,
         headers: { 'x-init-api-key': init.bootstrapKey },
         // This path rejects unknown fields, unlike all others.

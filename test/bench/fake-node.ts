@@ -19,7 +19,7 @@ const beatMs = 10_000;
 
 interface Agent {
   hasKeys: boolean;
-  /** What the agent says of its conversations, by id. */
+  /** Its answers about its conversations, by id. */
   readonly conversations: Map<string, object>;
 }
 const newAgent = (): Agent => ({ hasKeys: false, conversations: new Map() });
@@ -31,7 +31,7 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
-/** What the agent answers, whose conversations have nothing to do; undefined for no such path. */
+/** The answer of an agent whose conversations are idle; undefined: it has no such path. */
 function answerOf(
   { conversations }: Agent,
   [method, path, query]: readonly [string, string, URLSearchParams],
@@ -41,6 +41,10 @@ function answerOf(
     case '/ready':
     case '/alive':
       return { status: 'ready' };
+    case '/api/bash/execute_bash_command':
+      return { exit_code: 0, stdout: '/workspace/project\n', stderr: '' };
+    case '/api/hooks':
+      return { hook_config: null };
     case '/server_info':
       return { uptime: 1, idle_time: 1, version: 'bench' };
     case '/api/conversations/search':
@@ -52,12 +56,14 @@ function answerOf(
         return query.getAll('ids').map((id) => conversations.get(id.replaceAll('-', '')) ?? null);
       const id = String(body['conversation_id']);
       const now = new Date().toISOString();
-      const told = { id, execution_status: 'idle', created_at: now, updated_at: now };
-      conversations.set(id.replaceAll('-', ''), { ...told, tags: body['tags'] });
-      return told;
+      const info = { id, execution_status: 'idle', created_at: now, updated_at: now };
+      conversations.set(id.replaceAll('-', ''), { ...info, tags: body['tags'] });
+      return info;
     }
     default:
-      return conversations.get(/^\/api\/conversations\/([\da-f-]+)$/.exec(path)?.[1] ?? '');
+      return conversations.get(
+        (/^\/api\/conversations\/([\da-f-]+)$/.exec(path)?.[1] ?? '').replaceAll('-', ''),
+      );
   }
 }
 

@@ -31,7 +31,8 @@ const nodeName = 'bench-node';
 const aConversation = (index: number) => ({
   apiVersion,
   kind: conversations.kind,
-  metadata: { name: index.toString(16).padStart(32, '0'), namespace },
+  // A UUID of version 4.
+  metadata: { name: `00000000000040008000${index.toString(16).padStart(12, '0')}`, namespace },
   spec: { owner: `owner-${index % owners}`, templateName: 'default' },
 });
 

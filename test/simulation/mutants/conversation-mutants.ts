@@ -48,7 +48,7 @@ export const conversationMutants = {
     to: 'const settleMs = 200_000;',
     rule: delivered,
     messages: true,
-    seed: 14,
+    seed: 25,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
@@ -63,7 +63,7 @@ export const conversationMutants = {
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'no conversation is reported as running without a running agent',
-    seed: 9,
+    seed: 14,
   },
   'an agent counts as unresponsive only after ten minutes': {
     file: 'src/controllers/unresponsive-agents.ts',

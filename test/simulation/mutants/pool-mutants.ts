@@ -10,7 +10,7 @@ export const poolMutants = {
     to: 'ownerReferences:',
     rule: 'a spare is claimed when it is ready',
     pools: true,
-    seed: 33,
+    seed: 38,
   },
   'a claim leaves the spare with its pool': {
     file: claims,
@@ -34,7 +34,7 @@ export const poolMutants = {
     to: '',
     rule: 'the limit is never exceeded',
     pools: true,
-    seed: 178,
+    seed: 101,
   },
   'an agent of a spare gets its keys': {
     file: 'src/controllers/sandbox/agent-connector.ts',
@@ -66,7 +66,7 @@ export const poolMutants = {
     to: 'uid,\n        signal',
     rule: 'no claimed sandbox is deleted by a pool',
     pools: true,
-    seed: 129,
+    seed: 322,
   },
   'a spare that was claimed in vain is kept': {
     file: 'src/controllers/conversation/reconcile.ts',
@@ -74,7 +74,7 @@ export const poolMutants = {
     to: '',
     rule: 'everything settles',
     pools: true,
-    seed: 19,
+    seed: 276,
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',

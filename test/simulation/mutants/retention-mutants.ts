@@ -83,7 +83,7 @@ export const retentionMutants = {
     to: ' || conversations',
     rule: used,
     retention: true,
-    seed: 59,
+    seed: 126,
   },
   'a sandbox is deleted that a quota has paused during a run': {
     file: 'src/controllers/retention/countdown.ts',
@@ -151,7 +151,7 @@ export const retentionMutants = {
     to: 'void isGone',
     rule: announcedInTime,
     retention: true,
-    seed: 2,
+    seed: 22,
   },
   'an outdated announcement stays': {
     file: 'src/controllers/retention/reconcile.ts',

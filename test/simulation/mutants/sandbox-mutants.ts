@@ -55,7 +55,7 @@ export const sandboxMutants = {
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
     messages: true,
-    seed: 6,
+    seed: 19,
   },
   'the start deadline counts after the first run': {
     file: 'src/controllers/sandbox/decide.ts',

@@ -9,7 +9,7 @@ export const shardMutants = {
     rule: 'no controller acts on a version that it has overwritten',
     faults: 'none',
     shards: 2,
-    seed: 1,
+    seed: 2,
   },
   'a shard is handed over before its writes have ended': {
     file: 'packages/kube/src/leader-election.ts',

@@ -43,11 +43,7 @@ const messagePage = (...texts: string[]) => ({
 describe('probe', () => {
   const ready = { body: { status: 'ready' } };
   it.each([
-    [
-      'dormant',
-      { 'GET /api/init': { body: { state: 'dormant', error: null } } },
-      'dormant',
-    ],
+    ['dormant', { 'GET /api/init': { body: { state: 'dormant', error: null } } }, 'dormant'],
     [
       'ready after its init',
       { 'GET /api/init': { body: { state: 'ready', error: null } } },

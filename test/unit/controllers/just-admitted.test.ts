@@ -33,7 +33,7 @@ class JustAdmitted {
 
   /** Stores another version, without a read. */
   touch(): Promise<unknown> {
-    const { name, namespace = '' } = this.#admitted.metadata;
+    const { name, namespace } = this.#admitted.metadata;
     return this.scene.client.mergePatch(sandboxes, namespace, name, {
       metadata: { labels: { a: 'b' } },
     });

@@ -95,7 +95,7 @@ describe('the announcement of a deletion', () => {
     expect(decide(2, countdown(0, noonMs + 1), announced)).toMatchObject({ kind: 'announce' });
     const again = stored(decide(2, countdown(0, noonMs + 1), announced), 2);
     expect(decide(3, countdown(0, noonMs + 1), again)).toMatchObject({ kind: 'wait' });
-    // An agent whose clock is ahead has no announcement made at each look.
+    // An agent whose clock is ahead has no announcement made at each check.
     expect(decide(2, countdown(0, noonMs + 3), announced)).toMatchObject({ kind: 'wait' });
   });
 

@@ -12,7 +12,7 @@ export interface BoundedCall {
   readonly body?: FormData | string | null;
   /**
    * Whether a second execution has the effect and the answer of the first, as far as the caller can
-   * tell. Default: true for GET alone.
+   * observe. Default: true for GET alone.
    */
   readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */

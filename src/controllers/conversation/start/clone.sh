@@ -149,8 +149,8 @@ watched() { # COMMAND...; sets `code`
   fi
 }
 
-# A template may bring a bare repository, in its image or on a volume. The clone copies the objects of
-# this mirror, and takes the refs and what the mirror lacks from the host of the repository.
+# A template may bring a bare repository, in its image or on a volume. The clone copies the objects
+# of this mirror. The refs, and the objects that the mirror lacks, come from the git host.
 mirror=${url#*://}
 mirror=${GIT_MIRRORS:-/git-mirrors}/${mirror%.git}.git
 objects() { find "$mirror/objects" -type f 2>/dev/null | sort; }
@@ -165,8 +165,8 @@ is_usable() {
 copy_objects() {
   cp -R "$mirror/objects/." "$half/tree/.git/objects/" && chmod -R u+w "$half/tree/.git/objects"
 }
-# Sets `code`. Where a repack of the mirror removes objects before they are copied, the list of files
-# is another one afterwards.
+# Sets `code`. Where a repack of the mirror removes objects before they are copied, the list of
+# files is another one afterwards.
 clone_with_mirror() { # CLONE_ARGUMENT...
   before=$(objects)
   watched git clone --reference "$mirror" "$@" -- "$url" "$half/tree"
