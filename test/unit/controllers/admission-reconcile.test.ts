@@ -86,6 +86,19 @@ describe('while writes are in flight', () => {
     expect(scene.takenBy('alice')).toBe(40);
   });
 
+  it('counts a sandbox of which a newer version is seen meanwhile', async () => {
+    await scene.addQuota(aQuota('default', { limit: 1 }));
+    await scene.addSandbox('sbx-10');
+    await scene.clock.advance(0);
+    const labelled = { metadata: { labels: { a: 'b' } } };
+    scene.show(await scene.client.mergePatch(sandboxes, 'default', 'sbx-10', labelled));
+    await scene.addSandbox('sbx-11');
+    await scene.clock.advance(0);
+    expect(scene.takenBy('alice')).toBe(1);
+    expect(sent.filter((name) => name === 'sbx-10')).toHaveLength(1);
+    answer();
+  });
+
   it('counts a sandbox whose admission is in flight', async () => {
     await scene.addQuota(aQuota('default', { limit: 3 }));
     await Promise.all(names(5).map((name) => scene.addSandbox(name)));
