@@ -169,7 +169,11 @@ it('lets the stricter of two for the same hold, and names both on both until one
   expect((await k('get conversationquotas -o wide')).stdout).toMatch(
     /^default +Owner +10 .* True +\S+\nstrict +Owner +1 .* True +\S+\n$/m,
   );
-  const answer = quotaSchema.parse((await up.call('GET', '/api/v1/quota')).body);
+  // A paused sandbox counts until its pod is gone.
+  const answer = await eventually('the slot to be free', async () => {
+    const now = quotaSchema.parse((await up.call('GET', '/api/v1/quota')).body);
+    return now.active === 1 && now;
+  });
   expect(answer).toMatchObject({ active: 1, paused: 1, quotas: [{ name: 'strict', limit: 1 }] });
   // The announced pauses are the ones that happen.
   const [next] = answer.next_start.pauses;
