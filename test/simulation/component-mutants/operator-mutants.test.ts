@@ -32,7 +32,7 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
     'no pod is deleted while its sandbox should run',
   ],
   'the writes of a leader are not fenced': ['only the leader writes', 'of leaders'],
-  'the first message is sent again': ['an agent receives a first message once', 'all', 375],
+  'the first message is sent again': ['an agent receives a first message once', 'all', 22],
   'a pod is deleted without an interrupt of its runs': [
     'a run is interrupted before its pod is deleted',
     'none',
@@ -45,12 +45,12 @@ const expectedKills: Readonly<Record<OperatorMutantName, Where>> = {
   'a run resumes that its owner has paused': [
     'a run that its owner has paused stays paused',
     'all',
-    179,
+    99,
   ],
   'lost containers are not counted': ['the number of resumes of a run is limited'],
   'rejected resumes are not counted': ['everything settles'],
   'the first rejected resume ends a run': ['everything settles'],
-  'the error of a failed run is not read': ['a run that has failed is not resumed', 'all', 143],
+  'the error of a failed run is not read': ['a run that has failed is not resumed', 'all', 358],
   'an action that waits for a confirmation is lost with its pod': [
     'no pod is deleted while an action waits for a confirmation',
     'all',
