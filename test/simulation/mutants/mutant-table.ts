@@ -37,12 +37,14 @@ function worldOf({
   pools,
   messages,
   faults = 'all',
+  focus,
 }: Mutant): string {
   return [
     world,
     ...(shards === undefined ? [] : [`${shards} shards`]),
     ...(retention === true ? ['retention'] : []),
     ...(pools === true ? ['pools'] : []),
+    ...(focus === undefined ? [] : [`focus on ${focus}`]),
     ...(messages === true ? ['messages'] : []),
     faults === 'none' ? 'no faults' : faults === 'all' ? 'all faults' : `faults ${faults}`,
   ].join(', ');
