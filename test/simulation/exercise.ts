@@ -16,7 +16,7 @@ import type { OperatorProcess } from './operator-process.ts';
 import type { Random } from './random.ts';
 import type { RetryDelayCheck } from './retry-delay-check.ts';
 import type { Scheduler } from './scheduler.ts';
-import type { Traffic } from './traffic.ts';
+import type { Traffic, TrafficRequest } from './traffic.ts';
 
 export interface ExerciseOptions {
   readonly cluster: Cluster;
@@ -53,7 +53,7 @@ const ordinary = [
   'pause deaf',
 ] as const;
 
-export type Action = (typeof ordinary)[number];
+export type Action = (typeof ordinary)[number] | 'refuse long';
 
 /** Number of actions where they are chosen. */
 const longExercise = 25;
@@ -70,6 +70,10 @@ const deafMs = 60_000;
  * before its bound is over.
  */
 const lateUseMs = 2_000;
+/** A window of `RequestRateCheck` is as long, and another one begins within. */
+const refusedMs = 20_000;
+/** Interval at which a refused write is awaited. */
+const checkedMs = 1_000;
 /** From the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
 /** A leader that ends gives its lease away, and the next one begins. */
@@ -83,6 +87,7 @@ export class Exercise {
   readonly #options: ExerciseOptions;
   readonly #actions: readonly Action[];
   #count = 0;
+  #hasRefused = false;
   /** Whether it has begun and is not over. */
   busy = false;
 
@@ -141,6 +146,8 @@ export class Exercise {
         return this.#changeTemplate();
       case 'refuse some':
         return this.#refuseSome();
+      case 'refuse long':
+        return this.#refuseLong();
       case 'pause deaf':
         return this.#pauseDeaf();
     }
@@ -309,6 +316,33 @@ export class Exercise {
       };
       await this.#changeTemplate();
       await sleep(scheduler, 2_000);
+    }
+    traffic.refusal = () => undefined;
+  }
+
+  /**
+   * The template changes, and the API server fails for a while at what an operator writes of that;
+   * until the write is stored, everybody has a reason to be late.
+   */
+  async #refuseLong(): Promise<void> {
+    // The last delay may be minutes, of which a run has few.
+    if (this.#hasRefused) return;
+    this.#hasRefused = true;
+    const { traffic, duties, scheduler } = this.#options;
+    const isWrite = ({ method, path }: TrafficRequest) =>
+      method === 'PATCH' && path.endsWith('/sandboxtemplates/default/status');
+    let stored = false;
+    traffic.refusal = (request) => (isWrite(request) ? 500 : undefined);
+    await this.#changeTemplate();
+    duties.hold(refusedMs);
+    await sleep(scheduler, refusedMs);
+    traffic.refusal = (request) => {
+      stored ||= isWrite(request);
+      return undefined;
+    };
+    while (!stored) {
+      duties.hold(2 * checkedMs);
+      await sleep(scheduler, checkedMs);
     }
     traffic.refusal = () => undefined;
   }
