@@ -16,7 +16,7 @@ import type { OperatorProcess } from './operator-process.ts';
 import type { Random } from './random.ts';
 import type { RetryDelayCheck } from './retry-delay-check.ts';
 import type { Scheduler } from './scheduler.ts';
-import type { Traffic, TrafficRequest } from './traffic.ts';
+import type { Traffic } from './traffic.ts';
 
 export interface ExerciseOptions {
   readonly cluster: Cluster;
@@ -328,23 +328,21 @@ export class Exercise {
     // The last delay may be minutes, of which a run has few.
     if (this.#hasRefused) return;
     this.#hasRefused = true;
-    const { traffic, duties, scheduler } = this.#options;
-    const isWrite = ({ method, path }: TrafficRequest) =>
-      method === 'PATCH' && path.endsWith('/sandboxtemplates/default/status');
-    let stored = false;
-    traffic.refusal = (request) => (isWrite(request) ? 500 : undefined);
+    const { traffic, duties, scheduler, cluster } = this.#options;
+    traffic.refusal = ({ method, path }) =>
+      method === 'PATCH' && path.endsWith('/sandboxtemplates/default/status') ? 500 : undefined;
     await this.#changeTemplate();
     duties.hold(refusedMs);
     await sleep(scheduler, refusedMs);
-    traffic.refusal = (request) => {
-      stored ||= isWrite(request);
-      return undefined;
-    };
-    while (!stored) {
+    traffic.refusal = () => undefined;
+    const isStored = () =>
+      cluster.templates.every(
+        ({ metadata, status }) => status?.observedGeneration === metadata.generation,
+      );
+    while (!isStored()) {
       duties.hold(2 * checkedMs);
       await sleep(scheduler, checkedMs);
     }
-    traffic.refusal = () => undefined;
   }
 
   async #create(id: string, spec: Conversation['spec']): Promise<void> {
