@@ -1,6 +1,8 @@
 import type { Action } from './exercise.ts';
 import type { FaultChances } from './fault-schedule.ts';
+import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Blow } from './faults.ts';
+import type { QuotaStyle } from './quotas.ts';
 import type { Traits } from './world.ts';
 
 /** The settings of a world that has more of something than others. */
@@ -18,8 +20,9 @@ export interface Emphasis {
   readonly deadly?: number;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd?: boolean;
-  /** Whether each owner may have one or two active sandboxes, in every seed. */
-  readonly quota?: boolean;
+  readonly quota?: QuotaStyle;
+  /** Limits of the template. */
+  readonly limits?: TimeLimits;
 }
 
 export const focusNames = [
@@ -27,6 +30,7 @@ export const focusNames = [
   'webhooks',
   'pauses',
   'quota',
+  'resumes',
   'losses',
   'clocks',
   'outages',
@@ -50,7 +54,14 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
   webhooks: { actions: ['pause', 'resume', 'start', 'start'], traits: { notifications: true } },
   /** Pauses of agents that do not stop. */
   pauses: { actions: ['pause deaf', 'pause deaf', 'pause deaf', 'start', 'message', 'resume'] },
-  quota: { crowd: true, quota: true, traits: { owners: ['alice', 'bob'] } },
+  quota: { crowd: true, quota: 'tight', traits: { owners: ['alice', 'bob'] } },
+  /** Sandboxes that a quota pauses, and that resume automatically when others are idle. */
+  resumes: {
+    quota: 'automatic',
+    limits: { idleTimeout: '2s' },
+    traits: { owners: ['alice'] },
+    actions: ['start', 'message', 'resume', 'crash'],
+  },
   losses: { deadly: 0.9, blows: ['crash agent'] },
   clocks: {
     slowStarts: true,

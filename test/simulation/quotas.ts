@@ -29,13 +29,18 @@ import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 import { isUnfinished, works } from './stored-work.ts';
 
+export type QuotaStyle = 'tight' | 'automatic';
+
 export interface QuotasOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly owners: readonly string[];
-  /** Whether each owner has a limit of one or two that makes room, for the whole run. */
-  readonly tight: boolean;
+  /**
+   * Tight: each owner has a limit of one or two, which mostly makes room. Automatic: the same, and
+   * what it pauses resumes automatically, for the whole run. Default: any quota or none.
+   */
+  readonly style?: QuotaStyle | undefined;
   /** No quota changes later. */
   readonly untilMs: number;
   /** Maximum time for which an operator may not know of a change. */
@@ -75,7 +80,8 @@ export class Quotas {
 
   /** Runs before everything else, so that in half of the runs the same limits hold all the time. */
   async start(): Promise<void> {
-    const { cluster, random, scheduler, untilMs, tight } = this.#options;
+    const { cluster, random, scheduler, untilMs, style } = this.#options;
+    const tight = style !== undefined;
     if (!tight && random.chance(0.3)) return;
     if (tight || random.chance(0.8))
       await this.#put('everyone', { scope: 'Owner', ...this.#wish() });
@@ -85,14 +91,20 @@ export class Quotas {
     // No operator has known the state before the quotas.
     cluster.notify();
     this.#history.splice(0, this.#history.length - 1);
-    if (random.chance(0.5)) return;
+    if (style === 'automatic' || random.chance(0.5)) return;
     for (let count = random.whole(1, 4); count > 0; count--) {
       scheduler.after(random.between(0, untilMs), () => void this.#meddle());
     }
   }
 
   #wish(): Omit<ConversationQuotaSpec, 'scope' | 'owner'> {
-    const { random, tight } = this.#options;
+    const { random, style } = this.#options;
+    const tight = style !== undefined;
+    if (style === 'automatic')
+      return {
+        ...{ limit: random.whole(1, 2), onExceeded: 'PauseOldest', minActiveSeconds: 0 },
+        autoResume: 'All',
+      };
     const pick = <T>(values: readonly T[], otherwise: T): T =>
       values[random.whole(0, values.length - 1)] ?? otherwise;
     return {

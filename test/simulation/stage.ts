@@ -195,7 +195,7 @@ export function stage(
   const knowledge: Knowledge = { unknownMs: 1_000 };
   const quotas = new Quotas({
     ...{ cluster, scheduler, owners, random: random.fork('quotas'), untilMs: busyMs },
-    tight: emphasis.quota === true,
+    style: emphasis.quota,
     unknownMs: () => knowledge.unknownMs,
   });
   const pools = new Pools({
@@ -247,7 +247,7 @@ export function stage(
       unknownMs: () => (knowledge.unknownMs > 1_000 ? 25_000 : 2_000),
     });
   }
-  const limits = someLimits(random.fork('limits'));
+  const limits = emphasis.limits ?? someLimits(random.fork('limits'));
   const commands = random.fork('commands');
   const steps =
     world === 'shared'

@@ -28,26 +28,33 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
     rule: 'a sandbox that still starts is not evicted',
   },
   'an automatic resume evicts other sandboxes': { rule: 'newcomers come first' },
-  'no sandbox resumes automatically': { rule: 'everything settles' },
+  'no sandbox resumes automatically': { focus: 'resumes', rule: 'everything settles' },
   'a sandbox that its owner has paused resumes automatically': {
     rule: 'a sandbox is admitted only on a request or by an automatic resume',
   },
   'a sandbox that was paused for its age resumes automatically': {
-    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+    focus: 'resumes',
+    rule: /a sandbox is admitted only on a request or by an automatic resume|automatic resumes of a sandbox keep their delay/,
   },
-  'the youngest sandbox is evicted first': { rule: 'the oldest sandbox is evicted first' },
+  'the youngest sandbox is evicted first': {
+    focus: 'resumes',
+    rule: 'the oldest sandbox is evicted first',
+  },
   'a bare resume evicts a sandbox that works': { rule: 'a bare resume evicts no agent that works' },
   'a resume with a message counts as a bare resume': {
     rule: /everything settles|first come, first served/,
     messages: true,
   },
   'an automatic resume counts as a request of a person': {
+    focus: 'resumes',
     rule: /^an idle sandbox that resumed automatically is evicted first|^automatic resumes of a sandbox keep their delay/,
   },
   'automatic resumes have no delay': {
+    focus: 'resumes',
     rule: 'automatic resumes of a sandbox keep their delay',
   },
   'a sandbox without unfinished work resumes automatically again': {
+    focus: 'resumes',
     rule: /^a sandbox without unfinished work resumes automatically only once|^automatic resumes of a sandbox keep their delay/,
   },
   'a sandbox that starts is stalled at once': {
