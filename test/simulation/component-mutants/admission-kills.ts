@@ -1,4 +1,4 @@
-import type { Kill } from '../mutants/mutant.ts';
+import { rareSeeds, type Kill } from '../mutants/mutant.ts';
 import type { AdmissionMutantName } from './admission-mutants.ts';
 
 const exceeded = 'the limit is never exceeded';
@@ -13,10 +13,14 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
     faults: 'of handovers',
   },
   'an admission is written regardless of the version': {
-    rule: 'a sandbox is admitted only on a request or by an automatic resume',
+    seeds: rareSeeds,
+    focus: 'lag',
+    rule: /a sandbox is admitted only on a request or by an automatic resume|the master key of a sandbox does not change/,
     faults: 'of handovers',
   },
   'a pod is reserved regardless of the version': {
+    seeds: rareSeeds,
+    focus: 'lag',
     rule: 'a sandbox is admitted only on a request or by an automatic resume',
     faults: 'of handovers',
   },
@@ -40,9 +44,8 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
     focus: 'resumes',
     rule: 'the oldest sandbox is evicted first',
   },
-  'a bare resume evicts a sandbox that works': { rule: 'a bare resume evicts no agent that works' },
   'a resume with a message counts as a bare resume': {
-    rule: /everything settles|first come, first served/,
+    rule: /everything settles|first come, first served|no controller runs hot/,
     messages: true,
   },
   'an automatic resume counts as a request of a person': {
@@ -73,9 +76,6 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
   'the limit of the namespace is ignored': { rule: exceeded },
   'sandboxes are evicted whatever the policy': {
     rule: 'no sandbox is evicted without need',
-  },
-  'autoResume is ignored': {
-    rule: 'a sandbox that must not resume stays paused',
   },
   'no reconcile is scheduled for a later time': { rule: 'everything settles' },
   'a waiting sandbox counts as one that holds a slot': {

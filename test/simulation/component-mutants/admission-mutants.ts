@@ -26,14 +26,6 @@ const slots = (map: (slot: Slot) => Slot): ComponentMutant => ({
   patches: [patched(AdmissionQueue.prototype, 'put', (_, put, slot) => put(map(slot)))],
 });
 
-const everyRule = (map: (rule: QuotaRule) => QuotaRule): ComponentMutant => ({
-  patches: [
-    patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
-      setRules(mapRules(rules, map)),
-    ),
-  ],
-});
-
 /**
  * No mutant: every pod is created seconds after its creation was given up, as the slowest of API
  * servers may.
@@ -178,9 +170,6 @@ export const admissionMutants = {
       ),
     ],
   },
-  'a bare resume evicts a sandbox that works': {
-    patches: [patchedGetter(LimitGroup.prototype, 'idleVictim', ({ victim }) => victim)],
-  },
   'a resume with a message counts as a bare resume': slots((slot) =>
     slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined
       ? { ...slot, bare: true }
@@ -229,7 +218,6 @@ export const admissionMutants = {
   'sandboxes are evicted whatever the policy': {
     patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)],
   },
-  'autoResume is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
   'no reconcile is scheduled for a later time': {
     patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)],
   },

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { rareSeeds, type Mutant } from './mutant.ts';
 
 /** Mistakes in what wakes a controller, what it remembers, and when it tries again. */
 export const controllerMutants = {
@@ -13,6 +13,7 @@ export const controllerMutants = {
     from: 'watch(caches.claims, sandboxOf),',
     to: '',
     rule: 'a pod is created in time',
+    seeds: rareSeeds,
   },
   'the operator ignores changes of pods': {
     file: 'src/controllers/sandbox-controller.ts',

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { rareSeeds, type Mutant } from './mutant.ts';
 
 const again = 'the number of resumes of a run is limited';
 const delivered = 'a message is delivered in time';
@@ -37,6 +37,7 @@ export const conversationMutants = {
     focus: 'use',
     faults: 'none',
     messages: true,
+    seeds: rareSeeds,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
@@ -54,6 +55,7 @@ export const conversationMutants = {
     rule: 'no conversation is reported as running without a running agent',
     focus: 'use',
     faults: 'none',
+    seeds: rareSeeds,
   },
   'an agent counts as unresponsive only after ten minutes': {
     file: 'src/controllers/unresponsive-agents.ts',

@@ -4,13 +4,12 @@ const claims = 'src/controllers/pool/claims.ts';
 
 /** Mistakes in the pools of spare sandboxes, and in the claims of spares. */
 export const poolMutants = {
-  'a claim ignores the version of the spare': {
+  'a start claims a spare that has not booted': {
     file: claims,
-    from: 'resourceVersion,\n            ownerReferences:',
-    to: 'ownerReferences:',
+    from: 'isReadySpare(sandbox) &&',
+    to: '',
     rule: 'a spare is claimed when it is ready',
     pools: true,
-    focus: 'lag',
   },
   'a claim leaves the spare with its pool': {
     file: claims,

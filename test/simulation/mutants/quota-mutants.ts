@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { rareSeeds, type Mutant } from './mutant.ts';
 
 /** Mistakes in admissions, evictions and automatic resumes. */
 export const quotaMutants = {
@@ -24,6 +24,7 @@ export const quotaMutants = {
     rule: 'first come, first served',
     faults: 'none',
     focus: 'quota',
+    seeds: rareSeeds,
   },
   'the limit of an owner counts the sandboxes of all owners': {
     file: 'src/quota/owner-groups.ts',
@@ -40,6 +41,7 @@ export const quotaMutants = {
     faults: 'none',
     focus: 'quota',
     rule: /the limit is never exceeded|no sandbox is evicted without need|a sandbox is admitted in time when the quota has room/,
+    seeds: rareSeeds,
   },
   'a limit is exceeded by one': {
     file: 'src/quota/limit-group.ts',
@@ -102,6 +104,7 @@ export const quotaMutants = {
     rule: 'a bare resume evicts no agent that works',
     faults: 'none',
     focus: 'quota',
+    seeds: rareSeeds,
   },
   'a bare resume evicts no sandbox': {
     file: 'src/quota/admission-queue.ts',
@@ -109,7 +112,8 @@ export const quotaMutants = {
     to: '',
     rule: 'everything settles',
     faults: 'none',
-    focus: 'resumes',
+    focus: 'quota',
+    seeds: rareSeeds,
   },
   'an automatic resume comes before newcomers': {
     file: 'src/quota/admission-queue.ts',
@@ -117,6 +121,7 @@ export const quotaMutants = {
     to: 'this.#due.expire(now) ??\n      this.#resume(now) ??\n',
     rule: 'newcomers come first',
     faults: 'none',
+    seeds: rareSeeds,
   },
   'autoResume Never is ignored': {
     file: 'src/quota/owner-groups.ts',

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { rareSeeds, type Mutant } from './mutant.ts';
 
 const used = 'no object in use is deleted';
 const early = 'no object is deleted before its time';
@@ -129,5 +129,6 @@ export const retentionMutants = {
     faults: 'none',
     retention: true,
     rule: /a deletion is announced in time|everything settles|no object is deleted before its time/,
+    seeds: rareSeeds,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { rareSeeds, type Mutant } from './mutant.ts';
 
 const activeSince = 'activeSince is when a sandbox began to run after its last pause';
 
@@ -64,6 +64,7 @@ export const sandboxMutants = {
     to: 'if (overdue && failure === undefined) {',
     rule: 'a sandbox that has run does not fail for a passing cause',
     focus: 'outages',
+    seeds: rareSeeds,
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
