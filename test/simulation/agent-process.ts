@@ -80,6 +80,16 @@ export type RunEnd = Extract<
 /** The end of a run half-way: by a request, or with its container. */
 export type RunInterruption = 'interrupted' | 'rejected' | 'killed';
 
+/** Where runs may end in something else than success. */
+export interface EndChances {
+  /** A conversation whose runs end their container. */
+  readonly deadly: number;
+  /** A conversation whose runs can't resume. */
+  readonly broken: number;
+  /** A run that finishes. */
+  readonly finished: number;
+}
+
 /** The content of a claim. */
 export class Volume {
   readonly claimUid: string;
@@ -109,8 +119,7 @@ export interface ContainerOptions {
   readonly steps?: Random | undefined;
   /** Chooses the ends of runs that do not finish; absent: all runs finish. */
   readonly ends?: Random | undefined;
-  /** Chance that a run ends its container; default 0.15. */
-  readonly deadly?: number | undefined;
+  readonly endChances?: Partial<EndChances> | undefined;
   /**
    * Which runs never end and report nothing; absent: none, and others don't report before their
    * end.
@@ -156,6 +165,10 @@ export class AgentProcess {
     this.#options = options;
     this.bootedAfter = options.scheduler.monotonic();
     this.#bootedAt = options.scheduler.monotonic() + bootMs;
+  }
+
+  get #chances(): EndChances {
+    return { deadly: 0.15, broken: 0.15, finished: 0.7, ...this.#options.endChances };
   }
 
   get id(): string {
@@ -257,8 +270,8 @@ export class AgentProcess {
       end: 'finished',
       failure: undefined,
       reloaded: false,
-      deadly: this.#options.ends?.chance(this.#options.deadly ?? 0.15) ?? false,
-      broken: this.#options.ends?.chance(0.15) ?? false,
+      deadly: this.#options.ends?.chance(this.#chances.deadly) ?? false,
+      broken: this.#options.ends?.chance(this.#chances.broken) ?? false,
       wanted: message !== undefined && message.run !== false,
       lost: false,
       continuations: 0,
@@ -351,7 +364,9 @@ export class AgentProcess {
       until: scheduler.monotonic() + random.between(0, 300),
     };
     conversation.end =
-      ends === undefined || ends.chance(0.7) ? 'finished' : (ends.pick(unhappyEnds) ?? 'finished');
+      ends === undefined || ends.chance(this.#chances.finished)
+        ? 'finished'
+        : (ends.pick(unhappyEnds) ?? 'finished');
     const waiting = new Set<() => void>();
     const stalled = !conversation.deadly && stalls?.chance(0.25) === true;
     if (stalled) conversation.stalledAt = scheduler.monotonic();

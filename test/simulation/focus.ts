@@ -1,5 +1,6 @@
 import type { Action } from './exercise.ts';
 import type { FaultChances } from './fault-schedule.ts';
+import type { EndChances } from './agent-process.ts';
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Blow } from './faults.ts';
 import type { QuotaStyle } from './quotas.ts';
@@ -16,8 +17,7 @@ export interface Emphasis {
   readonly actions?: readonly Action[];
   /** Whether pods need long to be scheduled. */
   readonly slowStarts?: boolean;
-  /** Chance that a run ends its container, in place of 0.15. */
-  readonly deadly?: number;
+  readonly ends?: Partial<EndChances>;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd?: boolean;
   readonly quota?: QuotaStyle;
@@ -32,6 +32,10 @@ export const focusNames = [
   'quota',
   'resumes',
   'losses',
+  'broken',
+  'ends',
+  'restarts',
+  'answers',
   'clocks',
   'outages',
   'silence',
@@ -62,7 +66,18 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
     traits: { owners: ['alice'] },
     actions: ['start', 'message', 'resume', 'crash'],
   },
-  losses: { deadly: 0.9, blows: ['crash agent'] },
+  losses: { ends: { deadly: 0.9 }, blows: ['crash agent'] },
+  /** Runs that were interrupted can't resume. */
+  broken: { ends: { broken: 0.9, deadly: 0 }, blows: ['crash agent', 'evict'] },
+  /** Runs end in errors and questions, and their containers end. */
+  ends: {
+    ends: { finished: 0.1, deadly: 0, broken: 0 },
+    actions: ['pause', 'resume', 'start', 'message', 'crash'],
+  },
+  /** Operators begin while their caches are filled slowly. */
+  restarts: { blows: ['terminate'], chances: { slow: 0.5 }, crowd: true },
+  /** Requests are executed, and their answers are lost. */
+  answers: { chances: { lostAnswer: 0.3, agentAnswerLost: 0.3 }, crowd: true },
   clocks: {
     slowStarts: true,
     blows: ['jump wall clock'],

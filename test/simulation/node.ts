@@ -4,6 +4,7 @@ import type { KubeObject } from '../../packages/kube/src/object.ts';
 import {
   AgentProcess,
   Volume,
+  type EndChances,
   type RunInterruption,
   type StoredConversation,
 } from './agent-process.ts';
@@ -33,8 +34,7 @@ export interface NodeOptions {
   readonly ends?: Random | undefined;
   /** Which runs never end and report nothing; absent: none. */
   readonly stalls?: Random | undefined;
-  /** Chance that a run ends its container, where runs may end so; default 0.15. */
-  readonly deadly?: number | undefined;
+  readonly endChances?: Partial<EndChances> | undefined;
   /** Number of addresses of pods; default 12. */
   readonly addresses?: number;
   /** Absent: nothing is ever lacking. */
@@ -444,7 +444,7 @@ export class SimulatedNode {
           steps: this.#options.steps?.nextOf(run.name),
         },
         ends,
-        deadly: this.#options.deadly,
+        endChances: this.#options.endChances,
         stalls: this.#options.stalls?.nextOf(run.name),
         // The container runs out of memory, or of scratch space.
         onDeath: () => (ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),

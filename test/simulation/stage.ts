@@ -163,8 +163,10 @@ export function stage(
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
-    ...(withPools || emphasis.crowd === true ? { addresses: 24 } : {}),
-    deadly: emphasis.deadly,
+    ...(withPools || emphasis.crowd === true || emphasis.actions !== undefined
+      ? { addresses: 24 }
+      : {}),
+    endChances: emphasis.ends,
     ...(ground === undefined ? {} : { network: `10.0.${ground.shard}` }),
     ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),

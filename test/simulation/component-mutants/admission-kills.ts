@@ -68,14 +68,18 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
     rule: /everything settles|a slot is released in time/,
     faults: 'all',
     world: 'shared',
+    focus: 'answers',
   },
-  'a change of a quota is ignored': { rule: exceeded },
-  'a deleted quota stays in force': {
-    rule: 'no sandbox is evicted before its minActiveSeconds',
+  'a change of a quota is ignored': {
+    rule: /the limit is never exceeded|no sandbox is evicted without need|a sandbox that must not resume stays paused/,
+    seeds: rareSeeds,
   },
   'the limit of the namespace is ignored': { rule: exceeded },
   'sandboxes are evicted whatever the policy': {
     rule: 'no sandbox is evicted without need',
+    focus: 'use',
+    seeds: rareSeeds,
+    world: 'single-owner',
   },
   'no reconcile is scheduled for a later time': { rule: 'everything settles' },
   'a waiting sandbox counts as one that holds a slot': {

@@ -9,7 +9,6 @@ import { LimitGroup } from '../../../src/quota/limit-group.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
-import type { QuotaRule, QuotaRules } from '../../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -205,9 +204,6 @@ export const admissionMutants = {
       }),
     ],
   },
-  'a deleted quota stays in force': {
-    patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)],
-  },
   'the limit of the namespace is ignored': {
     patches: [
       patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
@@ -239,13 +235,3 @@ export type AdmissionMutantName = keyof typeof admissionMutants;
 
 const isAdmitted = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.admitted)?.status === 'True';
-
-const mapRules = (
-  { namespace, everyOwner, owners, ...rest }: QuotaRules,
-  map: (rule: QuotaRule) => QuotaRule,
-): QuotaRules => ({
-  ...rest,
-  namespace: namespace === undefined ? undefined : map(namespace),
-  everyOwner: everyOwner === undefined ? undefined : map(everyOwner),
-  owners: new Map([...owners].map(([owner, rule]) => [owner, map(rule)])),
-});

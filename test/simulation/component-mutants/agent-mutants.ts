@@ -2,7 +2,6 @@ import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents
 import { PollSchedule } from '../../../src/controllers/conversation/polling/poll-schedule.ts';
 import { StuckDetection } from '../../../src/controllers/conversation/execution/stuck-detection.ts';
 import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';
-import { Operator } from '../../../src/controllers/operator.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
@@ -33,9 +32,6 @@ const isStall = (object: KubeObject): boolean =>
  * stuck runs.
  */
 export const agentMutants = {
-  'notifications are ignored': {
-    patches: [patched(Operator.prototype, 'notify', () => undefined)],
-  },
   'an agent that sends notifications is never polled': {
     patches: [
       patched(PollSchedule.prototype, 'notify', (self, original, key) => {
