@@ -34,10 +34,10 @@ export const isNamedBy = (
   makerReferencesOf(sandbox).some(({ uid }) => uid === metadata.uid);
 
 /**
- * Whether a start may use a sandbox that its status does not name yet: the operator may have made or
- * claimed it, and have died before it stored the name. The sandbox has to equal the one that the
- * operator would create, in owner, template and reference, so that a sandbox which its owner wrote
- * by hand gives nobody anything that the start would not give.
+ * Whether a start may use a sandbox that its status does not name yet: the operator may have made
+ * or claimed it, and have died before it stored the name. The sandbox has to equal the one that the
+ * operator would create, in owner, template and reference. A sandbox that its owner wrote by
+ * hand gives access to nothing more than the start itself would give.
  */
 export const isMadeFor = (
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,

@@ -189,7 +189,7 @@ export class StoredTotals {
     }
   }
 
-  /** A sandbox of another owner that has the name is not the expected one. */
+  /** Ends the expectation of a sandbox, unless another owner has taken the name. */
   #forget(expected: string, owner: string): void {
     const known = this.#expected.get(expected);
     if (known?.owner !== owner) return;

@@ -9,9 +9,10 @@ export type NamedStores = Pick<Stores, 'sandboxes' | 'pods' | 'claims'>;
 
 /**
  * Names for the sandbox of a conversation, in the order in which a start tries them. The first one
- * follows from the name of the conversation alone, so that a conversation of the same name continues
- * with a retained volume; another owner can compute that name, and take it first. The other names
- * are MACs of the UID of the conversation, one for each master key, which no owner can compute.
+ * follows from the name of the conversation alone, so that a conversation of the same name
+ * continues with a retained volume; another owner can compute that name, and take it first. The
+ * other names are MACs of the UID of the conversation, one for each master key, which no owner can
+ * compute.
  */
 export const ownSandboxNames = (
   conversation: Pick<CachedConversation, 'metadata'>,
@@ -22,8 +23,8 @@ export const ownSandboxNames = (
   );
 
 /**
- * Whether a sandbox of another owner has the name, or a pod or a volume which that sandbox has left:
- * a start with this name would wait for an object of the other owner.
+ * Whether a sandbox of another owner has the name, or a pod or a volume which that sandbox has
+ * left: a start with this name would wait for an object of the other owner.
  */
 export function isUsedByAnother(
   { sandboxes, pods, claims }: NamedStores,
