@@ -141,6 +141,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     {
       maxConnections,
       onDrop: () => metrics.droppedConnections.inc(),
+      onEvict: () => metrics.evictedConnections.inc(),
       onConnection: admit,
       singleHeaders: [sessionKeyHeader],
     },
