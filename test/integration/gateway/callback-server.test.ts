@@ -11,6 +11,7 @@ import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';
 import { aSandbox } from '../../support/builders.ts';
 
 describe("the gateway's agent side", () => {
@@ -78,6 +79,16 @@ describe("the gateway's agent side", () => {
     expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'route-not-found' }]);
     expect(calls).toEqual([]);
   });
+
+  it.each(['//evil.example/known/a', '/%2Fevil.example/a', '/.//echo/known/a'])(
+    'refuses %s, which could be taken for a host',
+    async (path) => {
+      const { port } = new URL(url);
+      const outcome = await sendRaw(Number(port), `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect(verdictOf(outcome)).toBe('400 malformed-request');
+      expect(calls).toEqual([]);
+    },
+  );
 
   it('says nothing of what went wrong inside', async () => {
     const answer = await fetch(`${url}/echo/known/broken`);

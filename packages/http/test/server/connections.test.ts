@@ -68,7 +68,7 @@ describe('connections', () => {
 
   it('that send nothing, of six addresses with all of the places, keep no seventh client out', async () => {
     const counts = await bounded(12);
-    const silent = [];
+    const silent: Socket[] = [];
     for (let address = 2; address < 8; address++)
       silent.push(await open(`127.0.0.${address}`), await open(`127.0.0.${address}`));
     const client = await open('127.0.0.8');
