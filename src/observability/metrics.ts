@@ -80,6 +80,10 @@ export function createMetrics(registry: Registry = new Registry()) {
       'dropped_connections_total',
       'Connections closed at once, and requests by way of a trusted proxy refused, because there were too many.',
     ),
+    evictedConnections: counter(
+      'evicted_connections_total',
+      'Connections without a request closed at the limit of all connections, each to make room for a new one.',
+    ),
     webhooks: counter(
       'webhooks_total',
       'Webhooks of agents by result: notified (passed on as a notification), passed (nothing in it), limited (too many), unauthorized.',
