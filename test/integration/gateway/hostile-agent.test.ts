@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -139,6 +140,26 @@ describe('an agent that answers with', () => {
     expect(verdictOf(await ask())).toBe(verdict);
     await eventually('the agent is left', () => agent.connections.size === 0);
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  it('any status, to any method, makes a bounded number of series', async () => {
+    const methods = ['GET', 'PROPFIND', 'M-SEARCH', 'UNLOCK'];
+    for (let status = 200; status < 1000; status += 7) {
+      agent.answerWith(withHeaders().replace('200 OK', `${status} Mine`));
+      const method = methods[status % methods.length] ?? '';
+      const { answers } = await sendRaw(
+        gateway.port,
+        `${method} ${path}/x HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`,
+      );
+      expect(answers[0]?.status).toBe(status);
+    }
+    const { values } = await gateway.metrics.httpRequests.get();
+    const valuesOf = (name: string) => new Set(values.map(({ labels }) => labels[name]));
+    expect([...valuesOf('method')].sort()).toEqual(['GET', 'other']);
+    const unknown = [...valuesOf('status')].filter(
+      (status) => !Object.hasOwn(STATUS_CODES, String(status)),
+    );
+    expect(unknown.sort()).toEqual(['2xx', '3xx', '4xx', '5xx', 'other']);
   });
 
   it('nothing is not waited for without end', async () => {
