@@ -102,9 +102,11 @@ export function createMetrics(registry: Registry = new Registry()) {
         'Connections closed at once, and requests by way of a trusted proxy refused, because there were too many.',
       ),
     ),
-    evictedConnections: counter(
-      'evicted_connections_total',
-      'Connections without a request closed at the limit of all connections, each to make room for a new one.',
+    evictedConnections: new Counter(
+      plain(
+        'evicted_connections_total',
+        'Connections without a request closed at the limit of all connections, each to make room for a new one.',
+      ),
     ),
     webhooks: counter(
       'webhooks_total',
