@@ -80,6 +80,10 @@ export function createMetrics(registry: Registry = new Registry()) {
       'dropped_connections_total',
       'Connections closed at once, and requests by way of a trusted proxy refused, because there were too many.',
     ),
+    evictedConnections: counter(
+      'evicted_connections_total',
+      'Connections without a request closed at the limit of all connections, each to make room for a new one.',
+    ),
     webhooks: counter(
       'webhooks_total',
       'Webhooks of agents by result: notified (passed on as a notification), passed (nothing in it), limited (too many), unauthorized.',
@@ -132,7 +136,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     ),
     poolStarts: counter(
       'pool_starts_total',
-      'Starts from a template with a SandboxPool, by result: claimed (a spare), empty (no spare was ready), quota (the owner has no room), unfit (a volume was retained for the start, or the template fits no pool).',
+      'Starts from a template with a SandboxPool, by result: claimed (a spare), empty (no spare was ready), quota (the owner has no room), share (the owner has claimed its share while others start), unfit (a volume was retained for the start, or the template fits no pool).',
       ['result'],
     ),
     retentionDeletions: counter(

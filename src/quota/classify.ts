@@ -148,7 +148,7 @@ function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): bool
 
 /** Classifies a sandbox for the scheduling of quotas. Pure. */
 export function classify(facts: SlotFacts): Slot {
-  const { sandbox, conversations, now, steady = unchanged } = facts;
+  const { sandbox, conversations, now, steady = unchanged, hasForeignMakers = false } = facts;
   const { metadata, spec, status } = sandbox;
   const admitted = admittedOf(sandbox);
   const state = stateOf(facts);
@@ -187,6 +187,9 @@ export function classify(facts: SlotFacts): Slot {
     stored:
       metadata.deletionTimestamp === undefined &&
       !isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason),
-    undecided: state === 'waiting' && admitted === undefined && !isMadeForConversation(sandbox),
+    undecided:
+      state === 'waiting' &&
+      admitted === undefined &&
+      (hasForeignMakers || !isMadeForConversation(sandbox)),
   };
 }

@@ -10,6 +10,7 @@ import {
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
 
@@ -125,15 +126,14 @@ export class RetentionSubjects {
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
     const known = this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
     // The stored sandbox names those that have joined it, also where no cache shows that yet.
-    const owners = (sandbox.metadata.ownerReferences ?? []).filter(
-      ({ kind }) => kind === conversations.kind,
-    );
     const names = new Set([
       ...known.map(({ metadata }) => metadata.name),
-      ...owners.map((owner) => owner.name),
+      ...makerReferencesOf(sandbox).map((reference) => reference.name),
     ]);
     const users = await Promise.all([...names].map((of) => read(conversations, of)));
-    const inIt = users.flatMap((user) => (user === undefined ? [] : cachedConversation(user)));
+    const inIt = users.flatMap((user) =>
+      user?.spec.owner === sandbox.spec.owner ? cachedConversation(user) : [],
+    );
     return {
       object: sandbox,
       countdown: countdownOfSandbox({

@@ -165,6 +165,11 @@ export function requestHeaders(
 }
 
 /**
+ * Two slashes, before a host: browsers take a backslash for a slash, and leave tabs out.
+ */
+const hostStart = /^\/\t*[/\\]/;
+
+/**
  * The path of a URL that points at the upstream itself, also where it spells out its address;
  * undefined for any other URL.
  */
@@ -198,6 +203,8 @@ function placeFor(
 ): string | undefined {
   const path = ownPath(url, authority);
   if (path === undefined) return isTrusted ? url : undefined;
+  // Without the address before it, this path of the upstream would be a URL of another host.
+  if (hostStart.test(path)) return undefined;
   return isTrusted || isSafePath(path) ? `${prefix}${path}` : undefined;
 }
 

@@ -160,6 +160,20 @@ describe('headers to a client', () => {
   ])('lead from %s to %s', (location, expected) => {
     expect(toClient(['Location', location])).toMatchObject({ location: expected });
   });
+
+  it.each([
+    'http://10.0.0.9:8000//evil.example/',
+    'http://10.0.0.9:8000/\\evil.example/',
+    'http://10.0.0.9:8000/\t/evil.example/',
+    '//10.0.0.9:8000//evil.example/',
+    '/\\evil.example/',
+    '/\t/evil.example/',
+  ])('lead from %j, a path of the agent, to no other host', (location) => {
+    expect(toClient(['Location', location], { prefix: '' })).not.toHaveProperty('location');
+    expect(toClient(['Location', location], { prefix: '', isTrusted: false })).not.toHaveProperty(
+      'location',
+    );
+  });
 });
 
 it('whatever headers there are, no secret goes either way', () => {

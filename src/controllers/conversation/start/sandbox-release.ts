@@ -1,4 +1,4 @@
-import { byMaker, type Stores } from '../../caches.ts';
+import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
@@ -31,7 +31,7 @@ export async function releaseUnusedClaims(
     sandbox.spec.poolName !== undefined &&
     sandbox.metadata.deletionTimestamp === undefined &&
     sandbox.metadata.ownerReferences?.length === 1;
-  const claimed = stores.sandboxes.byIndex(byMaker, conversation.metadata.uid);
+  const claimed = stores.sandboxes.byIndex(byMaker, makerKeyOf(conversation));
   for (const sandbox of claimed) {
     if (!isUnused(sandbox, conversation.status ?? {})) continue;
     const stored = await storedConversation(client, conversation, signal);

@@ -1,8 +1,9 @@
-// eslint-disable-next-line no-control-regex -- these are what is to go
-const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const controls =
+  // eslint-disable-next-line no-control-regex -- these are what is to go
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Returns an agent's text that is safe to store in a resource and to print on a terminal: bounded,
+ * Returns a text of an agent or a client that is safe to store in a resource and to print on a terminal: bounded,
  * without control characters (except tab and newline) and bidirectional controls, and without
  * unpaired surrogates, which no API server stores.
  */
