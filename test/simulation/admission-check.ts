@@ -29,6 +29,7 @@ import {
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
+import { isMadeFor } from './made-for.ts';
 import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -253,10 +254,12 @@ export class AdmissionCheck {
     return this.#recently(unknownMs + holdsOnMs).map(({ rules }) => rules);
   }
 
-  #conversationsIn({ metadata: { name, ownerReferences = [] } }: Sandbox): readonly Conversation[] {
+  #conversationsIn(sandbox: Sandbox): readonly Conversation[] {
     return this.#options.cluster.conversations.filter(
-      ({ metadata: { uid }, status }) =>
-        status?.sandboxName === name || ownerReferences.some((owner) => owner.uid === uid),
+      (conversation) =>
+        (conversation.status?.sandboxName === sandbox.metadata.name &&
+          conversation.spec.owner === sandbox.spec.owner) ||
+        isMadeFor(sandbox, conversation),
     );
   }
 
@@ -265,7 +268,16 @@ export class AdmissionCheck {
    * it. A sandbox of a deleted conversation counts as well.
    */
   #isBare(sandbox: Sandbox): boolean {
-    const { uid, ownerReferences: makers = [] } = sandbox.metadata;
+    const { uid, ownerReferences = [] } = sandbox.metadata;
+    const { conversations: all } = this.#options.cluster;
+    const makers = ownerReferences.filter(
+      (reference) =>
+        reference.kind === conversations.kind &&
+        !all.some(
+          ({ metadata, spec }) =>
+            metadata.uid === reference.uid && spec.owner !== sandbox.spec.owner,
+        ),
+    );
     const inIt = this.#conversationsIn(sandbox).filter(
       ({ metadata }) => metadata.deletionTimestamp === undefined,
     );
@@ -554,8 +566,8 @@ export class AdmissionCheck {
       return 'it is not ready';
     const starting = this.#options.cluster.conversations.find((conversation) => {
       if (isStartOver(startStatusOf(conversation))) return false;
+      if (isMadeFor(sandbox, conversation)) return true;
       const { uid } = conversation.metadata;
-      if (metadata.ownerReferences?.some((owner) => owner.uid === uid) === true) return true;
       const joinedAt = this.#joinedAt.get(uid) ?? Infinity;
       return (
         conversation.status?.sandboxName === metadata.name &&

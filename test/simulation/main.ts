@@ -12,6 +12,7 @@ type Job = {
   readonly world: World;
   readonly retention: boolean;
   readonly pools: boolean;
+  readonly tenant: boolean;
   readonly shards: number;
 };
 
@@ -34,6 +35,7 @@ interface Batch {
   readonly world: World;
   readonly retention: boolean;
   readonly pools: boolean;
+  readonly tenant: boolean;
   readonly shards: number;
   readonly keepGoing: boolean;
 }
@@ -58,6 +60,7 @@ async function runMany({
   world,
   retention,
   pools,
+  tenant,
   shards,
   keepGoing,
 }: Batch): Promise<boolean> {
@@ -74,7 +77,7 @@ async function runMany({
     if (outcome.failure !== undefined) {
       failed.push(outcome);
       process.stdout.write(
-        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention, pools, shards })}\n`,
+        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention, pools, tenant, shards })}\n`,
       );
     }
     if (done % 500 === 0)
@@ -97,13 +100,14 @@ async function runMany({
             world,
             retention,
             pools,
+            tenant,
             shards,
           } satisfies Job);
       };
       worker.on('error', (cause) => {
         reject(
           new Error(
-            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention, pools, shards })}`,
+            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention, pools, tenant, shards })}`,
             { cause },
           ),
         );
@@ -124,7 +128,10 @@ async function runMany({
   );
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
   if (earliest !== undefined)
-    await replay({ seed: earliest.seed, faults, messages, world, retention, pools, shards }, 80);
+    await replay(
+      { seed: earliest.seed, faults, messages, world, retention, pools, tenant, shards },
+      80,
+    );
   return earliest === undefined;
 }
 
@@ -154,17 +161,19 @@ async function main(): Promise<boolean> {
       world: { type: 'string', default: 'shared' },
       retention: { type: 'boolean', default: false },
       pools: { type: 'boolean', default: false },
+      tenant: { type: 'boolean', default: false },
       shards: { type: 'string', default: '1' },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
-  const { messages, retention, pools } = values;
+  const { messages, retention, pools, tenant } = values;
   const world = worldOf(values.world);
   const shards = Number(values.shards);
+  if (tenant && shards !== 1) throw new Error(`--tenant needs --shards 1; not ${shards}`);
   if (values.seed !== undefined)
     return replay(
-      { seed: Number(values.seed), faults, messages, world, retention, pools, shards },
+      { seed: Number(values.seed), faults, messages, world, retention, pools, tenant, shards },
       Number(values.lines),
     );
   const [first, count, workers] = [
@@ -181,6 +190,7 @@ async function main(): Promise<boolean> {
     world,
     retention,
     pools,
+    tenant,
     shards,
     keepGoing: values['keep-going'],
   });

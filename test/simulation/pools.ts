@@ -9,6 +9,7 @@ import {
 } from '../../src/resources/sandbox.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import type { Change, Cluster } from './cluster.ts';
+import { isMadeFor } from './made-for.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import { Violation } from './safety.ts';
@@ -198,12 +199,15 @@ export class Pools {
   unsettled(): readonly string[] {
     const { enabled, cluster, node } = this.#options;
     if (!enabled) return [];
-    const makers = Map.groupBy(cluster.sandboxes, makerOf);
-    const doubled = [...makers].flatMap(([maker, made]) =>
-      maker === undefined || made.length < 2
+    const doubled = cluster.conversations.flatMap((conversation) => {
+      const made = cluster.sandboxes.filter(
+        (sandbox) =>
+          isMadeFor(sandbox, conversation) && makerOf(sandbox) === conversation.metadata.uid,
+      );
+      return made.length < 2
         ? []
-        : [`the conversation ${maker} has ${made.length} sandboxes`],
-    );
+        : [`the conversation ${conversation.metadata.name} has ${made.length} sandboxes`];
+    });
     const orphans = cluster.spares.filter(({ spec }) =>
       cluster.pools.every(({ metadata }) => metadata.name !== spec.poolName),
     );

@@ -1,0 +1,12 @@
+import type { Conversation } from '../../src/resources/conversation.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
+
+/**
+ * Whether the sandbox names the conversation as one of those that it was made for or that have
+ * joined it. The owner of a sandbox writes its owner references, so a reference to a conversation of
+ * another owner means nothing.
+ */
+export const isMadeFor = (
+  { metadata: { ownerReferences = [] }, spec: { owner } }: Sandbox,
+  { metadata: { uid }, spec }: Pick<Conversation, 'metadata' | 'spec'>,
+): boolean => spec.owner === owner && ownerReferences.some((reference) => reference.uid === uid);
