@@ -128,6 +128,30 @@ describe('an agent that answers with', () => {
     expect((await ask()).answers[0]).toMatchObject({ status: 200, headers: { 'x-next': 'yes' } });
   });
 
+  it.each([
+    ['a length of 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n'],
+    ['a body of 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nevil'],
+    ['a length of 205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n'],
+    ['a body of 205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 4\r\n\r\nevil'],
+    [
+      'a body of 205 in chunks',
+      'HTTP/1.1 205 Reset Content\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n',
+    ],
+    ['a length of 304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\n'],
+  ])('%s is left out', async (_case, text) => {
+    agent.answerWith(text);
+    const first = `GET ${path}/x HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`;
+    const next = 'GET /alive HTTP/1.1\r\nHost: x\r\n\r\n';
+    const outcome = await sendRaw(gateway.port, [first, next], { answers: 2 });
+    const [answer, nextAnswer] = outcome.answers;
+    expect(answer?.status).toBe(Number(text.slice('HTTP/1.1 '.length, 'HTTP/1.1 204'.length)));
+    expect(answer?.headers).not.toHaveProperty('content-length');
+    // The last chunk, where the response has chunks.
+    expect(answer?.body.replace('0\r\n\r\n', '')).toBe('');
+    expect(nextAnswer?.status).toBe(200);
+    expect(outcome.text).not.toContain('evil');
+  });
+
   it.each<[string, string, string, string]>([
     ['1xx', 'HTTP/1.1 102 Processing\r\n\r\n', '', unreachable],
     ['headers', 'X-A: aaaaaaaaaaaaaaaa\r\n', 'HTTP/1.1 200 OK\r\n', unreachable],
