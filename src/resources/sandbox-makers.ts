@@ -34,6 +34,21 @@ export const isNamedBy = (
   makerReferencesOf(sandbox).some(({ uid }) => uid === metadata.uid);
 
 /**
+ * Whether a sandbox is the one that the status of the conversation names. After the deletion of
+ * that sandbox, another owner may create one of the same name.
+ */
+export const isInSandbox = (
+  {
+    spec,
+    status,
+  }: Pick<CachedConversation, 'status'> & { readonly spec: { readonly owner: string } },
+  sandbox: Described,
+): boolean =>
+  sandbox.metadata.name === status?.sandboxName &&
+  sandbox.metadata.uid === (status.sandboxUID ?? sandbox.metadata.uid) &&
+  sandbox.spec.owner === spec.owner;
+
+/**
  * Whether a start may use a sandbox that its status does not name yet: the operator may have made
  * or claimed it, and have died before it stored the name. The sandbox has to equal the one that the
  * operator would create, in owner, template and reference. A sandbox that its owner wrote by

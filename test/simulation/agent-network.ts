@@ -21,7 +21,7 @@ import type { SimulatedNode } from './node.ts';
 import type { SandboxSteps } from './sandbox-steps.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import type { FaultSchedule } from './fault-schedule.ts';
+import type { FaultSchedule, RequestFaults } from './fault-schedule.ts';
 
 export interface AgentNetworkOptions {
   readonly machine: Machine;
@@ -171,7 +171,7 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
       if (conversation.broken && ['paused', 'error'].includes(conversation.status))
         throw new AgentError('failed', 'can not be decrypted');
-      if (this.#options.faultSchedule.happens('agentFull'))
+      if (this.#nextRequest(`room for ${id}`, endpoint).happens('agentFull'))
         throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
@@ -368,7 +368,8 @@ export class SimulatedAgentClient implements AgentClient {
     enter: (agent: AgentProcess, go: () => void) => void = (_, go) =>
       this.#options.scheduler.after(0, go),
   ): Promise<T> {
-    const { machine, node, faultSchedule, scheduler, trace } = this.#options;
+    const { machine, node, scheduler, trace } = this.#options;
+    const faults = this.#nextRequest(what, endpoint);
     const label = `${machine.name} -> agent ${endpoint.baseUrl} ${what}`;
     return new Promise((resolve, reject) => {
       const timer = machine.clock.after(timeoutMs, () => {
@@ -385,7 +386,7 @@ export class SimulatedAgentClient implements AgentClient {
       }
       signal?.addEventListener('abort', () => fail('aborted'), { once: true });
       const answer = (outcome: string, settle: () => void) => {
-        scheduler.after(this.#transitMs(), () =>
+        scheduler.after(transitMs(faults), () =>
           machine.deliver(() => {
             trace.note(`${label}: ${outcome}`);
             timer.cancel();
@@ -393,14 +394,14 @@ export class SimulatedAgentClient implements AgentClient {
           }),
         );
       };
-      if (faultSchedule.happens('agentLost')) {
+      if (faults.happens('agentLost')) {
         const target = node.at(endpoint.baseUrl);
         if (target !== undefined)
           target.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
-        if (faultSchedule.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
+        if (faults.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
         return;
       }
-      scheduler.after(this.#transitMs(), () => {
+      scheduler.after(transitMs(faults), () => {
         const agent = node.at(endpoint.baseUrl);
         if (agent === undefined || !agent.listening) {
           answer('unreachable', () => fail('unreachable'));
@@ -413,7 +414,7 @@ export class SimulatedAgentClient implements AgentClient {
           );
           return;
         }
-        if (faultSchedule.happens('agentFailure')) {
+        if (faults.happens('agentFailure')) {
           agent.troubledUntil = scheduler.monotonic() + callMs + troubleMs;
           answer('500', () => fail('failed'));
           return;
@@ -431,7 +432,7 @@ export class SimulatedAgentClient implements AgentClient {
             answer(code, () => fail(code));
             return;
           }
-          if (faultSchedule.happens('agentAnswerLost')) {
+          if (faults.happens('agentAnswerLost')) {
             agent.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
             trace.note(`${label}: done, answer lost`);
           } else answer('done', () => resolve(result));
@@ -440,13 +441,16 @@ export class SimulatedAgentClient implements AgentClient {
     });
   }
 
-  #transitMs(): number {
-    const { faultSchedule } = this.#options;
-    return faultSchedule.happens('agentSlow')
-      ? faultSchedule.between(100, 8_000)
-      : faultSchedule.transitMs();
+  /** By the name of the agent's pod, whose address may be another pod's in the next run. */
+  #nextRequest(what: string, { baseUrl }: AgentEndpoint): RequestFaults {
+    const { machine, node, faultSchedule } = this.#options;
+    const agent = node.at(baseUrl)?.podName ?? baseUrl;
+    return faultSchedule.nextRequest(`${machine.name} agent ${agent} ${what}`);
   }
 }
+
+const transitMs = (faults: RequestFaults): number =>
+  faults.happens('agentSlow') ? faults.between(100, 8_000) : faults.transitMs();
 
 const agentMessage = (text: string, index: number): AgentUserMessage => ({
   id: String(index),

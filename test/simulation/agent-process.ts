@@ -99,6 +99,7 @@ export class Volume {
 export interface ContainerOptions {
   readonly id: string;
   readonly podUid: string;
+  readonly podName: string;
   readonly sandboxUid: string;
   readonly bootstrapKey: string;
   readonly volume: Volume;
@@ -161,6 +162,10 @@ export class AgentProcess {
 
   get podUid(): string {
     return this.#options.podUid;
+  }
+
+  get podName(): string {
+    return this.#options.podName;
   }
 
   get sandboxUid(): string {

@@ -6,7 +6,7 @@ import type { Machine } from './machine.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 import type { Traffic, TrafficRequest } from './traffic.ts';
-import type { FaultSchedule } from './fault-schedule.ts';
+import type { FaultSchedule, RequestFaults } from './fault-schedule.ts';
 
 export interface ConnectionOptions {
   readonly machine: Machine;
@@ -82,6 +82,7 @@ class Exchange implements Dispatcher.DispatchController {
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #endings: (() => void)[] = [];
   readonly #decidedSince: number;
+  readonly #faults: RequestFaults;
   aborted = false;
   paused = false;
   reason: Error | null = null;
@@ -97,6 +98,12 @@ class Exchange implements Dispatcher.DispatchController {
     this.#request = request;
     this.#handler = handler;
     this.#decidedSince = options.machine.decidedSince;
+    const { method, path, body } = request;
+    // The body of a creation names its object, which the path of its collection does not.
+    const object = method === 'POST' && typeof body === 'string' ? nameIn(body) : '';
+    this.#faults = options.faultSchedule.nextRequest(
+      `${options.machine.name} ${method} ${path.split('?', 1)[0] ?? ''} ${object}${this.#isWatch ? 'watch' : ''}`,
+    );
   }
 
   abort(reason: Error): void {
@@ -114,15 +121,14 @@ class Exchange implements Dispatcher.DispatchController {
   }
 
   begin(): void {
-    const { faultSchedule } = this.#options;
+    const faults = this.#faults;
     if (this.#unreachable) {
-      this.#deliver(faultSchedule.transitMs(), () =>
+      this.#deliver(faults.transitMs(), () =>
         this.#handler.onResponseError?.(this, new Error('connect ECONNREFUSED')),
       );
       return;
     }
-    if (faultSchedule.happens('queued'))
-      this.#deliver(faultSchedule.between(10, 8_000), () => this.#send());
+    if (faults.happens('queued')) this.#deliver(faults.between(10, 8_000), () => this.#send());
     else this.#send();
   }
 
@@ -134,37 +140,36 @@ class Exchange implements Dispatcher.DispatchController {
     this.#handler.onRequestStart?.(this, {});
     // The gate in front of a leader's writes may have said no.
     if (this.aborted) return;
-    const { faultSchedule } = this.#options;
+    const faults = this.#faults;
     const fate = this.#fate();
     this.#note(`sends ${fate}`);
     this.#options.traffic?.sent(this.#asked);
     if (fate === 'lost') {
-      if (faultSchedule.between(0, 1) < 0.5) this.#reset(faultSchedule.transitMs());
+      if (faults.between(0, 1) < 0.5) this.#reset(faults.transitMs());
       return;
     }
     if (fate === 'late-execution') {
-      this.#reset(faultSchedule.transitMs());
-      this.#options.scheduler.after(faultSchedule.between(500, lateMs), () => void this.#execute());
+      this.#reset(faults.transitMs());
+      this.#options.scheduler.after(faults.between(500, lateMs), () => void this.#execute());
       return;
     }
-    const transitMs = faultSchedule.happens('late')
-      ? faultSchedule.between(100, lateMs)
-      : Math.min(faultSchedule.transitMs(), lateMs);
+    const transitMs = faults.happens('late')
+      ? faults.between(100, lateMs)
+      : Math.min(faults.transitMs(), lateMs);
     this.#options.scheduler.after(transitMs, () => void this.#arrive(fate));
   }
 
   #fate(): Fate {
-    const { faultSchedule } = this.#options;
-    if (faultSchedule.happens('lostRequest')) return 'lost';
-    if (faultSchedule.happens('tooManyRequests')) return 'throttled';
-    if (faultSchedule.happens('unavailable')) return 'unavailable';
-    if (faultSchedule.happens('internalError'))
-      return faultSchedule.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
+    const faults = this.#faults;
+    if (faults.happens('lostRequest')) return 'lost';
+    if (faults.happens('tooManyRequests')) return 'throttled';
+    if (faults.happens('unavailable')) return 'unavailable';
+    if (faults.happens('internalError'))
+      return faults.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
     if (this.#isWatch) return 'answered';
-    if (this.#request.method !== 'GET' && faultSchedule.happens('lateExecution'))
-      return 'late-execution';
-    if (faultSchedule.happens('lostAnswer')) return 'answer-lost';
-    return faultSchedule.happens('halfAnswer') ? 'half-answer' : 'answered';
+    if (this.#request.method !== 'GET' && faults.happens('lateExecution')) return 'late-execution';
+    if (faults.happens('lostAnswer')) return 'answer-lost';
+    return faults.happens('halfAnswer') ? 'half-answer' : 'answered';
   }
 
   get #asked(): TrafficRequest {
@@ -183,9 +188,9 @@ class Exchange implements Dispatcher.DispatchController {
 
   /** At the server. */
   async #arrive(fate: Fate): Promise<void> {
-    const { faultSchedule } = this.#options;
+    const faults = this.#faults;
     if (this.#unreachable) {
-      this.#reset(faultSchedule.transitMs());
+      this.#reset(faults.transitMs());
       return;
     }
     const refusal = this.#options.traffic?.refusal(this.#asked);
@@ -209,7 +214,7 @@ class Exchange implements Dispatcher.DispatchController {
     if (fate === 'failed-done') this.#answer(500, {}, status(500, 'InternalError'));
     else if (typeof response.body !== 'string') this.#stream(response);
     else if (fate === 'answer-lost') {
-      if (faultSchedule.between(0, 1) < 0.5) this.#reset(faultSchedule.transitMs());
+      if (faults.between(0, 1) < 0.5) this.#reset(faults.transitMs());
     } else this.#answer(response.status, response.headers, response.body, fate === 'half-answer');
   }
 
@@ -218,11 +223,7 @@ class Exchange implements Dispatcher.DispatchController {
     const { method, path, body, headers } = this.#request;
     const [plain = '', text = ''] = path.split('?');
     const query = new URLSearchParams(text);
-    if (
-      method === 'GET' &&
-      query.has('continue') &&
-      this.#options.faultSchedule.happens('expiredToken')
-    )
+    if (method === 'GET' && query.has('continue') && this.#faults.happens('expiredToken'))
       return expired;
     const limit = Number(query.get('limit') ?? 0);
     const { pageSize = Infinity } = this.#options;
@@ -245,7 +246,7 @@ class Exchange implements Dispatcher.DispatchController {
     body: string,
     half = false,
   ): void {
-    this.#deliver(this.#options.faultSchedule.transitMs(), () => {
+    this.#deliver(this.#faults.transitMs(), () => {
       this.#note(`answered ${code}${half ? ' by half' : ''}`);
       this.#handler.onResponseStart?.(this, code, headers);
       this.#handler.onResponseData?.(
@@ -269,37 +270,36 @@ class Exchange implements Dispatcher.DispatchController {
   /** Delivers the lines of a watch one after the other, until a fault ends the watch. */
   #stream({ body, status: code, headers }: PlaneResponse): void {
     if (!(body instanceof WatchStream)) throw new Error('only watches are streams here');
-    const { faultSchedule, scheduler, machine, cluster } = this.#options;
+    const { scheduler, machine, cluster } = this.#options;
+    const faults = this.#faults;
     const lines = body[Symbol.asyncIterator]();
     const close = () => void lines.return?.();
     this.#endings.push(close, machine.onDeath(close));
-    const silentAt = faultSchedule.happens('watchSilent')
-      ? scheduler.monotonic() + faultSchedule.between(0, 60_000)
+    const silentAt = faults.happens('watchSilent')
+      ? scheduler.monotonic() + faults.between(0, 60_000)
       : Infinity;
-    const lags = faultSchedule.happens('watchLag');
-    if (faultSchedule.happens('watchClosed')) this.#close(faultSchedule.between(0, 60_000), close);
-    let readyAt = scheduler.monotonic() + faultSchedule.transitMs();
-    const inOrder = (work: () => void) => {
-      const lagMs =
-        lags && faultSchedule.chances.watchLag > 0
-          ? faultSchedule.between(0, 20_000)
-          : faultSchedule.transitMs();
+    const lags = faults.happens('watchLag');
+    if (faults.happens('watchClosed')) this.#close(faults.between(0, 60_000), close);
+    let readyAt = scheduler.monotonic() + faults.transitMs();
+    const inOrder = (name: string, work: () => void) => {
+      const line = faults.nextLine(name);
+      const lagMs = lags && line.mayHappen('watchLag') ? line.between(0, 20_000) : line.transitMs();
       // Strictly one after the other: what is due at the same moment may come in any order.
       readyAt = Math.max(readyAt + 0.001, scheduler.monotonic() + lagMs);
       this.#deliver(readyAt - scheduler.monotonic(), work);
     };
-    inOrder(() => this.#handler.onResponseStart?.(this, code, headers));
+    inOrder('start', () => this.#handler.onResponseStart?.(this, code, headers));
     void (async () => {
       for (let line = await lines.next(); line.done !== true; line = await lines.next()) {
         if (scheduler.monotonic() >= silentAt) continue;
         const { value } = line;
-        inOrder(() => {
+        inOrder(nameIn(value), () => {
           this.#note('hears');
           this.#handler.onResponseData?.(this, Buffer.from(value));
         });
       }
       if (scheduler.monotonic() < silentAt) {
-        inOrder(() => {
+        inOrder('end', () => {
           this.#handler.onResponseEnd?.(this, {});
           this.abort(new Error('the stream has ended'));
         });
@@ -333,6 +333,9 @@ class Exchange implements Dispatcher.DispatchController {
     this.#options.trace.note(`${this.#id} ${method} ${path} ${what}`);
   }
 }
+
+/** The first name in an object's text, by which its faults are chosen. */
+const nameIn = (text: string): string => /"name":"([^"]*)"/.exec(text)?.[1] ?? '';
 
 const expired: PlaneResponse = {
   status: 410,

@@ -112,9 +112,38 @@ export class FaultSchedule {
     this.#random = random;
   }
 
+  /**
+   * The faults of the next request of this name: its caller, its verb and its object. A request
+   * more or less leaves the faults of all requests of other names as they are.
+   */
+  nextRequest(name: string): RequestFaults {
+    return new RequestFaults(this, this.#random.nextOf(name));
+  }
+}
+
+/** The faults that one request meets, by the chances of the moment. */
+export class RequestFaults {
+  readonly #schedule: Pick<FaultSchedule, 'chances'>;
+  readonly #random: Random;
+
+  constructor(schedule: Pick<FaultSchedule, 'chances'>, random: Random) {
+    this.#schedule = schedule;
+    this.#random = random;
+  }
+
+  /** Whether a fault of the kind has a chance at the moment. */
+  mayHappen(kind: keyof FaultChances): boolean {
+    return this.#schedule.chances[kind] > 0;
+  }
+
   happens(kind: keyof FaultChances): boolean {
-    const chance = this.chances[kind];
+    const chance = this.#schedule.chances[kind];
     return chance > 0 && this.#random.chance(chance);
+  }
+
+  /** The faults of the next line of this name, in a stream that the request has opened. */
+  nextLine(name: string): RequestFaults {
+    return new RequestFaults(this.#schedule, this.#random.nextOf(name));
   }
 
   /** How long a message is under way, in milliseconds. */

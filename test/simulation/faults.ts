@@ -24,7 +24,7 @@ export interface FaultsOptions {
   readonly outages: Outages;
 }
 
-type Blow = () => void;
+type Blow = (random: Random) => void;
 
 const longestJumpMs = 5 * 3_600_000;
 
@@ -53,25 +53,29 @@ export class Faults {
   constructor(options: FaultsOptions) {
     this.#options = options;
     const all: readonly Blow[] = [
-      () => this.#crash(),
-      () => this.#terminate(),
-      () => this.#freeze(),
-      () => this.#isolate(),
-      () => this.#jumpWallClock(),
-      () => this.#outage(),
+      (random) => this.#crash(random),
+      (random) => this.#terminate(random),
+      (random) => this.#freeze(random),
+      (random) => this.#isolate(random),
+      (random) => this.#jumpWallClock(random),
+      (random) => this.#outage(random),
       () => options.cluster.compact(),
-      () => this.#withAgent((agent) => options.node.crash(agent)),
-      () => this.#withAgent((agent) => options.node.evict(agent)),
-      () => this.#hang(),
-      () => options.node.lose(options.random.between(5_000, 40_000)),
+      (random) => this.#withAgent(random, (agent) => options.node.crash(agent)),
+      (random) => this.#withAgent(random, (agent) => options.node.evict(agent)),
+      (random) => this.#hang(random),
+      (random) => options.node.lose(random.between(5_000, 40_000)),
     ];
     const shared: readonly Blow[] =
       options.world === 'shared' ? [() => options.node.drain(), () => options.node.shutDown()] : [];
     const some = all.filter(() => options.random.chance(0.4));
     const kinds = {
       all: [...some, ...shared.filter(() => options.random.chance(0.3))],
-      'of leaders': [() => this.#freeze()],
-      'of handovers': [() => this.#crash(), () => this.#terminate(), () => this.#freeze()],
+      'of leaders': [(random: Random) => this.#freeze(random)],
+      'of handovers': [
+        (random: Random) => this.#crash(random),
+        (random: Random) => this.#terminate(random),
+        (random: Random) => this.#freeze(random),
+      ],
     };
     this.#blows = kinds[options.kind];
   }
@@ -112,13 +116,14 @@ export class Faults {
     if (blow === undefined) return;
     scheduler.after(random.between(200, 12_000), () => {
       if (this.#over || scheduler.monotonic() > untilMs) return;
-      blow();
+      // Its own: a blow that finds nothing to strike leaves the next blows as they are.
+      blow(random.nextOf('blow'));
       this.#next();
     });
   }
 
-  #crash(): void {
-    const { random, scheduler } = this.#options;
+  #crash(random: Random): void {
+    const { scheduler } = this.#options;
     const operator = random.pick(this.#options.operators);
     if (operator?.up !== true) return;
     operator.crash();
@@ -128,8 +133,8 @@ export class Faults {
     );
   }
 
-  #terminate(): void {
-    const { random, scheduler } = this.#options;
+  #terminate(random: Random): void {
+    const { scheduler } = this.#options;
     const operator = random.pick(this.#options.operators);
     if (operator?.up !== true) return;
     operator.terminate();
@@ -144,8 +149,8 @@ export class Faults {
     if (!operator.up) operator.start();
   }
 
-  #freeze(): void {
-    const { random, scheduler, trace } = this.#options;
+  #freeze(random: Random): void {
+    const { scheduler, trace } = this.#options;
     const { cluster, operators } = this.#options;
     const holder = cluster.leases[0]?.spec?.holderIdentity;
     const leader = operators.find(
@@ -164,8 +169,8 @@ export class Faults {
     );
   }
 
-  #isolate(): void {
-    const { random, scheduler, trace } = this.#options;
+  #isolate(random: Random): void {
+    const { scheduler, trace } = this.#options;
     const operator = random.pick(this.#options.operators);
     if (operator === undefined) return;
     trace.note(`${operator.name} is isolated`);
@@ -175,8 +180,8 @@ export class Faults {
     });
   }
 
-  #jumpWallClock(): void {
-    const { random, trace, traits } = this.#options;
+  #jumpWallClock(random: Random): void {
+    const { trace, traits } = this.#options;
     const machine = random.pick(this.#options.operators)?.machine;
     const byMs =
       traits.longJumps && random.chance(0.5)
@@ -187,16 +192,16 @@ export class Faults {
     this.clocksAreRight = false;
   }
 
-  #outage(): void {
-    const { cluster, random, scheduler, trace } = this.#options;
+  #outage(random: Random): void {
+    const { cluster, scheduler, trace } = this.#options;
     trace.note('the API server is down');
     cluster.goDown();
     scheduler.after(random.between(200, 20_000), () => cluster.comeBack());
   }
 
-  #hang(): void {
-    const { random, scheduler, trace } = this.#options;
-    this.#withAgent((agent) => {
+  #hang(random: Random): void {
+    const { scheduler, trace } = this.#options;
+    this.#withAgent(random, (agent) => {
       trace.note(`agent ${agent.id} hangs`);
       agent.hung = true;
       scheduler.after(random.between(1_000, 120_000), () => {
@@ -206,8 +211,8 @@ export class Faults {
     });
   }
 
-  #withAgent(work: (agent: SimulatedNode['running'][number]) => void): void {
-    const agent = this.#options.random.pick(this.#options.node.running);
+  #withAgent(random: Random, work: (agent: SimulatedNode['running'][number]) => void): void {
+    const agent = random.pick(this.#options.node.running);
     if (agent !== undefined) work(agent);
   }
 

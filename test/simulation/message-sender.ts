@@ -71,14 +71,14 @@ export class MessageSender {
   start(): void {
     for (let writer = this.#options.random.whole(1, 3); writer > 0; writer--) {
       this.#running++;
-      void this.#write().then(() => {
+      void this.#write(this.#options.random.fork(`writer ${writer}`)).then(() => {
         this.#running--;
       });
     }
   }
 
-  async #write(): Promise<void> {
-    const { random, busyMs, scheduler, cluster } = this.#options;
+  async #write(random: Random): Promise<void> {
+    const { busyMs, scheduler, cluster } = this.#options;
     while (scheduler.monotonic() < busyMs) {
       await sleep(this.#machine.clock, random.between(200, busyMs / 3));
       const conversation = random.pick(cluster.conversations);

@@ -44,6 +44,8 @@ interface PodRun {
   readonly name: string;
   readonly uid: string;
   readonly address: string;
+  /** Its own: a pod more or less leaves the fate of other pods as it is. */
+  readonly random: Random;
   process: AgentProcess | undefined;
   restarts: number;
   stopping: boolean;
@@ -145,7 +147,7 @@ export class SimulatedNode {
     void this.#report(run, 'Running', [
       { ...this.#containerOf(run), ready: false, state: { terminated: ended } },
     ]);
-    this.#after(this.#options.random.between(100, 10_000), run, () => {
+    this.#after(run.random.between(100, 10_000), run, () => {
       run.restarts++;
       this.#startContainer(run);
     });
@@ -267,8 +269,9 @@ export class SimulatedNode {
 
   #provide({ metadata }: KubeObject): void {
     this.#volumes.set(metadata.uid, new Volume(metadata.uid));
+    const random = this.#options.random.nextOf(`claim ${metadata.name}`);
     const path = `/api/v1/namespaces/default/persistentvolumeclaims/${metadata.name}/status`;
-    this.#options.scheduler.after(this.#options.random.between(5, 500), () => {
+    this.#options.scheduler.after(random.between(5, 500), () => {
       void this.#options.cluster.call(actor, 'PATCH', path, {
         metadata: { uid: metadata.uid },
         status: { phase: 'Bound' },
@@ -293,11 +296,12 @@ export class SimulatedNode {
   #take(pod: Pod): void {
     const { name, uid } = pod.metadata;
     if (this.#runs.has(uid)) return;
-    const { random, trouble } = this.#options;
+    const { trouble } = this.#options;
+    const random = this.#options.random.nextOf(`pod ${name}`);
     const sandboxUid =
       pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid ?? '';
     const run: PodRun = {
-      ...{ sandboxUid, name, uid, address: this.#freeAddress() },
+      ...{ sandboxUid, name, uid, address: this.#freeAddress(), random },
       ...{ process: undefined, restarts: 0, stopping: false, disrupted: false, noImage: false },
     };
     this.#runs.set(uid, run);
@@ -356,7 +360,8 @@ export class SimulatedNode {
   }
 
   #bind(run: PodRun): void {
-    const { cluster, random, trouble } = this.#options;
+    const { cluster, trouble } = this.#options;
+    const { random } = run;
     if (!this.#current(run) || this.#lost) return;
     void cluster.call(actor, 'POST', `/api/v1/namespaces/default/pods/${run.name}/binding`, {
       metadata: { name: run.name, uid: run.uid },
@@ -404,7 +409,8 @@ export class SimulatedNode {
   }
 
   #startContainer(run: PodRun): AgentProcess | undefined {
-    const { cluster, scheduler, random, trace } = this.#options;
+    const { cluster, scheduler, trace } = this.#options;
+    const { random } = run;
     const pod = cluster.pods.find(({ metadata }) => metadata.uid === run.uid);
     if (pod === undefined || run.stopping || this.#lost) return undefined;
     const claimName = pod.spec?.volumes?.find(
@@ -420,6 +426,7 @@ export class SimulatedNode {
     if (this.#awaitVolume(run, volume.claimUid)) return undefined;
     const bootstrapKey =
       pod.spec?.containers[0]?.env?.find(({ name }) => name === 'OH_SECRET_KEY')?.value ?? '';
+    const ends = this.#options.ends?.nextOf(run.name);
     const id = `sim://${this.#containers++}`;
     const process: AgentProcess = new AgentProcess(
       {
@@ -430,14 +437,14 @@ export class SimulatedNode {
           bootstrapKey,
           volume,
           scheduler,
-          random,
-          steps: this.#options.steps,
+          podName: run.name,
+          random: random.nextOf('agent'),
+          steps: this.#options.steps?.nextOf(run.name),
         },
-        ends: this.#options.ends,
-        stalls: this.#options.stalls,
+        ends,
+        stalls: this.#options.stalls?.nextOf(run.name),
         // The container runs out of memory, or of scratch space.
-        onDeath: () =>
-          this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process),
+        onDeath: () => (ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
         onMessage: (text) => this.onMessage(text),
         onInterrupted: (conversation, how) =>
           this.onInterrupted(conversation, owner.uid, how, run.disrupted),
@@ -462,8 +469,9 @@ export class SimulatedNode {
   }
 
   #stop(pod: Pod, run: PodRun | undefined): void {
-    const { random, trouble } = this.#options;
+    const { trouble } = this.#options;
     if (run === undefined || run.stopping) return;
+    const { random } = run;
     run.stopping = true;
     const stopMs = random.chance(trouble().slowStop)
       ? random.between(1_000, graceMs)

@@ -56,7 +56,8 @@ export class Notifications {
   }
 
   #notify(process: AgentProcess, conversation: StoredConversation): void {
-    const { cluster, random, scheduler, onDelivered } = this.#options;
+    const { cluster, scheduler, onDelivered } = this.#options;
+    const random = this.#options.random.nextOf(conversation.id);
     const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name;
     if (
       sandbox === undefined ||

@@ -8,6 +8,8 @@ export class Random {
   #c: number;
   #counter = 1;
   readonly #seed: string;
+  /** How often each name was given to `nextOf`. */
+  readonly #uses = new Map<string, number>();
 
   constructor(seed: string) {
     this.#seed = seed;
@@ -18,6 +20,16 @@ export class Random {
   /** Another stream, which depends on nothing but the seed and the name. */
   fork(name: string): Random {
     return new Random(`${this.#seed}/${name}`);
+  }
+
+  /**
+   * The stream of the next use of a name. It depends on nothing but the seed, the name, and the
+   * number of earlier uses of that name, so that a use more or less moves no other name.
+   */
+  nextOf(name: string): Random {
+    const uses = this.#uses.get(name) ?? 0;
+    this.#uses.set(name, uses + 1);
+    return this.fork(`${name} ${uses}`);
   }
 
   /** Uniform in 0..1 (sfc32). */

@@ -48,7 +48,7 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
   const commands = random.fork('commands');
   const steps = new SandboxSteps({
     scheduler,
-    outcomeOf: (command) => outcomeOf(command, commands),
+    outcomeOf: (command) => outcomeOf(command, commands.nextOf(command)),
   });
   const count = random.whole(2, 3);
   for (let index = 0; index < count; index++) {
@@ -61,7 +61,7 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
           onRun: (conversation, process) => at(process)?.safety.operatorRuns(conversation),
           onInterruptSent: (actor, process, conversation) =>
             at(process)?.interruptedRuns.sent(actor, process.sandboxUid, conversation),
-          outcomeOf: (command) => outcomeOf(command, commands),
+          outcomeOf: (command) => outcomeOf(command, commands.nextOf(command)),
           steps,
         },
       }),

@@ -255,7 +255,10 @@ export function stage(
   const commands = random.fork('commands');
   const steps =
     world === 'shared'
-      ? new SandboxSteps({ scheduler, outcomeOf: (command) => outcomeOf(command, commands) })
+      ? new SandboxSteps({
+          scheduler,
+          outcomeOf: (command) => outcomeOf(command, commands.nextOf(command)),
+        })
       : undefined;
   const count = faults.startsWith('of ') || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count && ground === undefined; index++) {
@@ -281,7 +284,7 @@ export function stage(
           onRun: (conversation) => safety.operatorRuns(conversation),
           onInterruptSent: (actor, process, conversation) =>
             interruptedRuns.sent(actor, process.sandboxUid, conversation),
-          outcomeOf: (command) => outcomeOf(command, commands),
+          outcomeOf: (command) => outcomeOf(command, commands.nextOf(command)),
           steps,
           onCommand: (process, command) => tenantCheck.commanded(process, command),
         },

@@ -105,7 +105,7 @@ export class Users {
     const rng = random.fork('owners');
     const owners: string[] = [];
     const count = random.chance(0.4) ? random.whole(4, 8) : random.whole(1, 4);
-    const ids = Array.from({ length: count }, () => this.#newId());
+    const ids = Array.from({ length: count }, () => this.#newId(random));
     for (const [index, id] of ids.entries()) {
       const other = ids[index - 1];
       const joins = other !== undefined && random.chance(0.2);
@@ -146,8 +146,8 @@ export class Users {
     return others.length === 0 ? first : (rng.pick([first, ...others]) ?? first);
   }
 
-  #newId(): string {
-    const digits = Array.from({ length: 32 }, () => this.#options.random.whole(0, 15).toString(16));
+  #newId(random: Random): string {
+    const digits = Array.from({ length: 32 }, () => random.whole(0, 15).toString(16));
     return digits.join('');
   }
 
@@ -159,7 +159,8 @@ export class Users {
   }
 
   async #live({ id, at, spec }: Story): Promise<void> {
-    const { random, busyMs, scheduler } = this.#options;
+    const { busyMs, scheduler } = this.#options;
+    const random = this.#options.random.fork(`story of ${id}`);
     await this.#until(at);
     await this.#create(id, spec);
     while (scheduler.monotonic() < busyMs) {
@@ -190,7 +191,8 @@ export class Users {
   }
 
   async #useOwnSandbox(): Promise<void> {
-    const { random, busyMs } = this.#options;
+    const { busyMs } = this.#options;
+    const random = this.#options.random.fork('own sandbox');
     const name = 'standalone';
     const owner = this.#anOwner(random.fork('owner of standalone'));
     await this.#until(random.between(0, busyMs / 2));
@@ -203,7 +205,7 @@ export class Users {
       });
     });
     await this.#wait(random.between(0, busyMs / 2));
-    await this.#create(this.#newId(), { owner, sandboxName: name });
+    await this.#create(this.#newId(random), { owner, sandboxName: name });
     if (random.chance(0.3)) {
       await this.#wait(random.between(0, busyMs / 2));
       await this.#insist(() => this.#client.delete(sandboxes, namespace, name));
@@ -212,7 +214,8 @@ export class Users {
 
   /** A person with kubectl: scales, deletes, edits. */
   async #meddle(): Promise<void> {
-    const { random, busyMs, cluster, scheduler } = this.#options;
+    const { busyMs, cluster, scheduler } = this.#options;
+    const random = this.#options.random.fork('kubectl');
     while (scheduler.monotonic() < busyMs) {
       await this.#wait(random.between(500, busyMs / 4));
       const sandbox = random.pick(cluster.sandboxes)?.metadata.name;

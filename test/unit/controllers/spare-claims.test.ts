@@ -62,7 +62,7 @@ class ClaimScene extends AdmissionScene {
 
   async results(): Promise<Record<string, number>> {
     const { values } = await this.metrics.poolStarts.get();
-    return Object.fromEntries(values.map(({ labels, value }) => [String(labels.result), value]));
+    return Object.fromEntries(values.map(({ labels, value }) => [String(labels['result']), value]));
   }
 }
 

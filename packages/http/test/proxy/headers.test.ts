@@ -22,7 +22,7 @@ const toUpstream = (
   added: readonly string[] = ['x-key', 'the-key'],
 ) => Object.fromEntries(pairs(requestHeaders(raw, { ...facts, ...more }, { withheld, added })));
 const toClient = (raw: readonly string[], more: Partial<ForwardingFacts> = {}) =>
-  Object.fromEntries(pairs(responseHeaders(raw, { ...facts, ...more })));
+  Object.fromEntries(pairs(responseHeaders(raw, { ...facts, ...more }, 200)));
 
 describe('headers to an agent', () => {
   it('name the agent as the host, and describe the original request', () => {
@@ -126,7 +126,9 @@ describe('headers to a client', () => {
       'Content-Length',
       '3',
     ];
-    expect(pairs(responseHeaders(raw, facts))).toEqual(expect.arrayContaining([...pairs(raw)]));
+    expect(pairs(responseHeaders(raw, facts, 200))).toEqual(
+      expect.arrayContaining([...pairs(raw)]),
+    );
   });
 
   it('let nothing of an agent act under the gateway’s origin', () => {
@@ -146,6 +148,12 @@ describe('headers to a client', () => {
     expect(toClient(['Transfer-Encoding', 'chunked', 'Content-Length', '3'])).not.toHaveProperty(
       'content-length',
     );
+  });
+
+  it.each([204, 205, 304])('have no length with %d', (status) => {
+    const raw = ['Content-Length', '3', 'ETag', '"a"'];
+    expect(pairs(responseHeaders(raw, facts, status))).not.toContainEqual(['content-length', '3']);
+    expect(pairs(responseHeaders(raw, facts, status))).toContainEqual(['etag', '"a"']);
   });
 
   it.each([
@@ -200,7 +208,7 @@ it('whatever headers there are, no secret goes either way', () => {
         .some(([, text]) => /x-a/i.test(text));
       if (named) expect(out.filter(([key]) => key === 'x-a')).toEqual([]);
       expect(
-        pairs(responseHeaders(raw, facts)).filter(
+        pairs(responseHeaders(raw, facts, 200)).filter(
           ([key]) => key === 'set-cookie' || key === 'connection',
         ),
       ).toEqual([]);
