@@ -8,6 +8,7 @@ import {
   type Conversation,
 } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
+import { apiVersion } from '../../src/resources/group.ts';
 import { pods } from '../../packages/kube/src/core.ts';
 import {
   ownerRule,
@@ -272,6 +273,7 @@ export class AdmissionCheck {
     const { conversations: all } = this.#options.cluster;
     const makers = ownerReferences.filter(
       (reference) =>
+        reference.apiVersion === apiVersion &&
         reference.kind === conversations.kind &&
         !all.some(
           ({ metadata, spec }) =>
