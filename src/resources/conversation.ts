@@ -1,3 +1,4 @@
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from './agent-settings.ts';
 import {
@@ -230,6 +231,15 @@ export const startStatusOf = ({
 
 export const isStartOver = (status: StartStatus): boolean =>
   status === 'READY' || status === 'ERROR';
+
+/**
+ * Whether the conversation is in this sandbox. A sandbox of another conversation may get the name
+ * of a deleted one, and no conversation of the deleted one is in it.
+ */
+export const isInSandbox = (
+  { status }: { readonly status?: ConversationStatus | undefined },
+  { metadata: { name, uid } }: Pick<KubeObject, 'metadata'>,
+): boolean => status?.sandboxName === name && (status.sandboxUID ?? uid) === uid;
 
 /** Whether the start is to have a sandbox of its own, and its status names none yet. */
 export const awaitsSandbox = (

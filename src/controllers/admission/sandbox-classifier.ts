@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
-import { conversations as conversationKind } from '../../resources/conversation.ts';
+import { conversations as conversationKind, isInSandbox } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { bySandbox, type Stores } from '../caches.ts';
@@ -70,19 +70,17 @@ export class SandboxClassifier {
     return this.#conversationsOf(sandbox, this.#makersOf(sandbox.metadata));
   }
 
-  #conversationsOf(
-    { metadata, spec }: Sandbox,
-    makers: readonly Maker[],
-  ): readonly CachedConversation[] {
+  #conversationsOf(sandbox: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
-    const { namespace, name } = metadata;
+    const { namespace, name } = sandbox.metadata;
     const found = new Map(
       conversations
         .byIndex(bySandbox, `${namespace}/${name}`)
+        .filter((conversation) => isInSandbox(conversation, sandbox))
         .map((conversation) => [conversation.metadata.uid, conversation]),
     );
     for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
-    return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
+    return [...found.values()].filter(({ spec: { owner } }) => owner === sandbox.spec.owner);
   }
 
   #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly Maker[] {

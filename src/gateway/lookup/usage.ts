@@ -1,7 +1,11 @@
 import { LimitGroup } from '../../quota/limit-group.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { awaitsSandbox, conversations as conversationKind } from '../../resources/conversation.ts';
+import {
+  awaitsSandbox,
+  conversations as conversationKind,
+  isInSandbox,
+} from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -39,11 +43,15 @@ export function conversationsIn({
   );
   const bySandbox = Map.groupBy(conversations, ({ status }) => status?.sandboxName ?? '');
   return new Map(
-    sandboxes.map(({ metadata: { name, ownerReferences = [] } }) => {
+    sandboxes.map((sandbox) => {
+      const { name, ownerReferences = [] } = sandbox.metadata;
       const madeFor = ownerReferences.flatMap(({ kind, uid }) =>
         kind === conversationKind.kind ? (byUid.get(uid) ?? []) : [],
       );
-      return [name, [...new Set([...(bySandbox.get(name) ?? []), ...madeFor])]];
+      const inIt = (bySandbox.get(name) ?? []).filter((conversation) =>
+        isInSandbox(conversation, sandbox),
+      );
+      return [name, [...new Set([...inIt, ...madeFor])]];
     }),
   );
 }
