@@ -76,10 +76,12 @@ export class SandboxClassifier {
     makers: readonly Maker[],
   ): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
-    const { namespace, name } = metadata;
+    const { namespace, name, uid } = metadata;
+    // The conversation of an earlier sandbox of this name does nothing in this one.
     const found = new Map(
       conversations
         .byIndex(bySandbox, `${namespace}/${name}`)
+        .filter(({ status }) => (status?.sandboxUID ?? uid) === uid)
         .map((conversation) => [conversation.metadata.uid, conversation]),
     );
     for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);

@@ -47,3 +47,24 @@ describe.each([true, false])(
     });
   },
 );
+
+it('a sandbox gives its slot although a start waits for an earlier sandbox of its name', async () => {
+  await scene.addQuota(aQuota('default', { limit: 1 }));
+  const sandbox = await scene.addSandbox('again', {
+    status: {
+      ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
+      conditions: [{ ...admitted, observedGeneration: 1 }, condition('Ready', 'True')],
+    },
+  });
+  scene.showConversation(
+    aConversation({
+      status: {
+        start: { status: 'WAITING_FOR_SANDBOX', transitions: [] },
+        ...{ sandboxName: sandbox.metadata.name, sandboxUID: 'earlier' },
+      },
+    }),
+  );
+  await scene.addSandbox('newcomer');
+  await scene.clock.advance(0);
+  expect(viewOfSandbox(await scene.stored('again')).reason).toBe('Quota');
+});
