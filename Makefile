@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation test-ui test-agent e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants test-ui test-agent e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -22,8 +22,13 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 	@# Many tests wait for processes, so the linter runs beside them.
 	@$(MAKE) --no-print-directory -j 2 quick-tests $(lint)
 
-test-simulation: $(installed) ## The simulation with all of its seeds, and the mutants that it has to kill
+test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; random by default)
+	@export FIRST_SEED=$${FIRST_SEED:-$$RANDOM$$RANDOM}; \
+	echo "Seeds from $$FIRST_SEED on; FIRST_SEED=$$FIRST_SEED repeats this run"; \
 	npm test --silent -- test/simulation
+
+mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default)
+	@node test/simulation/mutants/main.ts
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
 	@test/browser/run

@@ -1,11 +1,12 @@
 import { operatorMutants } from './component-mutants/operator-mutants.ts';
 import { mustBeKilled, mustBeClean } from './expectations.ts';
 import { mutatedText } from './mutants/mutated-source.ts';
+import type { Mutant } from './mutants/mutant.ts';
 import { mutants } from './mutants/mutants.ts';
 import type { SimulationOptions } from './stage.ts';
 
 // `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with
-// many more seeds.
+// many more seeds, and `make mutants` runs all mutants.
 const timeoutMs = 300_000;
 
 it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
@@ -25,13 +26,14 @@ it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
 it(
   'a broken controller fails',
   () =>
-    mustBeKilled(operatorMutants['a start loses its first transition'], {
-      rule: 'transitions of a start are only appended',
-    }),
+    mustBeKilled(
+      operatorMutants['a start loses its first transition'],
+      'transitions of a start are only appended',
+    ),
   timeoutMs,
 );
 
-it.each(Object.entries(mutants))(
+it.each(Object.entries<Mutant>(mutants))(
   'the product has the text once that the mutant changes in which %s',
   (_name, mutant) => {
     expect(mutatedText(mutant)).not.toBe('');

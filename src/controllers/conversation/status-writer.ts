@@ -14,6 +14,7 @@ import { conversations, isStartOver, startStatusOf } from '../../resources/conve
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';
 import { FailureCode } from '../sandbox/failure.ts';
+import { ownerShare } from '../workers.ts';
 import { eventOfRun } from './execution/run-events.ts';
 import { conversationKey } from './conversation-key.ts';
 import { eventOfStart, finishedStages } from './start/start-events.ts';
@@ -65,10 +66,11 @@ export class StatusWriter {
       ...(title === undefined ? {} : { title }),
     };
     if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
-      if (isPolled || !isStartOver(startStatusOf({ status: current }))) coalescer.forget(key);
+      if (isPolled || !isStartOver(startStatusOf({ status: current }))) coalescer.settle(key);
       return undefined;
     }
-    if (coalescer.withheld(key, current, before.status)) return undefined;
+    if (coalescer.withheld({ key, owner: ownerShare(before) }, current, before.status))
+      return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
     const stored = cachedConversation(
       await client.updateStatus(

@@ -11,28 +11,24 @@ export const conversationMutants = {
     from: 'reason === Interruption.loss ? losses + 1 : losses',
     to: 'losses',
     rule: again,
-    seed: 17,
   },
   'a resumed run forgets its lost containers': {
     file: 'src/controllers/conversation/execution/run-resume.ts',
     from: '  time,\n  ...(containerLosses === undefined ? {} : { containerLosses }),',
     to: '  time,\n',
     rule: again,
-    seed: 17,
   },
   'a sandbox is created for a conversation that only the cache contains': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    const claimed',
     to: 'const claimed',
     rule: 'no sandbox is created for a deleted conversation',
-    seed: 358,
   },
   'a deleted conversation still needs its sandbox': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: "return stored !== undefined && startStatusOf(stored) === 'WORKING';",
     to: "return stored === undefined || startStatusOf(stored) === 'WORKING';",
     rule: 'no sandbox is created for a deleted conversation',
-    seed: 358,
   },
   'a new message is no reason to poll its agent': {
     file: 'src/controllers/conversation/polling/conversation-poller.ts',
@@ -40,7 +36,6 @@ export const conversationMutants = {
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
     messages: true,
-    seed: 4,
   },
   'a message in doubt waits for minutes': {
     file: 'src/controllers/conversation/messages/decide.ts',
@@ -48,7 +43,6 @@ export const conversationMutants = {
     to: 'const settleMs = 200_000;',
     rule: delivered,
     messages: true,
-    seed: 25,
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
@@ -56,35 +50,30 @@ export const conversationMutants = {
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
     messages: true,
-    seed: 26,
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'no conversation is reported as running without a running agent',
-    seed: 14,
   },
   'an agent counts as unresponsive only after ten minutes': {
     file: 'src/controllers/unresponsive-agents.ts',
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
     rule: 'no unresponsive agent is reported as running',
-    seed: 27,
   },
   'a conversation is ready whatever its sandbox does': {
     file: 'src/resources/conversation-projection.ts',
     from: "return sandboxStatus === 'RUNNING'\n",
     to: 'return isStartOver(start)\n',
     rule: settles,
-    seed: 1,
   },
   'a pause by its owner alone counts as a pause of the conversation': {
     file: 'src/resources/paused-condition.ts',
     from: 'isPaused\n? conditionUpdate(',
     to: "isPaused && reason === 'User' ? conditionUpdate(",
     rule: settles,
-    seed: 1,
   },
   'a condition keeps the generation of its first write': {
     file: 'src/resources/conditions.ts',
@@ -92,6 +81,5 @@ export const conversationMutants = {
     to: '{ ...update, observedGeneration: old?.observedGeneration ?? observedGeneration, lastTransitionTime }',
     rule: settles,
     messages: true,
-    seed: 2,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

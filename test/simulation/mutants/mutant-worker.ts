@@ -1,29 +1,29 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SimulationOptions } from '../stage.ts';
-import { mutateSource, type SourceMutation } from './mutated-source.ts';
+import { mutateSource } from './mutated-source.ts';
+import type { Mistake } from './hunt.ts';
 
-export interface MutantJob extends Pick<
-  SimulationOptions,
-  'faults' | 'messages' | 'world' | 'retention' | 'pools' | 'shards'
-> {
-  readonly mutation: SourceMutation;
-  readonly firstSeed: number;
-  readonly seeds: number;
+export type MutantJob = Omit<SimulationOptions, 'mutant'>;
+
+export interface MutantOutcome {
+  readonly failure: { readonly rule: string; readonly message: string } | undefined;
+  readonly lines: readonly string[];
 }
 
-/** The first seed whose simulation fails with the mistake; undefined: none does. */
-export interface ExpectedKill {
-  readonly seed: number;
-  readonly rule: string;
-  readonly message: string;
-}
-
-const { mutation, firstSeed, seeds, ...options } = workerData as MutantJob;
-mutateSource(mutation);
+const mistake = workerData as Mistake;
+if ('mutation' in mistake) mutateSource(mistake.mutation);
 const { simulate } = await import('../simulation.ts');
-let kill: ExpectedKill | undefined;
-for (let seed = firstSeed; seed < firstSeed + seeds && kill === undefined; seed++) {
-  const { failure } = await simulate({ seed, ...options });
-  if (failure !== undefined) kill = { seed, ...failure };
+const mutant = 'mutation' in mistake ? {} : await componentOf(mistake.component);
+
+async function componentOf(name: string) {
+  const { componentMutants } = await import('../component-mutants/component-mutants.ts');
+  const known = componentMutants.find((one) => one.name === name);
+  if (known === undefined) throw new Error(`no component mutant is named: ${name}`);
+  return known.component;
 }
-parentPort?.postMessage(kill);
+
+parentPort?.on('message', (job: MutantJob) => {
+  void simulate({ ...job, mutant }).then(({ failure, lines }) =>
+    parentPort?.postMessage({ failure, lines } satisfies MutantOutcome),
+  );
+});

@@ -1,12 +1,16 @@
 import type { SimulationOptions } from '../stage.ts';
 import type { SourceMutation } from './mutated-source.ts';
 
-/** A plausible mistake in one line of the product, and where the simulation finds it. */
-export interface Mutant
-  extends
-    SourceMutation,
-    Pick<SimulationOptions, 'faults' | 'messages' | 'world' | 'retention' | 'pools' | 'shards'> {
+/** The world in which the simulation shows a mistake, and the checks that may notice it. */
+export interface Kill extends Pick<
+  SimulationOptions,
+  'faults' | 'messages' | 'world' | 'retention' | 'pools' | 'shards'
+> {
+  /** The check that has to fail, or a pattern of the checks that rightly fail. */
   readonly rule: string | RegExp;
-  /** A seed that finds the mistake. */
-  readonly seed: number;
+  /** Maximum number of seeds until one shows the mistake. Default 80; a comment says why not. */
+  readonly seeds?: number;
 }
+
+/** A plausible mistake in one line of the product, and where the simulation finds it. */
+export interface Mutant extends SourceMutation, Kill {}

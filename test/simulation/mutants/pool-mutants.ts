@@ -10,7 +10,6 @@ export const poolMutants = {
     to: 'ownerReferences:',
     rule: 'a spare is claimed when it is ready',
     pools: true,
-    seed: 38,
   },
   'a claim leaves the spare with its pool': {
     file: claims,
@@ -18,7 +17,6 @@ export const poolMutants = {
     to: 'ownerReferences: spare.metadata.ownerReferences ?? []',
     rule: 'a spare goes to the conversation that claims it',
     pools: true,
-    seed: 6,
   },
   'a start claims a spare without room for its owner': {
     file: 'src/quota/admission-queue.ts',
@@ -26,7 +24,6 @@ export const poolMutants = {
     to: 'return hasRoom || demand + bareDemand >= 0;',
     rule: 'the limit is never exceeded',
     pools: true,
-    seed: 8,
   },
   'a claim counts for no owner while it is in flight': {
     file: claims,
@@ -34,7 +31,6 @@ export const poolMutants = {
     to: '',
     rule: 'the limit is never exceeded',
     pools: true,
-    seed: 101,
   },
   'an agent of a spare gets its keys': {
     file: 'src/controllers/sandbox/agent-connector.ts',
@@ -42,7 +38,6 @@ export const poolMutants = {
     to: 'if (endpoint !== undefined && isSpare(sandbox) && Date.now() < 0)',
     rule: 'only a claimed spare gets keys',
     pools: true,
-    seed: 1,
   },
   'the limit of each owner counts the spares': {
     file: 'src/resources/quota-rules.ts',
@@ -50,7 +45,6 @@ export const poolMutants = {
     to: 'rules.owners.get(owner) ?? rules.everyOwner',
     rule: 'no controller runs hot',
     pools: true,
-    seed: 2,
   },
   'a claimed sandbox is a spare again': {
     file: 'src/resources/sandbox.ts',
@@ -58,7 +52,6 @@ export const poolMutants = {
     to: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.poolName !== undefined;",
     rule: 'a claimed spare stays with its conversation',
     pools: true,
-    seed: 15,
   },
   'a pool deletes a spare that was claimed meanwhile': {
     file: 'src/controllers/pool/reconcile.ts',
@@ -66,7 +59,6 @@ export const poolMutants = {
     to: 'uid,\n        signal',
     rule: 'no claimed sandbox is deleted by a pool',
     pools: true,
-    seed: 322,
   },
   'a spare that was claimed in vain is kept': {
     file: 'src/controllers/conversation/reconcile.ts',
@@ -74,7 +66,6 @@ export const poolMutants = {
     to: '',
     rule: 'everything settles',
     pools: true,
-    seed: 276,
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',
@@ -82,6 +73,5 @@ export const poolMutants = {
     to: 'unseen: 0,',
     rule: 'a pool has no more spares than it wants',
     pools: true,
-    seed: 14,
   },
 } satisfies Readonly<Record<string, Mutant>>;

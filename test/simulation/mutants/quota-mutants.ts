@@ -8,14 +8,12 @@ export const quotaMutants = {
     to: 'other.requestedAt - one.requestedAt || byName(one, other);',
     rule: 'first come, first served',
     faults: 'none',
-    seed: 3,
   },
   'the quota counts an old version that a watch delivers': {
     file: 'src/controllers/admission/slot-index.ts',
     from: '!isNewerVersion(sandbox, known)) {',
     to: 'known === sandbox) {',
     rule: 'no controller acts on a version that it has overwritten',
-    seed: 73,
   },
   'owners are admitted in the order of their names': {
     file: 'src/quota/owner-groups.ts',
@@ -23,7 +21,6 @@ export const quotaMutants = {
     to: 'readonly #ready = new OrderedSet<Slot>((one, other) => one.owner.localeCompare(other.owner) || byRequest(one, other));',
     rule: 'first come, first served',
     faults: 'none',
-    seed: 25,
   },
   'the limit of an owner counts the sandboxes of all owners': {
     file: 'src/quota/owner-groups.ts',
@@ -31,7 +28,6 @@ export const quotaMutants = {
     to: 'const ready = [...this.#groups.values()].reduce((sum, { taken }) => sum + taken, 0) < group.limit ? group.waiting.first : undefined;',
     rule: 'first come, first served',
     faults: 'none',
-    seed: 1,
   },
   'the quota of one owner is the quota of every owner': {
     file: 'src/quota/owner-groups.ts',
@@ -39,7 +35,6 @@ export const quotaMutants = {
     to: 'group.rule = this.#rules.everyOwner;',
     rule: 'a sandbox is admitted in time when the quota has room',
     faults: 'none',
-    seed: 20,
   },
   'a limit is exceeded by one': {
     file: 'src/quota/limit-group.ts',
@@ -47,7 +42,6 @@ export const quotaMutants = {
     to: 'return this.taken <= this.limit;',
     rule: 'the limit is never exceeded',
     faults: 'none',
-    seed: 2,
   },
   'an admission counts only from its answer on': {
     file: 'src/controllers/admission/decided-sandbox.ts',
@@ -55,14 +49,12 @@ export const quotaMutants = {
     to: "return { state: 'starting', taken: false };",
     rule: 'the limit is never exceeded',
     faults: 'none',
-    seed: 13,
   },
   'a sandbox is decided on again while its write is in flight': {
     file: 'src/controllers/admission/slot-index.ts',
     from: 'this.#assumed.set(uid, { sandbox, ...outcome });',
     to: 'if (outcome.until !== Infinity) this.#assumed.set(uid, { sandbox, ...outcome });',
     rule: 'no controller acts on a version that it has overwritten',
-    seed: 2,
   },
   'a slot is free before its pod is gone': {
     file: 'src/quota/limit-group.ts',
@@ -70,14 +62,12 @@ export const quotaMutants = {
     to: 'return this.holding < this.limit;',
     rule: 'the limit is never exceeded',
     faults: 'none',
-    seed: 3,
   },
   'a sandbox is not read before its pod is created': {
     file: 'src/controllers/sandbox/creations.ts',
     from: '(await podCreations.isJustAdmitted(sandbox))',
     to: '((await podCreations.isJustAdmitted(sandbox)) || sandbox.metadata.uid.length > 0)',
     rule: 'only a sandbox with a slot has a pod',
-    seed: 152,
   },
   'the quota evicts one sandbox more than necessary': {
     file: 'src/quota/limit-group.ts',
@@ -85,7 +75,6 @@ export const quotaMutants = {
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
     rule: 'no sandbox is evicted without need',
     faults: 'none',
-    seed: 1,
   },
   'the youngest sandbox is evicted first': {
     file: 'src/quota/slot-order.ts',
@@ -94,7 +83,6 @@ export const quotaMutants = {
     rule: 'the oldest sandbox is evicted first',
     faults: 'none',
     world: 'plain',
-    seed: 143,
   },
   'minActiveSeconds is ignored': {
     file: 'src/quota/eviction-candidates.ts',
@@ -102,7 +90,6 @@ export const quotaMutants = {
     to: 'slot.activeSince',
     rule: 'no sandbox is evicted before its minActiveSeconds',
     faults: 'none',
-    seed: 3,
   },
   'a sandbox in which a conversation starts is evicted': {
     file: 'src/quota/classify.ts',
@@ -110,7 +97,6 @@ export const quotaMutants = {
     to: 'true;\n    return isStarted',
     rule: 'a sandbox that still starts is not evicted',
     faults: 'none',
-    seed: 4,
   },
   'a bare resume evicts an agent that works': {
     file: 'src/quota/classify.ts',
@@ -118,7 +104,6 @@ export const quotaMutants = {
     to: 'const bare = false;',
     rule: 'a bare resume evicts no agent that works',
     faults: 'none',
-    seed: 1,
   },
   'a bare resume evicts no sandbox': {
     file: 'src/quota/admission-queue.ts',
@@ -126,14 +111,12 @@ export const quotaMutants = {
     to: '',
     rule: 'everything settles',
     faults: 'none',
-    seed: 27,
   },
   'a lost agent never counts as idle': {
     file: 'src/quota/slot-timing.ts',
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
-    seed: 219,
   },
   'an automatic resume comes before newcomers': {
     file: 'src/quota/admission-queue.ts',
@@ -141,7 +124,6 @@ export const quotaMutants = {
     to: 'this.#due.expire(now) ??\n      this.#resume(now) ??\n',
     rule: 'newcomers come first',
     faults: 'none',
-    seed: 13,
   },
   'autoResume Never is ignored': {
     file: 'src/quota/owner-groups.ts',
@@ -149,7 +131,6 @@ export const quotaMutants = {
     to: '',
     rule: 'a sandbox that must not resume stays paused',
     faults: 'none',
-    seed: 3,
   },
   'an automatic resume has no delay': {
     file: 'src/quota/automatic-resume.ts',
@@ -158,7 +139,6 @@ export const quotaMutants = {
     rule: 'automatic resumes of a sandbox keep their delay',
     faults: 'none',
     world: 'plain',
-    seed: 29,
   },
   'a sandbox without unfinished work resumes automatically again': {
     file: 'src/quota/classify.ts',
@@ -167,6 +147,5 @@ export const quotaMutants = {
     rule: 'a sandbox without unfinished work resumes automatically only once',
     faults: 'none',
     world: 'plain',
-    seed: 66,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -16,7 +16,6 @@ export const retentionMutants = {
     rule: early,
     faults: 'none',
     retention: true,
-    seed: 10,
   },
   'a resume that waits for room does not restart the countdown of its sandbox': {
     file: 'src/controllers/retention/countdown.ts',
@@ -25,7 +24,6 @@ export const retentionMutants = {
     rule: early,
     faults: 'none',
     retention: true,
-    seed: 43,
   },
   'the age of a conversation counts from its creation': {
     file: 'src/controllers/retention/countdown.ts',
@@ -33,7 +31,6 @@ export const retentionMutants = {
     to: '    Date.parse(conversation.metadata.creationTimestamp),\n',
     rule: early,
     retention: true,
-    seed: 11,
   },
   'the age of a sandbox counts from its creation': {
     file: 'src/controllers/retention/countdown.ts',
@@ -41,7 +38,6 @@ export const retentionMutants = {
     to: 'latest(Date.parse(sandbox.metadata.creationTimestamp), requested',
     rule: early,
     retention: true,
-    seed: 22,
   },
   'no Event announces a deletion': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -49,7 +45,6 @@ export const retentionMutants = {
     to: 'void about;',
     rule: announced,
     retention: true,
-    seed: 1,
   },
   'a deletion is announced at the time of its deletion': {
     file: 'src/controllers/retention/decide.ts',
@@ -58,7 +53,6 @@ export const retentionMutants = {
     rule: announced,
     faults: 'none',
     retention: true,
-    seed: 1,
   },
   'a deletion comes before the time that was announced': {
     file: 'src/controllers/retention/decide.ts',
@@ -66,7 +60,6 @@ export const retentionMutants = {
     to: 'return nowMs < announcedMs ?',
     rule: announced,
     retention: true,
-    seed: 4,
   },
   'a sandbox is deleted while a message waits in it': {
     file: 'src/controllers/retention/countdown.ts',
@@ -75,7 +68,6 @@ export const retentionMutants = {
     rule: used,
     messages: true,
     retention: true,
-    seed: 3,
   },
   'a sandbox is deleted before its pod': {
     file: 'src/controllers/retention/countdown.ts',
@@ -83,7 +75,6 @@ export const retentionMutants = {
     to: ' || conversations',
     rule: used,
     retention: true,
-    seed: 126,
   },
   'a sandbox is deleted that a quota has paused during a run': {
     file: 'src/controllers/retention/countdown.ts',
@@ -91,7 +82,6 @@ export const retentionMutants = {
     to: '',
     rule: used,
     retention: true,
-    seed: 1,
   },
   'a volume is deleted with the first of the conversations that use it': {
     file: 'src/controllers/retention/subjects.ts',
@@ -100,7 +90,6 @@ export const retentionMutants = {
     rule: used,
     faults: 'none',
     retention: true,
-    seed: 2,
   },
   'an object without a setting is deleted': {
     file: 'src/controllers/retention/countdown.ts',
@@ -108,7 +97,6 @@ export const retentionMutants = {
     to: "const kept = template?.spec.retention?.[rule] ?? '0s';",
     rule: off,
     retention: true,
-    seed: 1,
   },
   'the setting of a conversation is ignored': {
     file: 'src/controllers/retention/countdown.ts',
@@ -117,7 +105,6 @@ export const retentionMutants = {
     rule: announcedInTime,
     faults: 'none',
     retention: true,
-    seed: 1,
   },
   'an expired object is never deleted': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -125,7 +112,6 @@ export const retentionMutants = {
     to: 'if (step.atMs !== dueAtMs) await',
     rule: 'everything settles',
     retention: true,
-    seed: 5,
   },
   'an expired object is deleted without a second check': {
     file: 'src/controllers/retention/due-watch.ts',
@@ -134,7 +120,6 @@ export const retentionMutants = {
     rule: announced,
     faults: 'none',
     retention: true,
-    seed: 1,
   },
   'an expired object is deleted minutes later': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -143,7 +128,6 @@ export const retentionMutants = {
     rule: inTime,
     faults: 'none',
     retention: true,
-    seed: 1,
   },
   'the record of a conversation without a sandbox is never deleted': {
     file: 'src/controllers/retention/countdown.ts',
@@ -151,7 +135,6 @@ export const retentionMutants = {
     to: 'void isGone',
     rule: announcedInTime,
     retention: true,
-    seed: 22,
   },
   'an outdated announcement stays': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -159,7 +142,6 @@ export const retentionMutants = {
     to: 'void 0;',
     rule: 'an outdated announcement is withdrawn',
     retention: true,
-    seed: 25,
   },
   'a change of a template is ignored': {
     file: 'src/controllers/retention-controller.ts',
@@ -168,6 +150,5 @@ export const retentionMutants = {
     rule: announcedInTime,
     faults: 'none',
     retention: true,
-    seed: 14,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -1,16 +1,57 @@
 import { Worker } from 'node:worker_threads';
-import type { ExpectedKill, MutantJob } from './mutant-worker.ts';
+import type { Hunt, Mistake } from './hunt.ts';
+import type { MutantJob, MutantOutcome } from './mutant-worker.ts';
+
+/** Maximum number of seeds of one worker: each leaves about 1 MiB behind. */
+const seedsPerWorker = 100;
+
+const startWorker = (mistake: Mistake): Worker =>
+  new Worker(new URL('mutant-worker.ts', import.meta.url), { workerData: mistake });
 
 /**
- * Simulates seeds with a mistake in the product, in a thread of its own, until one of them fails.
+ * Simulates seeds of a hunt in a thread of its own, one after the other, while there are any and
+ * the thread may hold more. A mistake that ends the thread counts as a failure of its seed.
  */
-export function runMutant(job: MutantJob): Promise<ExpectedKill | undefined> {
+export function runSome(hunt: Hunt): Promise<void> {
+  const { mistake, kill } = hunt.options;
+  const { rule: _rule, seeds: _seeds, ...world } = kill;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const worker = startWorker(mistake);
+  let seed = 0;
+  let left = seedsPerWorker;
+  const end = () => void worker.terminate().then(() => resolve());
+  const give = () => {
+    const next = left-- > 0 ? hunt.take() : undefined;
+    if (next === undefined) end();
+    else {
+      seed = next;
+      worker.postMessage({ ...world, seed } satisfies MutantJob);
+    }
+  };
+  worker.on('error', (error) => {
+    hunt.record({ seed, rule: 'the thread ends', message: String(error) });
+    end();
+  });
+  worker.on('message', ({ failure }: MutantOutcome) => {
+    hunt.record(failure === undefined ? undefined : { seed, ...failure });
+    give();
+  });
+  give();
+  return promise;
+}
+
+/** One seed with a mistake, and the last lines of what happens in it. */
+export function replay(
+  mistake: Mistake,
+  job: MutantJob & { readonly keepLines: number },
+): Promise<MutantOutcome> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('mutant-worker.ts', import.meta.url), { workerData: job });
-    worker.once('message', (kill: ExpectedKill | undefined) => {
-      resolve(kill);
+    const worker = startWorker(mistake);
+    worker.once('error', reject);
+    worker.once('message', (outcome: MutantOutcome) => {
+      resolve(outcome);
       void worker.terminate();
     });
-    worker.once('error', reject);
+    worker.postMessage(job);
   });
 }

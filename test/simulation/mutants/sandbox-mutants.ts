@@ -9,14 +9,12 @@ export const sandboxMutants = {
     from: '...(!ready && wanted && activeSince !== undefined ? { activeSinceTime: activeSince } : {}),',
     to: '',
     rule: activeSince,
-    seed: 4,
   },
   'activeSince stays over a pause': {
     file: 'src/controllers/sandbox/status.ts',
     from: '...(!ready && wanted && activeSince',
     to: '...(!ready && activeSince',
     rule: activeSince,
-    seed: 1,
   },
   'a pause waits for its agent without a bound': {
     file: 'src/controllers/sandbox/agent-stops.ts',
@@ -24,7 +22,6 @@ export const sandboxMutants = {
     to: 'running.length',
     rule: 'a pause ends in time',
     messages: true,
-    seed: 12,
   },
   'a pause waits for its agent for five minutes': {
     file: 'src/controllers/sandbox/agent-stops.ts',
@@ -32,14 +29,12 @@ export const sandboxMutants = {
     to: 'options.pauseBoundMs ?? 300_000',
     rule: 'a pause ends in time',
     messages: true,
-    seed: 12,
   },
   'a run is interrupted before it is stored': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
     to: 'if (interrupted.length > maxInterrupted) return',
     rule: 'a run is stored before it is interrupted',
-    seed: 4,
   },
   'only the first check of a pause stores the running conversations': {
     file: 'src/controllers/sandbox/agent-stops.ts',
@@ -47,7 +42,6 @@ export const sandboxMutants = {
     to: 'if (before.length === 0 && interrupted.length > 0) return',
     rule: 'a run is stored before it is interrupted',
     messages: true,
-    seed: 12,
   },
   'the next check of a pause forgets the interrupted conversations': {
     file: 'src/controllers/sandbox/status.ts',
@@ -55,20 +49,17 @@ export const sandboxMutants = {
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
     messages: true,
-    seed: 19,
   },
   'the start deadline counts after the first run': {
     file: 'src/controllers/sandbox/decide.ts',
     from: 'if (overdue && failure === undefined && !lives) {',
     to: 'if (overdue && failure === undefined) {',
     rule: 'a sandbox that has run does not fail for a passing cause',
-    seed: 31,
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
     from: 'return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);',
     to: 'return Math.floor(wallMs);',
     rule: 'a first start gets its whole start deadline',
-    seed: 4,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -1,15 +1,13 @@
-import { agentMutants, type AgentMutantName } from './agent-mutants.ts';
-import { mustBeKilled, type ExpectedKill } from '../expectations.ts';
+import type { Kill } from '../mutants/mutant.ts';
+import type { AgentMutantName } from './agent-mutants.ts';
 
-/** The check that kills each mutant, the faults, and the first seed of the search. */
-const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
+/** The check that kills each mutant and the faults. */
+export const agentKills: Readonly<Record<AgentMutantName, Kill>> = {
   'notifications are ignored': {
     rule: 'a notification of an agent takes effect soon',
-    firstSeed: 86,
     faults: 'none',
   },
   'an agent that sends notifications is never polled': {
-    firstSeed: 98,
     rule: /no conversation is reported as running without a running agent|no unresponsive agent is reported as running/,
   },
   'a notification counts as the end of a run': { rule: 'everything settles' },
@@ -25,11 +23,3 @@ const expectedKills: Readonly<Record<AgentMutantName, ExpectedKill>> = {
   },
   'the interrupt of a stuck run is not stored': { rule: 'everything settles' },
 };
-
-describe('of the observation of agents, the simulation kills the mutant in which', () => {
-  it.each(Object.entries(agentMutants))(
-    '%s',
-    (name, mutant) => mustBeKilled(mutant, expectedKills[name as AgentMutantName]),
-    300_000,
-  );
-});

@@ -1,20 +1,18 @@
-import { admissionMutants, latePods, type AdmissionMutantName } from './admission-mutants.ts';
-import { mustBeKilled, mustBeClean, type ExpectedKill } from '../expectations.ts';
+import type { Kill } from '../mutants/mutant.ts';
+import type { AdmissionMutantName } from './admission-mutants.ts';
 
-const timeoutMs = 300_000;
 const exceeded = 'the limit is never exceeded';
 
-/** The check that kills each mutant, and where it does; without faults, unless stated. */
-const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
-  'sandboxes that start are not counted': { rule: exceeded, firstSeed: 2 },
+/** The check that kills each mutant, without faults unless stated. */
+export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
+  'sandboxes that start are not counted': { rule: exceeded },
   'a slot is free before its pod is gone': { rule: exceeded },
-  'one sandbox too many is admitted': { rule: exceeded, firstSeed: 2 },
+  'one sandbox too many is admitted': { rule: exceeded },
   'a pod that is being deleted counts as gone': { rule: 'only a sandbox with a slot has a pod' },
   'the pods of deleted sandboxes are forgotten': { rule: exceeded },
   'a write of unknown outcome counts as not executed': {
     rule: exceeded,
     faults: 'of handovers',
-    firstSeed: 1440,
   },
   'an admission is written regardless of the version': {
     rule: 'a sandbox is admitted only on a request or by an automatic resume',
@@ -23,7 +21,6 @@ const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
   'a pod is reserved regardless of the version': {
     rule: 'a sandbox is admitted only on a request or by an automatic resume',
     faults: 'of handovers',
-    firstSeed: 383,
   },
   'a pod is created without a reservation': { rule: 'only a sandbox with a slot has a pod' },
   'pod creations of unknown outcome are forgotten': {
@@ -33,13 +30,12 @@ const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
     rule: 'a sandbox that still starts is not evicted',
   },
   'an automatic resume evicts other sandboxes': { rule: 'newcomers come first' },
-  'no sandbox resumes automatically': { rule: 'everything settles', firstSeed: 20 },
+  'no sandbox resumes automatically': { rule: 'everything settles' },
   'a sandbox that its owner has paused resumes automatically': {
     rule: 'a sandbox is admitted only on a request or by an automatic resume',
   },
   'a sandbox that was paused for its age resumes automatically': {
     rule: 'a sandbox is admitted only on a request or by an automatic resume',
-    firstSeed: 24,
   },
   'the last newcomer is admitted first': { rule: 'first come, first served' },
   'the youngest sandbox is evicted first': { rule: 'the oldest sandbox is evicted first' },
@@ -63,46 +59,23 @@ const expectedKills: Readonly<Record<AdmissionMutantName, ExpectedKill>> = {
   'the pods of deleted sandboxes are never read': { rule: 'everything settles' },
   'objects of writes with unknown outcome are never read': {
     rule: /everything settles|a slot is released in time/,
-    firstSeed: 925,
     faults: 'all',
     world: 'shared',
   },
-  'a change of a quota is ignored': { rule: exceeded, firstSeed: 11 },
+  'a change of a quota is ignored': { rule: exceeded },
   'a deleted quota stays in force': {
     rule: 'no sandbox is evicted before its minActiveSeconds',
-    firstSeed: 25,
   },
   'the limit of the namespace is ignored': { rule: exceeded },
   'sandboxes are evicted whatever the policy': {
     rule: 'no sandbox is evicted without need',
-    firstSeed: 15,
   },
   'minActiveSeconds is ignored': { rule: 'no sandbox is evicted before its minActiveSeconds' },
   'autoResume is ignored': {
     rule: 'a sandbox that must not resume stays paused',
-    firstSeed: 10,
   },
   'no reconcile is scheduled for a later time': { rule: 'everything settles' },
   'a waiting sandbox counts as one that holds a slot': {
     rule: /no sandbox is evicted without need|a bare resume evicts no agent that works/,
-    firstSeed: 15,
   },
 };
-
-describe('of the quota, the simulation notices when', () => {
-  it.each(Object.entries(admissionMutants))(
-    '%s',
-    (name, mutant) =>
-      mustBeKilled(mutant, { faults: 'none', ...expectedKills[name as AdmissionMutantName] }),
-    timeoutMs,
-  );
-});
-
-it(
-  'takes pods that are created late for no mutant',
-  async () => {
-    for (let seed = 1; seed <= 5; seed++)
-      await mustBeClean({ seed, faults: 'none', world: 'single-owner', mutant: latePods });
-  },
-  timeoutMs,
-);

@@ -1,0 +1,72 @@
+import type { Kill } from './mutant.ts';
+import type { SourceMutation } from './mutated-source.ts';
+
+/** A mistake in a line, or the name of a component mutant. */
+export type Mistake = { readonly mutation: SourceMutation } | { readonly component: string };
+
+export interface Failure {
+  readonly seed: number;
+  readonly rule: string;
+  readonly message: string;
+}
+
+export interface HuntOptions {
+  readonly name: string;
+  readonly mistake: Mistake;
+  readonly kill: Kill;
+  readonly firstSeed: number;
+  readonly seeds: number;
+  /** How many seeds have to show the mistake: more than one to measure its chance. */
+  readonly kills: number;
+}
+
+/**
+ * The search for a seed that shows a mistake: one that fails by a check that the mutant names. A
+ * seed that fails by another check proves nothing, and the search continues.
+ */
+export class Hunt {
+  readonly options: HuntOptions;
+  readonly #kills: Failure[] = [];
+  readonly #others: Failure[] = [];
+  #given = 0;
+  #done = 0;
+
+  constructor(options: HuntOptions) {
+    this.options = options;
+  }
+
+  /** The next seed to simulate; undefined: there is nothing left to hand out. */
+  take(): number | undefined {
+    return this.isOpen ? this.options.firstSeed + this.#given++ : undefined;
+  }
+
+  /** The outcome of a seed. */
+  record(failure: Failure | undefined): void {
+    this.#done++;
+    if (failure === undefined) return;
+    const { rule } = this.options.kill;
+    const isKill = typeof rule === 'string' ? failure.rule === rule : rule.test(failure.rule);
+    (isKill ? this.#kills : this.#others).push(failure);
+  }
+
+  get isKilled(): boolean {
+    return this.#kills.length > 0;
+  }
+
+  /** Whether there are seeds left to hand out. */
+  get isOpen(): boolean {
+    const { seeds, kills } = this.options;
+    return this.#kills.length < kills && this.#given < seeds;
+  }
+
+  /** One line: what killed the mutant, and what else its seeds have shown. */
+  get report(): string {
+    const { name } = this.options;
+    const [kill] = this.#kills;
+    const rules = [...Map.groupBy(this.#others, ({ rule }) => rule)].map(
+      ([rule, failures]) => `${failures.length} fail ‘${rule}’`,
+    );
+    const outcome = kill === undefined ? 'SURVIVES' : `killed by seed ${kill.seed}, ‘${kill.rule}’`;
+    return `${name}: ${outcome} (${[`${this.#kills.length} of ${this.#done} seeds`, ...rules].join(', ')})`;
+  }
+}

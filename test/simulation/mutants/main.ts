@@ -1,0 +1,102 @@
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { componentMutants } from '../component-mutants/component-mutants.ts';
+import { firstSeed } from '../first-seed.ts';
+import { Hunt, type Mistake } from './hunt.ts';
+import type { Kill, Mutant } from './mutant.ts';
+import { mutants } from './mutants.ts';
+import { replay, runSome } from './run-mutant.ts';
+
+/** Enough for a mistake that every seventh seed shows to escape once in a million runs. */
+const defaultSeeds = 80;
+
+interface Known {
+  readonly name: string;
+  readonly mistake: Mistake;
+  readonly kill: Kill;
+}
+
+const known: readonly Known[] = [
+  ...Object.entries<Mutant>(mutants).map(([name, { file, from, to, ...kill }]) => ({
+    name,
+    mistake: { mutation: { file, from, to } },
+    kill,
+  })),
+  ...componentMutants.map(({ name, component: _component, ...kill }) => ({
+    name,
+    mistake: { component: name },
+    kill,
+  })),
+];
+
+/**
+ * Runs the hunts over all cores. While there are more hunts than cores, each has one worker; the
+ * last ones have all of them.
+ */
+async function runAll(hunts: readonly Hunt[], lanes: number): Promise<void> {
+  const waiting = [...hunts];
+  const running = new Map<Hunt, number>();
+  const join = (hunt: Hunt, by: number) => running.set(hunt, (running.get(hunt) ?? 0) + by);
+  const next = () =>
+    waiting.shift() ??
+    [...running].filter(([hunt]) => hunt.isOpen).sort(([, one], [, other]) => one - other)[0]?.[0];
+  const lane = async () => {
+    for (let hunt = next(); hunt !== undefined; hunt = next()) {
+      join(hunt, 1);
+      await runSome(hunt);
+      join(hunt, -1);
+      if (running.get(hunt) !== 0 || hunt.isOpen) continue;
+      running.delete(hunt);
+      process.stdout.write(`${hunt.report}\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+async function showSeed({ mistake, kill }: Known, seed: number, keepLines: number): Promise<void> {
+  const { rule: _rule, seeds: _seeds, ...world } = kill;
+  const { failure, lines } = await replay(mistake, { ...world, seed, keepLines });
+  process.stdout.write(`${lines.join('\n')}\n${failure?.message ?? 'clean'}\n`);
+}
+
+async function main(): Promise<boolean> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', default: '' },
+      seed: { type: 'string' },
+      lines: { type: 'string', default: '400' },
+      'first-seed': { type: 'string' },
+      seeds: { type: 'string' },
+      kills: { type: 'string', default: '1' },
+      workers: { type: 'string', default: String(availableParallelism()) },
+    },
+  });
+  const chosen = known.filter(({ name }) => name.includes(values.only));
+  const [one] = chosen;
+  if (one === undefined) throw new Error(`no mutant has a name with: ${values.only}`);
+  if (values.seed !== undefined) {
+    await showSeed(one, Number(values.seed), Number(values.lines));
+    return true;
+  }
+  const first = firstSeed(values['first-seed']);
+  process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
+  const hunts = chosen.map(
+    (mutant) =>
+      new Hunt({
+        ...mutant,
+        firstSeed: first,
+        seeds: Number(values.seeds ?? mutant.kill.seeds ?? defaultSeeds),
+        kills: Number(values.kills),
+      }),
+  );
+  await runAll(hunts, Number(values.workers));
+  const survivors = hunts.filter(({ isKilled }) => !isKilled);
+  for (const { options, report } of survivors)
+    process.stdout.write(
+      `\n${report}\n  node test/simulation/mutants/main.ts --only '${options.name}' --first-seed ${first}\n`,
+    );
+  process.stdout.write(`${hunts.length - survivors.length} passed, ${survivors.length} failed\n`);
+  return survivors.length === 0;
+}
+
+process.exitCode = (await main()) ? 0 : 1;

@@ -1,0 +1,64 @@
+import { Hunt, type HuntOptions } from '../simulation/mutants/hunt.ts';
+
+const rule = 'everything settles';
+const failure = (seed: number, failed: string) => ({ seed, rule: failed, message: failed });
+
+const aHunt = (options: Partial<HuntOptions> = {}) =>
+  new Hunt({
+    name: 'a mistake',
+    mistake: { component: 'a mistake' },
+    kill: { rule },
+    firstSeed: 7,
+    seeds: 3,
+    kills: 1,
+    ...options,
+  });
+
+describe('the hunt for a mutant', () => {
+  it('hands out its seeds from the first one on', () => {
+    const hunt = aHunt();
+    expect([hunt.take(), hunt.take(), hunt.take(), hunt.take()]).toEqual([7, 8, 9, undefined]);
+  });
+
+  it('is over once a seed fails by the named check', () => {
+    const hunt = aHunt();
+    hunt.take();
+    hunt.record(failure(7, rule));
+    expect(hunt).toMatchObject({ isKilled: true, isOpen: false });
+    expect(hunt.take()).toBeUndefined();
+  });
+
+  it('continues after a seed that fails by another check, and reports that check', () => {
+    const hunt = aHunt();
+    hunt.take();
+    hunt.record(failure(7, 'no hot loop'));
+    expect(hunt).toMatchObject({ isKilled: false, isOpen: true });
+    hunt.take();
+    hunt.record(failure(8, rule));
+    expect(hunt.report).toBe(
+      'a mistake: killed by seed 8, ‘everything settles’ (1 of 2 seeds, 1 fail ‘no hot loop’)',
+    );
+  });
+
+  it('ends without a kill when no seed fails by the named check', () => {
+    const hunt = aHunt();
+    for (let seed = hunt.take(); seed !== undefined; seed = hunt.take())
+      hunt.record(seed === 8 ? failure(seed, 'no hot loop') : undefined);
+    expect(hunt.isKilled).toBe(false);
+    expect(hunt.report).toBe('a mistake: SURVIVES (0 of 3 seeds, 1 fail ‘no hot loop’)');
+  });
+
+  it('accepts each of several checks', () => {
+    const hunt = aHunt({ kill: { rule: /everything settles|no hot loop/ } });
+    hunt.take();
+    hunt.record(failure(7, 'no hot loop'));
+    expect(hunt.isKilled).toBe(true);
+  });
+
+  it('continues until as many seeds as wanted show the mistake', () => {
+    const hunt = aHunt({ kills: 2 });
+    hunt.take();
+    hunt.record(failure(7, rule));
+    expect(hunt).toMatchObject({ isKilled: true, isOpen: true });
+  });
+});
