@@ -25,7 +25,7 @@ import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
 import { sandboxPools, type SandboxPool } from '../resources/sandbox-pool.ts';
 import { isSpare, managedBySelector, sandboxes, type Sandbox } from '../resources/sandbox.ts';
-import { madeForReferenceOf } from '../resources/sandbox-makers.ts';
+import { madeForReferenceOf, makerReferencesOf } from '../resources/sandbox-makers.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
 export interface CachesOptions {
@@ -94,7 +94,13 @@ export const byMaker = 'maker';
 /** Key of a conversation in the index `byMaker`. */
 export const makerKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
   `${spec.owner}/${metadata.uid}`;
+/**
+ * Sandboxes by the uid of each conversation that they name, also of another owner: until a cache
+ * shows the conversation, its owner is unknown.
+ */
+export const byNamed = 'named';
 export const sandboxIndexers: Indexers<Sandbox> = {
+  [byNamed]: (sandbox) => makerReferencesOf(sandbox).map(({ uid }) => uid),
   [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
   [bySpareTemplate]: (sandbox) =>
     isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.templateName}`] : [],

@@ -20,14 +20,23 @@ import type { Slot, SlotState } from './slot.ts';
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>
   findCondition(status?.conditions, SandboxCondition.admitted);
 
-type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart' | 'orphaned'>;
+type Inside = Pick<
+  SlotFacts,
+  'sandbox' | 'conversations' | 'unknownStart' | 'orphaned' | 'hasForeignMakers'
+>;
 
 /**
  * Whether the start of every conversation in a sandbox that was created for one has failed, so that
  * nothing can ever run in it.
  */
-const isFailedStart = ({ sandbox, conversations, unknownStart }: Inside): boolean =>
+const isFailedStart = ({
+  sandbox,
+  conversations,
+  unknownStart,
+  hasForeignMakers,
+}: Inside): boolean =>
   unknownStart !== true &&
+  hasForeignMakers !== true &&
   conversations.length > 0 &&
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');

@@ -30,7 +30,7 @@ import {
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
-import { isMadeFor } from './made-for.ts';
+import { isIn, isMadeFor } from './made-for.ts';
 import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -258,8 +258,7 @@ export class AdmissionCheck {
   #conversationsIn(sandbox: Sandbox): readonly Conversation[] {
     return this.#options.cluster.conversations.filter(
       (conversation) =>
-        (conversation.status?.sandboxName === sandbox.metadata.name &&
-          conversation.spec.owner === sandbox.spec.owner) ||
+        (isIn(sandbox, conversation) && conversation.spec.owner === sandbox.spec.owner) ||
         isMadeFor(sandbox, conversation),
     );
   }

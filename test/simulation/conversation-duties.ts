@@ -13,6 +13,7 @@ import type { Safety } from './safety.ts';
 import { isAnswering } from './sandbox-duties.ts';
 import type { SandboxHistory } from './sandbox-history.ts';
 import type { Scheduler } from './scheduler.ts';
+import { tenant } from './tenant.ts';
 
 export interface ConversationDutiesOptions {
   readonly cluster: Cluster;
@@ -83,8 +84,12 @@ export function dutiesOfConversations({
       : undeliveredMessages(conversation).length > 0
         ? callMs
         : promptMs;
+    // The deletion that a finalizer of the tenant delays shows as it was at first.
+    const isGone =
+      spec.owner === tenant && status?.sandboxStatus === 'MISSING' && view.phase === 'MISSING';
     if (
       status?.sandboxName !== undefined &&
+      !isGone &&
       (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason)
     )
       duties.push(

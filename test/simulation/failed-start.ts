@@ -1,7 +1,7 @@
-import { startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { startStatusOf } from '../../src/resources/conversation.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
-import { isMadeFor } from './made-for.ts';
+import { isIn, isMadeFor } from './made-for.ts';
 
 /**
  * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
@@ -11,12 +11,9 @@ export function isFailedStart(
   { conversations }: Pick<Cluster, 'conversations'>,
   sandbox: Sandbox,
 ): boolean {
-  const { name, uid, ownerReferences } = sandbox.metadata;
-  // An earlier sandbox may have had the same name.
-  const isOf = ({ status }: Conversation) =>
-    status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
+  const { ownerReferences } = sandbox.metadata;
   const inIt = conversations.filter(
-    (conversation) => isOf(conversation) || isMadeFor(sandbox, conversation),
+    (conversation) => isIn(sandbox, conversation) || isMadeFor(sandbox, conversation),
   );
   return (
     ownerReferences !== undefined &&

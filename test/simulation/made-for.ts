@@ -10,3 +10,13 @@ export const isMadeFor = (
   { metadata: { ownerReferences = [] }, spec: { owner } }: Sandbox,
   { metadata: { uid }, spec }: Pick<Conversation, 'metadata' | 'spec'>,
 ): boolean => spec.owner === owner && ownerReferences.some((reference) => reference.uid === uid);
+
+/**
+ * Whether the conversation has taken the sandbox, by its status. An earlier sandbox may have had the
+ * same name.
+ */
+export const isIn = (
+  { metadata: { name, uid } }: Sandbox,
+  { status }: Pick<Conversation, 'status'>,
+): boolean =>
+  status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;

@@ -12,7 +12,7 @@ import { ownerRule } from '../../resources/quota-rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { isNamedBy, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { byMaker, byTemplate, makerKeyOf, type Stores } from '../caches.ts';
+import { byNamed, byTemplate, type Stores } from '../caches.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { LiveReads } from './live-reads.ts';
 import { OrphanedPods } from './orphaned-pods.ts';
@@ -167,8 +167,9 @@ export class AdmissionCache {
     const named = [spec.sandboxName, status?.sandboxName].flatMap((name) =>
       name === undefined ? [] : (sandboxes.get(namespace, name) ?? []),
     );
-    const own = sandboxes.byIndex(byMaker, makerKeyOf(conversation));
-    for (const sandbox of new Set([...own, ...named])) this.#index.reclassify(sandbox.metadata.uid);
+    const naming = sandboxes.byIndex(byNamed, metadata.uid);
+    for (const sandbox of new Set([...naming, ...named]))
+      this.#index.reclassify(sandbox.metadata.uid);
     this.#enqueue(namespace);
   }
 
