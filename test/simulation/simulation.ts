@@ -197,8 +197,13 @@ class Play {
 
   get #isBusy(): boolean {
     return this.#stages.some(
-      ({ users, messageSender, exercise, retention }) =>
-        !users.done || !messageSender.done || exercise.busy || retention.busy,
+      ({ users, messageSender, exercise, retention, node }) =>
+        !users.done ||
+        !messageSender.done ||
+        exercise.busy ||
+        retention.busy ||
+        // A run that a client has begun with the agent itself may end the container, too.
+        node.running.some(({ mayDie }) => mayDie),
     );
   }
 
