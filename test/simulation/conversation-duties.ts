@@ -121,8 +121,8 @@ export function dutiesOfConversations({
   }
 
   /**
-   * A start creates its sandbox at once. While another sandbox has the name, the start takes another
-   * name or shows why it waits; it waits for an earlier sandbox of its own owner without a word.
+   * A start creates its sandbox at once. While a sandbox of another owner has the name, the start
+   * takes another name or shows why it waits; an earlier sandbox of its own owner may delay it.
    */
   function ofBeginning(
     conversation: Conversation,

@@ -3,8 +3,8 @@ import type { Sandbox } from '../../src/resources/sandbox.ts';
 
 /**
  * Whether the sandbox names the conversation as one of those that it was made for or that have
- * joined it. The owner of a sandbox writes its owner references, so a reference to a conversation of
- * another owner means nothing.
+ * joined it. The owner of a sandbox writes its owner references, so a reference to a conversation
+ * of another owner means nothing.
  */
 export const isMadeFor = (
   { metadata: { ownerReferences = [] }, spec: { owner } }: Sandbox,
@@ -12,8 +12,8 @@ export const isMadeFor = (
 ): boolean => spec.owner === owner && ownerReferences.some((reference) => reference.uid === uid);
 
 /**
- * Whether the conversation has taken the sandbox, by its status. An earlier sandbox may have had the
- * same name.
+ * Whether the conversation has taken the sandbox, by its status. An earlier sandbox may have had
+ * the same name.
  */
 export const isIn = (
   { metadata: { name, uid } }: Sandbox,

@@ -5,6 +5,7 @@ import {
   SandboxCondition,
   sandboxes,
   slotTaken,
+  templateVersionAnnotation,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
@@ -229,6 +230,9 @@ export class Pools {
         );
         if (booting.length > 0) return [`${metadata.name} has a spare that is booting`];
         if (silent.length > 0) return [`${metadata.name} has a spare whose agent is silent`];
+        // The pace of the pool delays replacements.
+        if (own.some((spare) => this.#isOutdated(spare)))
+          return [`${metadata.name} has a spare of an earlier version of its template`];
         if (own.length > spec.replicas)
           return [`${metadata.name} has ${own.length} spares of ${spec.replicas}`];
         if (status?.readyReplicas !== ready)
@@ -238,6 +242,14 @@ export class Pools {
           : [];
       }),
     ];
+  }
+
+  #isOutdated({ metadata, spec }: Sandbox): boolean {
+    const template = this.#options.cluster.templates.find(
+      (each) => each.metadata.name === spec.templateName,
+    );
+    const { uid = '', generation = 0 } = template?.metadata ?? {};
+    return metadata.annotations?.[templateVersionAnnotation] !== `${uid}/${generation}`;
   }
 
   /** Whether the limit of the namespace leaves no room for spares. */

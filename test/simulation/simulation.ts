@@ -201,8 +201,14 @@ class Play {
 
   get #isBusy(): boolean {
     return this.#stages.some(
-      ({ users, messageSender, exercise, retention, tenant }) =>
-        !users.done || !messageSender.done || exercise.busy || retention.busy || tenant.busy,
+      ({ users, messageSender, exercise, retention, tenant, node }) =>
+        !users.done ||
+        !messageSender.done ||
+        exercise.busy ||
+        retention.busy ||
+        tenant.busy ||
+        // A run that a client has begun with the agent itself may end the container, too.
+        node.running.some(({ mayDie }) => mayDie),
     );
   }
 

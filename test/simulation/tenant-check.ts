@@ -74,7 +74,7 @@ export class TenantCheck {
     });
   }
 
-  /** What no known owner has sent is the agent's own, or came from a client with its key. */
+  /** A text that no known owner has sent is the agent's own, or came from a client with its key. */
   #mustBeOwn(
     { sandboxUid }: AgentProcess,
     senders: readonly (string | undefined)[],

@@ -103,8 +103,8 @@ export class TenantMetadata {
   }
 
   /**
-   * A reference to an object of another group whose kind has the same name: no API server serves it,
-   * so garbage collection keeps the reference for ever.
+   * A reference to an object of another group whose kind has the same name: no API server serves
+   * that object, so garbage collection keeps the reference for ever.
    */
   #foreignReference(): OwnerReferences[number] {
     const uid = '00000000-0000-4000-8000-000000000000';
