@@ -4,7 +4,7 @@ import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
+import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import type { SteadyTimes } from './steady-times.ts';
 
@@ -71,21 +71,17 @@ export class SandboxClassifier {
     return this.#conversationsOf(sandbox, this.#makersOf(sandbox));
   }
 
-  #conversationsOf(
-    { metadata, spec }: Sandbox,
-    makers: readonly Maker[],
-  ): readonly CachedConversation[] {
+  #conversationsOf(sandbox: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
-    const { namespace, name, uid } = metadata;
-    // The conversation of an earlier sandbox of this name does nothing in this one.
+    const { namespace, name } = sandbox.metadata;
     const found = new Map(
       conversations
         .byIndex(bySandbox, `${namespace}/${name}`)
-        .filter(({ status }) => (status?.sandboxUID ?? uid) === uid)
+        .filter((conversation) => isInSandbox(conversation, sandbox))
         .map((conversation) => [conversation.metadata.uid, conversation]),
     );
     for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
-    return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
+    return [...found.values()];
   }
 
   /** The conversations that the sandbox names, without those of other owners. */

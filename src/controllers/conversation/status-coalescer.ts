@@ -31,7 +31,7 @@ const withoutReason = ({
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
-/** What an agent alone decides, and may change at every poll. */
+/** The status without the fields that an agent alone decides, and may change at every poll. */
 const withoutObservations = ({
   title: _title,
   executionStatus: _status,

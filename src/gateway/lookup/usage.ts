@@ -5,7 +5,7 @@ import { awaitsSandbox } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
+import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { Holdings, ResourceLookup } from './resource-lookup.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
@@ -47,7 +47,10 @@ export function conversationsIn({
         const conversation = byUid.get(uid);
         return conversation?.spec.owner === sandbox.spec.owner ? conversation : [];
       });
-      return [name, [...new Set([...(bySandbox.get(name) ?? []), ...madeFor])]];
+      const inIt = (bySandbox.get(name) ?? []).filter((conversation) =>
+        isInSandbox(conversation, sandbox),
+      );
+      return [name, [...new Set([...inIt, ...madeFor])]];
     }),
   );
 }

@@ -25,9 +25,9 @@ interface Place {
 /**
  * Limits the concurrent connections of a server. A new connection beyond the limit takes the place
  * of one that has sent no head of a request yet, else of one without a request under way: the
- * oldest of the network that has the most of them. So connections that send nothing, of however few
- * networks, keep no other client out. Connections of a trusted proxy carry the requests of many
- * clients, so that each of them counts as a network of its own.
+ * oldest of the network that has the most of them. Connections that send nothing therefore keep no
+ * other client out, however few networks they come from. Connections of a trusted proxy carry the
+ * requests of many clients, so that each of them counts as a network of its own.
  */
 export class ConnectionCap {
   readonly #options: ConnectionCapOptions;

@@ -81,16 +81,16 @@ describe('connections', () => {
   it('beyond the limit take the place of the oldest silent one of the address with the most', async () => {
     await bounded(5);
     const other = await open('127.0.0.2');
-    const [first, ...rest] = [await open('127.0.0.3'), await open('127.0.0.3')];
+    const [first, second] = [await open('127.0.0.3'), await open('127.0.0.3')];
     const begun = await open('127.0.0.3');
     // The beginning of a head is none.
     begun.write('GET / HTTP/1.1\r\nHost: x\r\n');
     const busy = await open('127.0.0.3');
     expect(await answer(busy)).toContain('200 OK');
     const latest = await open('127.0.0.4');
-    await eventually('the oldest one of the address is closed', () => first?.closed === true);
+    await eventually('the oldest one of the address is closed', () => first.closed);
     expect(await answer(await open('127.0.0.5'))).toContain('200 OK');
-    await eventually('so is the next one', () => rest[0]?.closed === true);
+    await eventually('so is the next one', () => second.closed);
     expect([other, begun, busy, latest].map(({ closed }) => closed)).not.toContain(true);
   });
 
