@@ -8,7 +8,6 @@ import {
   type Conversation,
 } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
-import { apiVersion } from '../../src/resources/group.ts';
 import { pods } from '../../packages/kube/src/core.ts';
 import {
   ownerRule,
@@ -30,7 +29,7 @@ import {
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
-import { isIn, isMadeFor } from './made-for.ts';
+import { isIn, isMadeFor, makerReferences } from './made-for.ts';
 import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -268,17 +267,8 @@ export class AdmissionCheck {
    * it. A sandbox of a deleted conversation counts as well.
    */
   #isBare(sandbox: Sandbox): boolean {
-    const { uid, ownerReferences = [] } = sandbox.metadata;
-    const { conversations: all } = this.#options.cluster;
-    const makers = ownerReferences.filter(
-      (reference) =>
-        reference.apiVersion === apiVersion &&
-        reference.kind === conversations.kind &&
-        !all.some(
-          ({ metadata, spec }) =>
-            metadata.uid === reference.uid && spec.owner !== sandbox.spec.owner,
-        ),
-    );
+    const { uid } = sandbox.metadata;
+    const makers = makerReferences(this.#options.cluster.conversations, sandbox);
     const inIt = this.#conversationsIn(sandbox).filter(
       ({ metadata }) => metadata.deletionTimestamp === undefined,
     );

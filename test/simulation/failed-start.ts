@@ -1,7 +1,7 @@
 import { startStatusOf } from '../../src/resources/conversation.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
-import { isIn, isMadeFor } from './made-for.ts';
+import { isIn, isMadeFor, makerReferences } from './made-for.ts';
 
 /**
  * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
@@ -11,12 +11,11 @@ export function isFailedStart(
   { conversations }: Pick<Cluster, 'conversations'>,
   sandbox: Sandbox,
 ): boolean {
-  const { ownerReferences } = sandbox.metadata;
   const inIt = conversations.filter(
     (conversation) => isIn(sandbox, conversation) || isMadeFor(sandbox, conversation),
   );
   return (
-    ownerReferences !== undefined &&
+    makerReferences(conversations, sandbox).length > 0 &&
     inIt.length > 0 &&
     inIt.every((conversation) => startStatusOf(conversation) === 'ERROR')
   );

@@ -17,6 +17,7 @@ import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
 import { isFailedStart } from './failed-start.ts';
+import { makerReferences } from './made-for.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Quotas } from './quotas.ts';
@@ -109,7 +110,11 @@ export function unsettled({
       cluster.conversations.some(
         (other) => other.metadata.uid === uid && startStatusOf(other) !== 'ERROR',
       );
-    return owners.length === 0 || owners.some(works)
+    // The operator deletes no sandbox that its owner has tied to anything else.
+    const isTied =
+      sandbox !== undefined &&
+      makerReferences(cluster.conversations, sandbox).length < owners.length;
+    return owners.length === 0 || isTied || owners.some(works)
       ? []
       : ['its start has failed, and its sandbox is still there'];
   }

@@ -1,4 +1,6 @@
-import type { Conversation } from '../../src/resources/conversation.ts';
+import type { OwnerReference } from '../../packages/kube/src/object.ts';
+import { conversations as kind, type Conversation } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 
 /**
@@ -20,3 +22,17 @@ export const isIn = (
   { status }: Pick<Conversation, 'status'>,
 ): boolean =>
   status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
+
+/** References of the sandbox to conversations, without those that are known to be of another owner. */
+export const makerReferences = (
+  conversations: readonly Conversation[],
+  sandbox: Sandbox,
+): readonly OwnerReference[] =>
+  (sandbox.metadata.ownerReferences ?? []).filter(
+    (reference) =>
+      reference.apiVersion === apiVersion &&
+      reference.kind === kind.kind &&
+      !conversations.some(
+        ({ metadata, spec }) => metadata.uid === reference.uid && spec.owner !== sandbox.spec.owner,
+      ),
+  );

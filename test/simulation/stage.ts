@@ -163,7 +163,7 @@ export function stage(
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
-    ...(withPools || withTenant ? { addresses: 24 } : {}),
+    ...(withPools || withTenant ? { addresses: withPools && withTenant ? 48 : 24 } : {}),
     ...(ground === undefined ? {} : { network: `10.0.${ground.shard}` }),
     ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),

@@ -35,6 +35,7 @@ function worldOf({
   shards,
   retention,
   pools,
+  tenant,
   messages,
   faults = 'all',
 }: Mutant): string {
@@ -43,6 +44,7 @@ function worldOf({
     ...(shards === undefined ? [] : [`${shards} shards`]),
     ...(retention === true ? ['retention'] : []),
     ...(pools === true ? ['pools'] : []),
+    ...(tenant === true ? ['tenant'] : []),
     ...(messages === true ? ['messages'] : []),
     faults === 'none' ? 'no faults' : faults === 'all' ? 'all faults' : `faults ${faults}`,
   ].join(', ');
