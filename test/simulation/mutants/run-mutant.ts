@@ -15,11 +15,11 @@ const startWorker = (mistake: Mistake): Worker =>
 export function runSome(hunt: Hunt): Promise<void> {
   const { mistake, kill } = hunt.options;
   const { rule: _rule, seeds: _seeds, ...world } = kill;
-  const { promise, resolve } = Promise.withResolvers<void>();
+  const { promise, resolve } = Promise.withResolvers<undefined>();
   const worker = startWorker(mistake);
   let seed = 0;
   let left = seedsPerWorker;
-  const end = () => void worker.terminate().then(() => resolve());
+  const end = () => void worker.terminate().then(() => resolve(undefined));
   const give = () => {
     const next = left-- > 0 ? hunt.take() : undefined;
     if (next === undefined) end();
