@@ -53,7 +53,7 @@ const ordinary = [
   'pause deaf',
 ] as const;
 
-export type Action = (typeof ordinary)[number];
+export type Action = (typeof ordinary)[number] | 'refuse long';
 
 /** Number of actions where they are chosen. */
 const longExercise = 25;
@@ -70,6 +70,8 @@ const deafMs = 60_000;
  * before its bound is over.
  */
 const lateUseMs = 2_000;
+/** A window of `RequestRateCheck` is as long, and another one begins within. */
+const refusedMs = 20_000;
 /** From the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
 /** A leader that ends gives its lease away, and the next one begins. */
@@ -141,6 +143,8 @@ export class Exercise {
         return this.#changeTemplate();
       case 'refuse some':
         return this.#refuseSome();
+      case 'refuse long':
+        return this.#refuseLong();
       case 'pause deaf':
         return this.#pauseDeaf();
     }
@@ -310,6 +314,17 @@ export class Exercise {
       await this.#changeTemplate();
       await sleep(scheduler, 2_000);
     }
+    traffic.refusal = () => undefined;
+  }
+
+  /** The template changes, and the API server fails for a while at what an operator writes of that. */
+  async #refuseLong(): Promise<void> {
+    const { traffic, duties, scheduler } = this.#options;
+    duties.hold(3 * refusedMs);
+    traffic.refusal = ({ method, path }) =>
+      method === 'PATCH' && path.endsWith('/sandboxtemplates/default/status') ? 500 : undefined;
+    await this.#changeTemplate();
+    await sleep(scheduler, refusedMs);
     traffic.refusal = () => undefined;
   }
 

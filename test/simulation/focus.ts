@@ -63,7 +63,8 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
     traits: { outages: true, startDeadline: '30s' },
   },
   silence: { traits: { hangs: true, notifications: true }, blows: [] },
-  failures: { chances: { internalError: 0.5, unavailable: 0.5 } },
+  /** The API server fails at one write for longer than any controller waits between two tries. */
+  failures: { actions: ['refuse long', 'pause', 'resume'] },
   /** Caches that are behind. */
   lag: { chances: { watchLag: 0.9, late: 0.1 }, crowd: true },
 };

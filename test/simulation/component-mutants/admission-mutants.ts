@@ -55,12 +55,6 @@ export const admissionMutants = {
   'sandboxes that start are not counted': slots((slot) =>
     slot.state === 'starting' ? { ...slot, taken: false } : slot,
   ),
-  'a slot is free before its pod is gone': slots((slot) =>
-    slot.state === 'freeing' ? { ...slot, taken: false } : slot,
-  ),
-  'one sandbox too many is admitted': {
-    patches: [patchedGetter(LimitGroup.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
-  },
   'a pod that is being deleted counts as gone': {
     caches: (options) => {
       const whole = createCaches(options);
@@ -174,11 +168,6 @@ export const admissionMutants = {
   'a sandbox that was paused for its age resumes automatically': slots((slot) =>
     slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot,
   ),
-  'the last newcomer is admitted first': slots((slot) => ({
-    ...slot,
-    requestedAt: -slot.requestedAt,
-    explained: true,
-  })),
   'the youngest sandbox is evicted first': {
     patches: [
       patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) =>
@@ -240,7 +229,6 @@ export const admissionMutants = {
   'sandboxes are evicted whatever the policy': {
     patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)],
   },
-  'minActiveSeconds is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
   'autoResume is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
   'no reconcile is scheduled for a later time': {
     patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)],

@@ -30,7 +30,7 @@ function named(
 
 /** All component mutants, with the checks that kill them. */
 export const componentMutants: readonly NamedComponentMutant[] = [
-  ...named(admissionMutants, admissionKills, { faults: 'none' }),
+  ...named(admissionMutants, admissionKills, { faults: 'none', focus: 'quota', world: 'shared' }),
   ...named(agentMutants, agentKills),
   ...named(operatorMutants, operatorKills),
   ...named(retentionMutants, retentionKills, { messages: true, retention: true }),

@@ -16,6 +16,10 @@ export const operatorKills: Readonly<Record<OperatorMutantName, Kill>> = {
     rule: 'a start has a sandbox of its own',
     faults: 'none',
   },
+  'a sandbox is created once more a minute later': {
+    rule: 'no sandbox is created for a deleted conversation',
+    world: 'shared',
+  },
   'a creation of unknown outcome is repeated under another name': {
     rule: /a sandbox has one pod at most|a volume has one agent at most/,
   },

@@ -90,6 +90,16 @@ export const operatorMutants = {
       };
     },
   },
+  'a sandbox is created once more a minute later': {
+    client: (whole, { clock }) =>
+      but(whole, {
+        create: async (resource, object, options) => {
+          if (resource.kind === sandboxes.kind)
+            clock.after(60_000, () => void whole.create(resource, object).catch(() => undefined));
+          return whole.create(resource, object, options);
+        },
+      }),
+  },
   'a creation of unknown outcome is repeated under another name': {
     client: client((whole) => ({
       create: async (resource, object, options) => {

@@ -59,6 +59,7 @@ export const controllerMutants = {
     to: '',
     rule: 'no controller runs hot',
     focus: 'failures',
+    faults: 'none',
   },
   'a failure is retried at once': {
     file: 'packages/kube/src/controller.ts',
@@ -66,6 +67,7 @@ export const controllerMutants = {
     to: 'this.#queue.add(key);',
     rule: 'no controller runs hot',
     focus: 'failures',
+    faults: 'none',
   },
   'an owner gets none of its workers back': {
     file: 'packages/kube/src/fair-queue.ts',

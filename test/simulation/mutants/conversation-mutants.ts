@@ -20,18 +20,6 @@ export const conversationMutants = {
     rule: again,
     focus: 'losses',
   },
-  'a sandbox is created for a conversation that only the cache contains': {
-    file: 'src/controllers/conversation/start/sandbox-creation.ts',
-    from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    const claimed',
-    to: 'const claimed',
-    rule: 'no sandbox is created for a deleted conversation',
-  },
-  'a deleted conversation still needs its sandbox': {
-    file: 'src/controllers/conversation/start/sandbox-creation.ts',
-    from: "return stored !== undefined && startStatusOf(stored) === 'WORKING';",
-    to: "return stored === undefined || startStatusOf(stored) === 'WORKING';",
-    rule: 'no sandbox is created for a deleted conversation',
-  },
   'a new message is no reason to poll its agent': {
     file: 'src/controllers/conversation/polling/conversation-poller.ts',
     from: '[metadata.uid, metadata.generation, sandbox.metadata.uid',

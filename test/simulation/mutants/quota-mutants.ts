@@ -71,12 +71,6 @@ export const quotaMutants = {
     faults: 'none',
     focus: 'quota',
   },
-  'a sandbox is not read before its pod is created': {
-    file: 'src/controllers/sandbox/creations.ts',
-    from: '(await podCreations.isJustAdmitted(sandbox))',
-    to: '((await podCreations.isJustAdmitted(sandbox)) || sandbox.metadata.uid.length > 0)',
-    rule: 'only a sandbox with a slot has a pod',
-  },
   'the quota evicts one sandbox more than necessary': {
     file: 'src/quota/limit-group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
@@ -123,13 +117,6 @@ export const quotaMutants = {
     to: '',
     rule: 'everything settles',
     faults: 'none',
-    focus: 'quota',
-  },
-  'a lost agent never counts as idle': {
-    file: 'src/quota/slot-timing.ts',
-    from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
-    to: 'idleSince: Infinity',
-    rule: 'everything settles',
     focus: 'quota',
   },
   'an automatic resume comes before newcomers': {

@@ -10,12 +10,4 @@ export const shardMutants = {
     shards: 2,
     rule: /no controller acts on a version that it has overwritten|only the leader writes/,
   },
-  'a shard is handed over before its writes have ended': {
-    file: 'packages/kube/src/leader-election.ts',
-    from: 'this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil',
-    to: 'false',
-    rule: 'only the leader writes',
-    faults: 'of handovers',
-    shards: 2,
-  },
 } as const satisfies Readonly<Record<string, Mutant>>;

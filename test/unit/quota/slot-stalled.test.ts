@@ -65,6 +65,7 @@ describe('a sandbox whose agent can not be used', () => {
       { sandbox: silent, conversations: [started] },
       {
         state: 'starting',
+        idleSince: noonMs,
         stalledAt: noonMs + minute + 30 * second,
         expiry: idle(noonMs + 31 * minute) as Slot['expiry'],
       },

@@ -7,6 +7,7 @@ import { sandboxes } from '../../../../../src/resources/sandbox.ts';
 import {
   aConversation,
   aSandbox,
+  aSpare,
   admitted,
   condition,
   noon,
@@ -50,6 +51,21 @@ function sceneOf(...users: readonly Conversation[]) {
   return scene;
 }
 const failed = conversationOf(own, 'ERROR');
+
+it('gives back a spare that it has claimed in vain, and keeps the sandbox that it uses', async () => {
+  const ready = conversationOf(own, 'READY');
+  const scene = sceneOf(ready);
+  const spare = aSpare('spare');
+  scene.client.put(sandboxes, {
+    ...spare,
+    metadata: {
+      ...spare.metadata,
+      ownerReferences: [ownerReferenceTo(ready, { controller: true })],
+    },
+  });
+  await scene.reconcile(own);
+  expect(await scene.sandboxes()).toEqual(['sbx-1']);
+});
 
 it('stores why it has failed, then gives its sandbox back', async () => {
   const sandbox = aSandbox({

@@ -88,6 +88,17 @@ it('joins a sandbox as the API server has it, not the one before it that the cac
   expect(joined?.metadata.uid).toBe('new');
 });
 
+it('is created for a conversation that the API server has, and for none that only the cache contains', async () => {
+  const conversation = aConversation({ status: { start: { status: 'WORKING', transitions: [] } } });
+  const client = new FakeKubeClient();
+  const ensure = async () =>
+    ensureSandbox({ client, stores: storesOf(), keys: sceneKeys }, conversation, signal);
+  expect(await ensure()).toBeUndefined();
+  expect((await client.list(sandboxes)).items).toEqual([]);
+  client.put(conversations, conversation);
+  expect(await ensure()).toMatchObject({ spec: { owner: conversation.spec.owner } });
+});
+
 it('is not kept by a conversation whose start has failed, which the cache shows as one that is to join', async () => {
   const joining = (status: 'WORKING' | 'ERROR') =>
     aConversation({
