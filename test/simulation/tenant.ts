@@ -32,8 +32,8 @@ const maxSandboxes = 6;
 /**
  * A hostile tenant with kubectl. She reads every conversation of the namespace, and she creates,
  * changes and deletes Conversations and Sandboxes of her own owner, with any metadata:
- * installations without the admission policies of the chart restrict none of it. She never writes a status, an
- * object of another owner, a Scale or a spare.
+ * installations without the admission policies of the chart restrict none of it. She never writes a
+ * status, an object of another owner, a Scale or a spare.
  */
 export class Tenant {
   readonly #options: TenantOptions;
