@@ -109,6 +109,8 @@ export interface ContainerOptions {
   readonly steps?: Random | undefined;
   /** Chooses the ends of runs that do not finish; absent: all runs finish. */
   readonly ends?: Random | undefined;
+  /** Chance that a run ends its container; default 0.15. */
+  readonly deadly?: number | undefined;
   /**
    * Which runs never end and report nothing; absent: none, and others don't report before their
    * end.
@@ -258,7 +260,7 @@ export class AgentProcess {
       end: 'finished',
       failure: undefined,
       reloaded: false,
-      deadly: this.#options.ends?.chance(0.15) ?? false,
+      deadly: this.#options.ends?.chance(this.#options.deadly ?? 0.15) ?? false,
       broken: this.#options.ends?.chance(0.15) ?? false,
       wanted: message !== undefined && message.run !== false,
       lost: false,

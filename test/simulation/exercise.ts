@@ -29,10 +29,34 @@ export interface ExerciseOptions {
   readonly duties: Duties;
   readonly traffic: Traffic;
   readonly retryDelay: RetryDelayCheck;
+  /** Default: each kind, and few of them. */
+  readonly actions?: readonly Action[] | undefined;
 }
 
-/** Undefined: there is nothing that it could be done to. */
-type Action = () => Promise<unknown> | undefined;
+const ordinary = [
+  'pause',
+  'pause',
+  'resume',
+  'resume',
+  'message',
+  'message',
+  'start',
+  'restart',
+  'delete',
+  'delete pod',
+  'crash',
+  'evict',
+  'hand over',
+  'change template',
+  'refuse some',
+  'pause deaf',
+  'pause deaf',
+] as const;
+
+export type Action = (typeof ordinary)[number];
+
+/** Number of actions where they are chosen. */
+const longExercise = 25;
 
 const core = '/api/v1/namespaces/default';
 const group = `/apis/${apiVersion}/namespaces/default`;
@@ -64,26 +88,7 @@ export class Exercise {
 
   constructor(options: ExerciseOptions) {
     this.#options = options;
-    const { random, node } = options;
-    this.#actions = [
-      () => this.#scale('RUNNING', 0),
-      () => this.#scale('RUNNING', 0),
-      () => this.#scale('PAUSED', 1),
-      () => this.#scale('PAUSED', 1),
-      () => this.#message(),
-      () => this.#message(),
-      () => this.#start(),
-      () => this.#restart(),
-      () => this.#delete(),
-      () => this.#deletePod(),
-      () => this.#with(random.pick(node.running), (agent) => node.crash(agent)),
-      () => this.#with(random.pick(node.running), (agent) => node.evict(agent)),
-      () => this.#handOver(),
-      () => this.#changeTemplate(),
-      () => this.#refuseSome(),
-      () => this.#pauseDeaf(),
-      () => this.#pauseDeaf(),
-    ];
+    this.#actions = options.actions ?? ordinary;
   }
 
   start(): void {
@@ -95,15 +100,50 @@ export class Exercise {
 
   async #run(): Promise<void> {
     const { random, scheduler } = this.#options;
-    for (let left = random.whole(3, 6); left > 0; left--) {
+    const count = this.#options.actions === undefined ? random.whole(3, 6) : longExercise;
+    for (let left = count; left > 0; left--) {
       await sleep(
         scheduler,
         random.chance(0.3) ? random.between(0, 1_000) : random.between(1_000, 15_000),
       );
-      await random.pick(this.#actions)?.();
+      const action = random.pick(this.#actions);
+      if (action !== undefined) await this.#act(action);
     }
     // A resume that no operator has seen yet shows in no object that the checks take for unsettled.
     await sleep(scheduler, seenWithinMs);
+  }
+
+  /** Undefined: there is nothing that it could be done to. */
+  #act(action: Action): Promise<unknown> | undefined {
+    const { random, node } = this.#options;
+    switch (action) {
+      case 'pause':
+        return this.#scale('RUNNING', 0);
+      case 'resume':
+        return this.#scale('PAUSED', 1);
+      case 'message':
+        return this.#message();
+      case 'start':
+        return this.#start();
+      case 'restart':
+        return this.#restart();
+      case 'delete':
+        return this.#delete();
+      case 'delete pod':
+        return this.#deletePod();
+      case 'crash':
+        return this.#with(random.pick(node.running), (agent) => node.crash(agent));
+      case 'evict':
+        return this.#with(random.pick(node.running), (agent) => node.evict(agent));
+      case 'hand over':
+        return this.#handOver();
+      case 'change template':
+        return this.#changeTemplate();
+      case 'refuse some':
+        return this.#refuseSome();
+      case 'pause deaf':
+        return this.#pauseDeaf();
+    }
   }
 
   #with<T>(subject: T | undefined, act: (subject: T) => unknown): Promise<void> | undefined {

@@ -6,6 +6,7 @@ import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 import { delayedKnowledge, noFaults, someFaults, type FaultSchedule } from './fault-schedule.ts';
+import type { Emphasis } from './focus.ts';
 import type { Traits, World } from './world.ts';
 
 export interface FaultsOptions {
@@ -22,9 +23,27 @@ export interface FaultsOptions {
   readonly traits: Pick<Traits, 'lateExecution' | 'longJumps' | 'outages' | 'pageSize'>;
   readonly world: World;
   readonly outages: Outages;
+  readonly emphasis: Pick<Emphasis, 'blows' | 'chances'>;
 }
 
-type Blow = (random: Random) => void;
+/** Blows of every world. */
+const everywhere = [
+  'crash',
+  'terminate',
+  'freeze',
+  'isolate',
+  'jump wall clock',
+  'outage',
+  'compact',
+  'crash agent',
+  'evict',
+  'hang',
+  'lose node',
+] as const;
+
+const onSharedNodes = ['drain', 'shut down'] as const;
+
+export type Blow = (typeof everywhere)[number] | (typeof onSharedNodes)[number];
 
 const longestJumpMs = 5 * 3_600_000;
 
@@ -52,31 +71,15 @@ export class Faults {
 
   constructor(options: FaultsOptions) {
     this.#options = options;
-    const all: readonly Blow[] = [
-      (random) => this.#crash(random),
-      (random) => this.#terminate(random),
-      (random) => this.#freeze(random),
-      (random) => this.#isolate(random),
-      (random) => this.#jumpWallClock(random),
-      (random) => this.#outage(random),
-      () => options.cluster.compact(),
-      (random) => this.#withAgent(random, (agent) => options.node.crash(agent)),
-      (random) => this.#withAgent(random, (agent) => options.node.evict(agent)),
-      (random) => this.#hang(random),
-      (random) => options.node.lose(random.between(5_000, 40_000)),
-    ];
-    const shared: readonly Blow[] =
-      options.world === 'shared' ? [() => options.node.drain(), () => options.node.shutDown()] : [];
-    const some = all.filter(() => options.random.chance(0.4));
+    const { emphasis } = options;
+    const some = everywhere.filter(() => options.random.chance(0.4));
+    const more =
+      options.world === 'shared' ? onSharedNodes.filter(() => options.random.chance(0.3)) : [];
     const kinds = {
-      all: [...some, ...shared.filter(() => options.random.chance(0.3))],
-      'of leaders': [(random: Random) => this.#freeze(random)],
-      'of handovers': [
-        (random: Random) => this.#crash(random),
-        (random: Random) => this.#terminate(random),
-        (random: Random) => this.#freeze(random),
-      ],
-    };
+      all: emphasis.blows ?? [...some, ...more],
+      'of leaders': ['freeze'],
+      'of handovers': ['crash', 'terminate', 'freeze'],
+    } as const satisfies Record<string, readonly Blow[]>;
     this.#blows = kinds[options.kind];
   }
 
@@ -87,7 +90,12 @@ export class Faults {
     faultSchedule.chances =
       kind === 'of leaders'
         ? chances
-        : { ...chances, lateExecution: traits.lateExecution, expiredToken };
+        : {
+            ...chances,
+            lateExecution: traits.lateExecution,
+            expiredToken,
+            ...this.#options.emphasis.chances,
+          };
     if (traits.outages && kind === 'all') outages.start();
     this.#next();
   }
@@ -117,9 +125,41 @@ export class Faults {
     scheduler.after(random.between(200, 12_000), () => {
       if (this.#over || scheduler.monotonic() > untilMs) return;
       // Its own: a blow that finds nothing to strike leaves the next blows as they are.
-      blow(random.nextOf('blow'));
+      this.#strike(blow, random.nextOf('blow'));
       this.#next();
     });
+  }
+
+  #strike(blow: Blow, random: Random): void {
+    const { cluster, node } = this.#options;
+    switch (blow) {
+      case 'crash':
+        return this.#crash(random);
+      case 'terminate':
+        return this.#terminate(random);
+      case 'freeze':
+        return this.#freeze(random);
+      case 'isolate':
+        return this.#isolate(random);
+      case 'jump wall clock':
+        return this.#jumpWallClock(random);
+      case 'outage':
+        return this.#outage(random);
+      case 'compact':
+        return cluster.compact();
+      case 'crash agent':
+        return this.#withAgent(random, (agent) => node.crash(agent));
+      case 'evict':
+        return this.#withAgent(random, (agent) => node.evict(agent));
+      case 'hang':
+        return this.#hang(random);
+      case 'lose node':
+        return node.lose(random.between(5_000, 40_000));
+      case 'drain':
+        return node.drain();
+      case 'shut down':
+        return node.shutDown();
+    }
   }
 
   #crash(random: Random): void {

@@ -2,19 +2,13 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { faultKinds, type FaultKind } from './faults.ts';
+import { focusNames, type Focus } from './focus.ts';
 import { replayCommand, simulate, type Outcome } from './simulation.ts';
+import type { SimulationOptions } from './stage.ts';
 import { worlds, type World } from './world.ts';
 
-type Job = {
-  readonly seed: number;
-  readonly faults: FaultKind;
-  readonly messages: boolean;
-  readonly world: World;
-  readonly retention: boolean;
-  readonly pools: boolean;
-  readonly tenant: boolean;
-  readonly shards: number;
-};
+type Options = Omit<SimulationOptions, 'seed' | 'mutant' | 'keepLines' | 'ends'>;
+type Job = Options & Pick<SimulationOptions, 'seed'>;
 
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
@@ -30,13 +24,7 @@ interface Batch {
   readonly first: number;
   readonly count: number;
   readonly workers: number;
-  readonly faults: FaultKind;
-  readonly messages: boolean;
-  readonly world: World;
-  readonly retention: boolean;
-  readonly pools: boolean;
-  readonly tenant: boolean;
-  readonly shards: number;
+  readonly options: Options;
   readonly keepGoing: boolean;
 }
 
@@ -51,19 +39,7 @@ const seedsPerWorker = 100;
  * Runs many seeds over several workers. The run ends at the first seed that fails, unless
  * `keepGoing` is set, and shows how to replay it.
  */
-async function runMany({
-  first,
-  count,
-  workers,
-  faults,
-  messages,
-  world,
-  retention,
-  pools,
-  tenant,
-  shards,
-  keepGoing,
-}: Batch): Promise<boolean> {
+async function runMany({ first, count, workers, options, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];
   let next = first;
@@ -77,7 +53,7 @@ async function runMany({
     if (outcome.failure !== undefined) {
       failed.push(outcome);
       process.stdout.write(
-        `${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, messages, world, retention, pools, tenant, shards })}\n`,
+        `${report(outcome)}  ${replayCommand({ ...options, seed: outcome.seed })}\n`,
       );
     }
     if (done % 500 === 0)
@@ -92,24 +68,13 @@ async function runMany({
       let left = seedsPerWorker;
       const give = () => {
         if (over() || left-- === 0) void worker.terminate().then(() => resolve());
-        else
-          worker.postMessage({
-            seed: (seed = next++),
-            faults,
-            messages,
-            world,
-            retention,
-            pools,
-            tenant,
-            shards,
-          } satisfies Job);
+        else worker.postMessage({ ...options, seed: (seed = next++) } satisfies Job);
       };
       worker.on('error', (cause) => {
         reject(
-          new Error(
-            `seed ${seed} ended its worker: ${replayCommand({ seed, faults, messages, world, retention, pools, tenant, shards })}`,
-            { cause },
-          ),
+          new Error(`seed ${seed} ended its worker: ${replayCommand({ ...options, seed })}`, {
+            cause,
+          }),
         );
       });
       worker.on('message', (outcome: Outcome) => {
@@ -127,11 +92,7 @@ async function runMany({
     `${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`,
   );
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
-  if (earliest !== undefined)
-    await replay(
-      { seed: earliest.seed, faults, messages, world, retention, pools, tenant, shards },
-      80,
-    );
+  if (earliest !== undefined) await replay({ ...options, seed: earliest.seed }, 80);
   return earliest === undefined;
 }
 
@@ -139,6 +100,13 @@ function faultsOf(text: string): FaultKind {
   const known = faultKinds.find((kind) => kind === text);
   if (known === undefined)
     throw new Error(`--faults is one of ${faultKinds.join(', ')}; not ${text}`);
+  return known;
+}
+
+function focusOf(text: string): Focus {
+  const known = focusNames.find((focus) => focus === text);
+  if (known === undefined)
+    throw new Error(`--focus is one of ${focusNames.join(', ')}; not ${text}`);
   return known;
 }
 
@@ -159,6 +127,7 @@ async function main(): Promise<boolean> {
       faults: { type: 'string', default: 'all' },
       messages: { type: 'boolean', default: false },
       world: { type: 'string', default: 'shared' },
+      focus: { type: 'string' },
       retention: { type: 'boolean', default: false },
       pools: { type: 'boolean', default: false },
       tenant: { type: 'boolean', default: false },
@@ -166,32 +135,24 @@ async function main(): Promise<boolean> {
       'keep-going': { type: 'boolean', default: false },
     },
   });
-  const faults = faultsOf(values.faults);
   const { messages, retention, pools, tenant } = values;
-  const world = worldOf(values.world);
-  const shards = Number(values.shards);
-  if (tenant && shards !== 1) throw new Error(`--tenant needs --shards 1; not ${shards}`);
+  const options: Options = {
+    faults: faultsOf(values.faults),
+    world: worldOf(values.world),
+    ...(values.focus === undefined ? {} : { focus: focusOf(values.focus) }),
+    ...{ messages, retention, pools, tenant, shards: Number(values.shards) },
+  };
+  if (tenant && options.shards !== 1)
+    throw new Error(`--tenant needs --shards 1; not ${values.shards}`);
   if (values.seed !== undefined)
-    return replay(
-      { seed: Number(values.seed), faults, messages, world, retention, pools, tenant, shards },
-      Number(values.lines),
-    );
+    return replay({ ...options, seed: Number(values.seed) }, Number(values.lines));
   const [first, count, workers] = [
     Number(values['first-seed']),
     Number(values.seeds),
     Number(values.workers),
   ];
   return runMany({
-    first,
-    count,
-    workers,
-    faults,
-    messages,
-    world,
-    retention,
-    pools,
-    tenant,
-    shards,
+    ...{ first, count, workers, options },
     keepGoing: values['keep-going'],
   });
 }

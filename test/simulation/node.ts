@@ -33,6 +33,8 @@ export interface NodeOptions {
   readonly ends?: Random | undefined;
   /** Which runs never end and report nothing; absent: none. */
   readonly stalls?: Random | undefined;
+  /** Chance that a run ends its container, where runs may end so; default 0.15. */
+  readonly deadly?: number | undefined;
   /** Number of addresses of pods; default 12. */
   readonly addresses?: number;
   /** Absent: nothing is ever lacking. */
@@ -442,6 +444,7 @@ export class SimulatedNode {
           steps: this.#options.steps?.nextOf(run.name),
         },
         ends,
+        deadly: this.#options.deadly,
         stalls: this.#options.stalls?.nextOf(run.name),
         // The container runs out of memory, or of scratch space.
         onDeath: () => (ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),

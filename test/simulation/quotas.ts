@@ -35,6 +35,8 @@ export interface QuotasOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly owners: readonly string[];
+  /** Whether each owner has a limit of one or two that makes room, for the whole run. */
+  readonly tight: boolean;
   /** No quota changes later. */
   readonly untilMs: number;
   /** Maximum time for which an operator may not know of a change. */
@@ -74,11 +76,12 @@ export class Quotas {
 
   /** Runs before everything else, so that in half of the runs the same limits hold all the time. */
   async start(): Promise<void> {
-    const { cluster, random, scheduler, untilMs } = this.#options;
-    if (random.chance(0.3)) return;
-    if (random.chance(0.8)) await this.#put('everyone', { scope: 'Owner', ...this.#wish() });
+    const { cluster, random, scheduler, untilMs, tight } = this.#options;
+    if (!tight && random.chance(0.3)) return;
+    if (tight || random.chance(0.8))
+      await this.#put('everyone', { scope: 'Owner', ...this.#wish() });
     if (random.chance(0.3)) await this.#put('namespace', { scope: 'Namespace', ...this.#wish() });
-    if (random.chance(0.2))
+    if (random.chance(tight ? 0.6 : 0.2))
       await this.#put('own', { scope: 'Owner', owner: this.#favourite, ...this.#wish() });
     // No operator has known the state before the quotas.
     cluster.notify();
@@ -90,14 +93,22 @@ export class Quotas {
   }
 
   #wish(): Omit<ConversationQuotaSpec, 'scope' | 'owner'> {
-    const { random } = this.#options;
+    const { random, tight } = this.#options;
     const pick = <T>(values: readonly T[], otherwise: T): T =>
       values[random.whole(0, values.length - 1)] ?? otherwise;
     return {
-      limit: random.chance(0.05) ? 0 : random.chance(0.6) ? 1 : random.whole(1, 4),
-      onExceeded: random.chance(0.6) ? 'PauseOldest' : pick(quotaPolicies, 'PauseOldest'),
-      minActiveSeconds: random.chance(0.7) ? 0 : random.whole(1, 20),
-      autoResume: random.chance(0.7) ? 'All' : pick(autoResumePolicies, 'All'),
+      limit: tight
+        ? random.whole(1, 2)
+        : random.chance(0.05)
+          ? 0
+          : random.chance(0.6)
+            ? 1
+            : random.whole(1, 4),
+      onExceeded: random.chance(tight ? 0.9 : 0.6)
+        ? 'PauseOldest'
+        : pick(quotaPolicies, 'PauseOldest'),
+      minActiveSeconds: random.chance(tight ? 0.5 : 0.7) ? 0 : random.whole(1, 20),
+      autoResume: random.chance(tight ? 0.4 : 0.7) ? 'All' : pick(autoResumePolicies, 'All'),
     };
   }
 

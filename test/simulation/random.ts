@@ -23,8 +23,8 @@ export class Random {
   }
 
   /**
-   * The stream of the next use of a name. The stream depends on nothing but the seed, the name, and
-   * the number of earlier uses of that name, so that a use more or less moves no other name.
+   * The stream of the next use of a name, which depends on nothing but the seed, the name, and the
+   * number of earlier uses of that name, so that a use more or less moves no other name.
    */
   nextOf(name: string): Random {
     const uses = this.#uses.get(name) ?? 0;

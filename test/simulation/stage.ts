@@ -47,6 +47,7 @@ import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
 import { AdmissionCheck } from './admission-check.ts';
 import { FaultSchedule } from './fault-schedule.ts';
+import { emphasisOf, type Focus } from './focus.ts';
 import { traitsOf, type World } from './world.ts';
 
 export interface SimulationOptions {
@@ -71,6 +72,8 @@ export interface SimulationOptions {
   readonly tenant?: boolean;
   /** Default shared. */
   readonly world?: World;
+  /** What the world has more of than others; nothing by default. */
+  readonly focus?: Focus;
   /**
    * Number of shards of namespaces; with more than one there is a namespace in each shard. Default
    * 1.
@@ -123,6 +126,7 @@ export function stage(
     retention: withRetention = false,
     pools: withPools = false,
     tenant: withTenant = false,
+    focus,
   }: SimulationOptions,
   ground?: Ground,
 ) {
@@ -130,7 +134,8 @@ export function stage(
   const scheduler = ground?.scheduler ?? new Scheduler();
   const trace = ground?.trace ?? new Trace(scheduler, keepLines);
   const keys = ground?.keys ?? new SandboxKeys([Buffer.alloc(32, 7)]);
-  const traits = traitsOf(world, random);
+  const emphasis = emphasisOf(focus);
+  const traits = { ...traitsOf(world, random), ...emphasis.traits };
   const { owners } = traits;
   const cluster: Cluster =
     ground?.cluster ??
@@ -147,6 +152,7 @@ export function stage(
   const busyMs =
     ground?.busyMs ?? (traits.outages && faults === 'all' ? 3 * shortMs + 60_000 : shortMs);
   const trouble = { now: shape.chance(0.5) ? someTrouble : noTrouble };
+  if (emphasis.slowStarts === true) trouble.now = { ...noTrouble, unschedulable: 0.8 };
   if (faults === 'none') trouble.now = calmTrouble;
   const conditions = new NodeConditions({
     scheduler,
@@ -163,7 +169,10 @@ export function stage(
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
-    ...(withPools || withTenant ? { addresses: withPools && withTenant ? 48 : 24 } : {}),
+    ...(withPools || withTenant || emphasis.crowd === true
+      ? { addresses: withPools && withTenant ? 48 : 24 }
+      : {}),
+    deadly: emphasis.deadly,
     ...(ground === undefined ? {} : { network: `10.0.${ground.shard}` }),
     ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
@@ -195,6 +204,7 @@ export function stage(
   const quotas = new Quotas({
     ...{ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs },
     owners: withTenant ? [tenant, ...owners] : owners,
+    tight: emphasis.quota === true,
     unknownMs: () => knowledge.unknownMs,
   });
   const pools = new Pools({
@@ -293,6 +303,7 @@ export function stage(
   }
   const users = new Users({
     ...{ cluster, node, faultSchedule, scheduler, trace, keys, busyMs, owners },
+    crowd: emphasis.crowd === true,
     random: random.fork('people'),
     agentNetwork: {
       onRun: (conversation) => {
@@ -329,6 +340,7 @@ export function stage(
       traits,
       world,
       outages,
+      emphasis,
     },
     kind: faults === 'none' ? 'all' : faults,
   });
@@ -382,6 +394,7 @@ export function stage(
       traffic,
       retryDelay,
       random: random.fork('exercise'),
+      actions: emphasis.actions,
     },
     messageSender,
   });

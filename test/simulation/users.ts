@@ -36,6 +36,8 @@ export interface UsersOptions {
   readonly keys: SandboxKeys;
   readonly owners: readonly string[];
   readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'onReject'>;
+  /** Whether there are many conversations, whose users scarcely wait. */
+  readonly crowd: boolean;
   /** In milliseconds: when everything that they begin has begun. */
   readonly busyMs: number;
 }
@@ -101,10 +103,10 @@ export class Users {
   }
 
   start(): void {
-    const { random, busyMs } = this.#options;
+    const { random, busyMs, crowd } = this.#options;
     const rng = random.fork('owners');
     const owners: string[] = [];
-    const count = random.chance(0.4) ? random.whole(4, 8) : random.whole(1, 4);
+    const count = crowd || random.chance(0.4) ? random.whole(4, 8) : random.whole(1, 4);
     const ids = Array.from({ length: count }, () => this.#newId(random));
     for (const [index, id] of ids.entries()) {
       const other = ids[index - 1];
@@ -159,13 +161,14 @@ export class Users {
   }
 
   async #live({ id, at, spec }: Story): Promise<void> {
-    const { busyMs, scheduler } = this.#options;
+    const { busyMs, scheduler, crowd } = this.#options;
+    const longestWaitMs = crowd ? 8_000 : busyMs / 2;
     const random = this.#options.random.fork(`story of ${id}`);
     await this.#until(at);
     await this.#create(id, spec);
     while (scheduler.monotonic() < busyMs) {
       await this.#wait(
-        random.chance(0.2) ? random.between(10, 1_000) : random.between(1_000, busyMs / 2),
+        random.chance(0.2) ? random.between(10, 1_000) : random.between(1_000, longestWaitMs),
       );
       const choice = random.next();
       const sandbox = this.#sandboxOf(id, spec);

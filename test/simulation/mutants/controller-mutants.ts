@@ -18,7 +18,7 @@ export const controllerMutants = {
     file: 'src/controllers/sandbox-controller.ts',
     from: 'watch(caches.pods, sandboxOf),',
     to: '',
-    rule: 'everything settles',
+    rule: /everything settles|a sandbox whose agent answers is RUNNING in time/,
   },
   'the operator ignores changes of templates': {
     file: 'src/controllers/template-controller.ts',
@@ -30,7 +30,7 @@ export const controllerMutants = {
     file: 'src/controllers/sandbox-controller.ts',
     from: 'watch(caches.sandboxes, (sandbox) => [requestOf(sandbox)]),',
     to: '',
-    rule: 'everything settles',
+    rule: /everything settles|a pod is created in time/,
   },
   'the conversation controller ignores changes of sandboxes': {
     file: 'src/controllers/conversation-controllers.ts',
@@ -43,6 +43,8 @@ export const controllerMutants = {
     from: '  conversation.metadata.generation !== old.metadata.generation ||\n',
     to: '',
     rule: 'a message is delivered in time',
+    focus: 'use',
+    faults: 'none',
     messages: true,
   },
   'the last write of a process is forgotten': {
@@ -56,17 +58,19 @@ export const controllerMutants = {
     from: 'this.#failures.set(key, failures);',
     to: '',
     rule: 'no controller runs hot',
+    focus: 'failures',
   },
   'a failure is retried at once': {
     file: 'packages/kube/src/controller.ts',
     from: 'this.#queue.addRateLimited(key, error instanceof ApiError ? error.retryAfterMs : 0);',
     to: 'this.#queue.add(key);',
     rule: 'no controller runs hot',
+    focus: 'failures',
   },
   'an owner gets none of its workers back': {
     file: 'packages/kube/src/fair-queue.ts',
     from: 'share.taken--;',
     to: '',
-    rule: 'everything settles',
+    rule: /everything settles|a start begins in time/,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

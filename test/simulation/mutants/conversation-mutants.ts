@@ -11,12 +11,14 @@ export const conversationMutants = {
     from: 'reason === Interruption.loss ? losses + 1 : losses',
     to: 'losses',
     rule: again,
+    focus: 'losses',
   },
   'a resumed run forgets its lost containers': {
     file: 'src/controllers/conversation/execution/run-resume.ts',
     from: '  time,\n  ...(containerLosses === undefined ? {} : { containerLosses }),',
     to: '  time,\n',
     rule: again,
+    focus: 'losses',
   },
   'a sandbox is created for a conversation that only the cache contains': {
     file: 'src/controllers/conversation/start/sandbox-creation.ts',
@@ -35,6 +37,8 @@ export const conversationMutants = {
     from: '[metadata.uid, metadata.generation, sandbox.metadata.uid',
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
+    focus: 'use',
+    faults: 'none',
     messages: true,
   },
   'a message in doubt waits for minutes': {
@@ -42,6 +46,8 @@ export const conversationMutants = {
     from: 'const settleMs = 20_000;',
     to: 'const settleMs = 200_000;',
     rule: delivered,
+    focus: 'use',
+    faults: 'none',
     messages: true,
   },
   'a webhook brings no poll forward': {
@@ -50,6 +56,8 @@ export const conversationMutants = {
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
     messages: true,
+    focus: 'webhooks',
+    faults: 'none',
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',
@@ -62,6 +70,7 @@ export const conversationMutants = {
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
     rule: 'no unresponsive agent is reported as running',
+    focus: 'silence',
   },
   'a conversation is ready whatever its sandbox does': {
     file: 'src/resources/conversation-projection.ts',

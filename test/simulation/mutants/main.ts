@@ -71,9 +71,10 @@ async function main(): Promise<boolean> {
       workers: { type: 'string', default: String(availableParallelism()) },
     },
   });
-  const chosen = known.filter(({ name }) => name.includes(values.only));
+  const only = new RegExp(values.only);
+  const chosen = known.filter(({ name }) => only.test(name));
   const [one] = chosen;
-  if (one === undefined) throw new Error(`no mutant has a name with: ${values.only}`);
+  if (one === undefined) throw new Error(`no mutant has a name that matches: ${values.only}`);
   if (values.seed !== undefined) {
     await showSeed(one, Number(values.seed), Number(values.lines));
     return true;

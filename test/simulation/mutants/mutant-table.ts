@@ -38,6 +38,7 @@ function worldOf({
   tenant,
   messages,
   faults = 'all',
+  focus,
 }: Mutant): string {
   return [
     world,
@@ -45,6 +46,7 @@ function worldOf({
     ...(retention === true ? ['retention'] : []),
     ...(pools === true ? ['pools'] : []),
     ...(tenant === true ? ['tenant'] : []),
+    ...(focus === undefined ? [] : [`focus on ${focus}`]),
     ...(messages === true ? ['messages'] : []),
     faults === 'none' ? 'no faults' : faults === 'all' ? 'all faults' : `faults ${faults}`,
   ].join(', ');

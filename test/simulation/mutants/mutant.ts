@@ -4,7 +4,7 @@ import type { SourceMutation } from './mutated-source.ts';
 /** The world in which the simulation shows a mistake, and the checks that may notice it. */
 export interface Kill extends Pick<
   SimulationOptions,
-  'faults' | 'messages' | 'world' | 'retention' | 'pools' | 'tenant' | 'shards'
+  'faults' | 'focus' | 'messages' | 'world' | 'retention' | 'pools' | 'tenant' | 'shards'
 > {
   /** The check that has to fail, or a pattern of the checks that rightly fail. */
   readonly rule: string | RegExp;

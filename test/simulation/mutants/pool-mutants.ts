@@ -50,8 +50,8 @@ export const poolMutants = {
     file: 'src/resources/sandbox.ts',
     from: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';",
     to: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.poolName !== undefined;",
-    rule: 'a claimed spare stays with its conversation',
     pools: true,
+    rule: /a claimed spare stays with its conversation|no claimed sandbox is deleted by a pool|a sandbox whose agent answers is RUNNING in time/,
   },
   'a pool deletes a spare that was claimed meanwhile': {
     file: 'src/controllers/pool/reconcile.ts',

@@ -8,12 +8,14 @@ export const quotaMutants = {
     to: 'other.requestedAt - one.requestedAt || byName(one, other);',
     rule: 'first come, first served',
     faults: 'none',
+    focus: 'quota',
   },
   'the quota counts an old version that a watch delivers': {
     file: 'src/controllers/admission/slot-index.ts',
     from: '!isNewerVersion(sandbox, known)) {',
     to: 'known === sandbox) {',
     rule: 'no controller acts on a version that it has overwritten',
+    focus: 'lag',
   },
   'owners are admitted in the order of their names': {
     file: 'src/quota/owner-groups.ts',
@@ -21,6 +23,7 @@ export const quotaMutants = {
     to: 'readonly #ready = new OrderedSet<Slot>((one, other) => one.owner.localeCompare(other.owner) || byRequest(one, other));',
     rule: 'first come, first served',
     faults: 'none',
+    focus: 'quota',
   },
   'the limit of an owner counts the sandboxes of all owners': {
     file: 'src/quota/owner-groups.ts',
@@ -28,13 +31,15 @@ export const quotaMutants = {
     to: 'const ready = [...this.#groups.values()].reduce((sum, { taken }) => sum + taken, 0) < group.limit ? group.waiting.first : undefined;',
     rule: 'first come, first served',
     faults: 'none',
+    focus: 'quota',
   },
   'the quota of one owner is the quota of every owner': {
     file: 'src/quota/owner-groups.ts',
     from: 'group.rule = ownerRule(this.#rules, group.owner);',
     to: 'group.rule = this.#rules.everyOwner;',
-    rule: 'a sandbox is admitted in time when the quota has room',
     faults: 'none',
+    focus: 'quota',
+    rule: /the limit is never exceeded|no sandbox is evicted without need|a sandbox is admitted in time when the quota has room/,
   },
   'a limit is exceeded by one': {
     file: 'src/quota/limit-group.ts',
@@ -42,6 +47,7 @@ export const quotaMutants = {
     to: 'return this.taken <= this.limit;',
     rule: 'the limit is never exceeded',
     faults: 'none',
+    focus: 'quota',
   },
   'an admission counts only from its answer on': {
     file: 'src/controllers/admission/decided-sandbox.ts',
@@ -49,6 +55,7 @@ export const quotaMutants = {
     to: "return { state: 'starting', taken: false };",
     rule: 'the limit is never exceeded',
     faults: 'none',
+    focus: 'quota',
   },
   'a sandbox is decided on again while its write is in flight': {
     file: 'src/controllers/admission/slot-index.ts',
@@ -62,6 +69,7 @@ export const quotaMutants = {
     to: 'return this.holding < this.limit;',
     rule: 'the limit is never exceeded',
     faults: 'none',
+    focus: 'quota',
   },
   'a sandbox is not read before its pod is created': {
     file: 'src/controllers/sandbox/creations.ts',
@@ -75,6 +83,7 @@ export const quotaMutants = {
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
     rule: 'no sandbox is evicted without need',
     faults: 'none',
+    focus: 'quota',
   },
   'the youngest sandbox is evicted first': {
     file: 'src/quota/slot-order.ts',
@@ -82,7 +91,7 @@ export const quotaMutants = {
     to: 'other.activeSince - one.activeSince || byName',
     rule: 'the oldest sandbox is evicted first',
     faults: 'none',
-    world: 'plain',
+    focus: 'quota',
   },
   'minActiveSeconds is ignored': {
     file: 'src/quota/eviction-candidates.ts',
@@ -90,6 +99,7 @@ export const quotaMutants = {
     to: 'slot.activeSince',
     rule: 'no sandbox is evicted before its minActiveSeconds',
     faults: 'none',
+    focus: 'quota',
   },
   'a sandbox in which a conversation starts is evicted': {
     file: 'src/quota/classify.ts',
@@ -97,6 +107,7 @@ export const quotaMutants = {
     to: 'true;\n    return isStarted',
     rule: 'a sandbox that still starts is not evicted',
     faults: 'none',
+    focus: 'quota',
   },
   'a bare resume evicts an agent that works': {
     file: 'src/quota/classify.ts',
@@ -104,6 +115,7 @@ export const quotaMutants = {
     to: 'const bare = false;',
     rule: 'a bare resume evicts no agent that works',
     faults: 'none',
+    focus: 'quota',
   },
   'a bare resume evicts no sandbox': {
     file: 'src/quota/admission-queue.ts',
@@ -111,12 +123,14 @@ export const quotaMutants = {
     to: '',
     rule: 'everything settles',
     faults: 'none',
+    focus: 'quota',
   },
   'a lost agent never counts as idle': {
     file: 'src/quota/slot-timing.ts',
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
+    focus: 'quota',
   },
   'an automatic resume comes before newcomers': {
     file: 'src/quota/admission-queue.ts',
@@ -124,6 +138,7 @@ export const quotaMutants = {
     to: 'this.#due.expire(now) ??\n      this.#resume(now) ??\n',
     rule: 'newcomers come first',
     faults: 'none',
+    focus: 'quota',
   },
   'autoResume Never is ignored': {
     file: 'src/quota/owner-groups.ts',
@@ -131,6 +146,7 @@ export const quotaMutants = {
     to: '',
     rule: 'a sandbox that must not resume stays paused',
     faults: 'none',
+    focus: 'quota',
   },
   'an automatic resume has no delay': {
     file: 'src/quota/automatic-resume.ts',
@@ -138,7 +154,7 @@ export const quotaMutants = {
     to: 'minDelayMs * Math.min(1, count - 1)',
     rule: 'automatic resumes of a sandbox keep their delay',
     faults: 'none',
-    world: 'plain',
+    focus: 'quota',
   },
   'a sandbox without unfinished work resumes automatically again': {
     file: 'src/quota/classify.ts',
@@ -146,6 +162,6 @@ export const quotaMutants = {
     to: 'return mayResume',
     rule: 'a sandbox without unfinished work resumes automatically only once',
     faults: 'none',
-    world: 'plain',
+    focus: 'quota',
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -3,9 +3,7 @@ import type { Mutant } from './mutant.ts';
 const used = 'no object in use is deleted';
 const early = 'no object is deleted before its time';
 const announced = 'deletions are announced';
-const announcedInTime = 'a deletion is announced in time';
 const inTime = 'an expired object is deleted in time';
-const off = 'no object is deleted where retention is off';
 
 /** Mistakes in the deletion of objects that have been unused for long. */
 export const retentionMutants = {
@@ -16,6 +14,7 @@ export const retentionMutants = {
     rule: early,
     faults: 'none',
     retention: true,
+    focus: 'use',
   },
   'a resume that waits for room does not restart the countdown of its sandbox': {
     file: 'src/controllers/retention/countdown.ts',
@@ -24,6 +23,7 @@ export const retentionMutants = {
     rule: early,
     faults: 'none',
     retention: true,
+    focus: 'quota',
   },
   'the age of a conversation counts from its creation': {
     file: 'src/controllers/retention/countdown.ts',
@@ -95,16 +95,16 @@ export const retentionMutants = {
     file: 'src/controllers/retention/countdown.ts',
     from: 'const kept = template?.spec.retention?.[rule];',
     to: "const kept = template?.spec.retention?.[rule] ?? '0s';",
-    rule: off,
     retention: true,
+    rule: /no object is deleted where retention is off|an outdated announcement is withdrawn|no object in use is deleted/,
   },
   'the setting of a conversation is ignored': {
     file: 'src/controllers/retention/countdown.ts',
     from: 'seconds === undefined\n',
     to: 'seconds !== 0\n',
-    rule: announcedInTime,
     faults: 'none',
     retention: true,
+    rule: /a deletion is announced in time|everything settles|no object is deleted before its time/,
   },
   'an expired object is never deleted': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -133,8 +133,8 @@ export const retentionMutants = {
     file: 'src/controllers/retention/countdown.ts',
     from: "isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined",
     to: 'void isGone',
-    rule: announcedInTime,
     retention: true,
+    rule: /a deletion is announced in time|everything settles/,
   },
   'an outdated announcement stays': {
     file: 'src/controllers/retention/reconcile.ts',
@@ -147,8 +147,8 @@ export const retentionMutants = {
     file: 'src/controllers/retention-controller.ts',
     from: 'updated: (template, old) => reconciler.observeTemplate(template, old),',
     to: '',
-    rule: announcedInTime,
     faults: 'none',
     retention: true,
+    rule: /a deletion is announced in time|everything settles|no object is deleted before its time/,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Hunt, Mistake } from './hunt.ts';
 import type { MutantJob, MutantOutcome } from './mutant-worker.ts';
@@ -12,14 +13,14 @@ const startWorker = (mistake: Mistake): Worker =>
  * Simulates seeds of a hunt in a thread of its own, one after the other, while there are any and
  * the thread may hold more. A mistake that ends the thread counts as a failure of its seed.
  */
-export function runSome(hunt: Hunt): Promise<void> {
+export async function runSome(hunt: Hunt): Promise<void> {
   const { mistake, kill } = hunt.options;
   const { rule: _rule, seeds: _seeds, ...world } = kill;
-  const { promise, resolve } = Promise.withResolvers<void>();
   const worker = startWorker(mistake);
+  const exited = once(worker, 'exit');
   let seed = 0;
   let left = seedsPerWorker;
-  const end = () => void worker.terminate().then(() => resolve());
+  const end = () => void worker.terminate();
   const give = () => {
     const next = left-- > 0 ? hunt.take() : undefined;
     if (next === undefined) end();
@@ -37,7 +38,7 @@ export function runSome(hunt: Hunt): Promise<void> {
     give();
   });
   give();
-  return promise;
+  await exited;
 }
 
 /** One seed with a mistake, and the last lines of what happens in it. */

@@ -20,15 +20,19 @@ export const sandboxMutants = {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'this.#isInTime(scope, pauseTime) && running.length',
     to: 'running.length',
-    rule: 'a pause ends in time',
+    focus: 'pauses',
+    faults: 'none',
     messages: true,
+    rule: /a pause ends in time|a sandbox whose agent answers is RUNNING in time/,
   },
   'a pause waits for its agent for five minutes': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'options.pauseBoundMs ?? 15_000',
     to: 'options.pauseBoundMs ?? 300_000',
-    rule: 'a pause ends in time',
+    focus: 'pauses',
+    faults: 'none',
     messages: true,
+    rule: /a pause ends in time|a sandbox whose agent answers is RUNNING in time/,
   },
   'a run is interrupted before it is stored': {
     file: 'src/controllers/sandbox/agent-stops.ts',
@@ -41,6 +45,8 @@ export const sandboxMutants = {
     from: 'if (interrupted.length > before.length) return',
     to: 'if (before.length === 0 && interrupted.length > 0) return',
     rule: 'a run is stored before it is interrupted',
+    focus: 'pauses',
+    faults: 'none',
     messages: true,
   },
   'the next check of a pause forgets the interrupted conversations': {
@@ -48,6 +54,8 @@ export const sandboxMutants = {
     from: 'progress.interrupted ?? old.interruptedConversationIDs ?? []',
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
+    focus: 'pauses',
+    faults: 'none',
     messages: true,
   },
   'the start deadline counts after the first run': {
@@ -55,11 +63,13 @@ export const sandboxMutants = {
     from: 'if (overdue && failure === undefined && !lives) {',
     to: 'if (overdue && failure === undefined) {',
     rule: 'a sandbox that has run does not fail for a passing cause',
+    focus: 'outages',
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
     from: 'return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);',
     to: 'return Math.floor(wallMs);',
     rule: 'a first start gets its whole start deadline',
+    focus: 'clocks',
   },
 } as const satisfies Readonly<Record<string, Mutant>>;
