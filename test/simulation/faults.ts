@@ -133,32 +133,58 @@ export class Faults {
   #strike(blow: Blow, random: Random): void {
     const { cluster, node } = this.#options;
     switch (blow) {
-      case 'crash':
-        return this.#crash(random);
-      case 'terminate':
-        return this.#terminate(random);
-      case 'freeze':
-        return this.#freeze(random);
-      case 'isolate':
-        return this.#isolate(random);
-      case 'jump wall clock':
-        return this.#jumpWallClock(random);
-      case 'outage':
-        return this.#outage(random);
-      case 'compact':
-        return cluster.compact();
-      case 'crash agent':
-        return this.#withAgent(random, (agent) => node.crash(agent));
-      case 'evict':
-        return this.#withAgent(random, (agent) => node.evict(agent));
-      case 'hang':
-        return this.#hang(random);
-      case 'lose node':
-        return node.lose(random.between(5_000, 40_000));
-      case 'drain':
-        return node.drain();
-      case 'shut down':
-        return node.shutDown();
+      case 'crash': {
+        this.#crash(random);
+        return;
+      }
+      case 'terminate': {
+        this.#terminate(random);
+        return;
+      }
+      case 'freeze': {
+        this.#freeze(random);
+        return;
+      }
+      case 'isolate': {
+        this.#isolate(random);
+        return;
+      }
+      case 'jump wall clock': {
+        this.#jumpWallClock(random);
+        return;
+      }
+      case 'outage': {
+        this.#outage(random);
+        return;
+      }
+      case 'compact': {
+        cluster.compact();
+        return;
+      }
+      case 'crash agent': {
+        this.#withAgent(random, (agent) => node.crash(agent));
+        return;
+      }
+      case 'evict': {
+        this.#withAgent(random, (agent) => node.evict(agent));
+        return;
+      }
+      case 'hang': {
+        this.#hang(random);
+        return;
+      }
+      case 'lose node': {
+        node.lose(random.between(5_000, 40_000));
+        return;
+      }
+      case 'drain': {
+        node.drain();
+        return;
+      }
+      case 'shut down': {
+        node.shutDown();
+        return;
+      }
     }
   }
 
