@@ -72,6 +72,8 @@ const deafMs = 60_000;
 const lateUseMs = 2_000;
 /** A window of `RequestRateCheck` is as long, and another one begins within. */
 const refusedMs = 20_000;
+/** Interval at which a refused write is awaited. */
+const checkedMs = 1_000;
 /** From the last action until an operator has seen it. */
 const seenWithinMs = 1_000;
 /** A leader that ends gives its lease away, and the next one begins. */
@@ -85,6 +87,7 @@ export class Exercise {
   readonly #options: ExerciseOptions;
   readonly #actions: readonly Action[];
   #count = 0;
+  #hasRefused = false;
   /** Whether it has begun and is not over. */
   busy = false;
 
@@ -317,15 +320,29 @@ export class Exercise {
     traffic.refusal = () => undefined;
   }
 
-  /** The template changes, and the API server fails for a while at what an operator writes of that. */
+  /**
+   * The template changes, and the API server fails for a while at what an operator writes of that;
+   * until the write is stored, everybody has a reason to be late.
+   */
   async #refuseLong(): Promise<void> {
-    const { traffic, duties, scheduler } = this.#options;
-    duties.hold(3 * refusedMs);
+    // The last delay may be minutes, of which a run has few.
+    if (this.#hasRefused) return;
+    this.#hasRefused = true;
+    const { traffic, duties, scheduler, cluster } = this.#options;
     traffic.refusal = ({ method, path }) =>
       method === 'PATCH' && path.endsWith('/sandboxtemplates/default/status') ? 500 : undefined;
     await this.#changeTemplate();
+    duties.hold(refusedMs);
     await sleep(scheduler, refusedMs);
     traffic.refusal = () => undefined;
+    const isStored = () =>
+      cluster.templates.every(
+        ({ metadata, status }) => status?.observedGeneration === metadata.generation,
+      );
+    while (!isStored()) {
+      duties.hold(2 * checkedMs);
+      await sleep(scheduler, checkedMs);
+    }
   }
 
   async #create(id: string, spec: Conversation['spec']): Promise<void> {

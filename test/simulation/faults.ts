@@ -5,8 +5,13 @@ import type { Outages } from './outages.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import { delayedKnowledge, noFaults, someFaults, type FaultSchedule } from './fault-schedule.ts';
-import type { Emphasis } from './focus.ts';
+import {
+  delayedKnowledge,
+  noFaults,
+  someFaults,
+  type FaultChances,
+  type FaultSchedule,
+} from './fault-schedule.ts';
 import type { Traits, World } from './world.ts';
 
 export interface FaultsOptions {
@@ -23,7 +28,10 @@ export interface FaultsOptions {
   readonly traits: Pick<Traits, 'lateExecution' | 'longJumps' | 'outages' | 'pageSize'>;
   readonly world: World;
   readonly outages: Outages;
-  readonly emphasis: Pick<Emphasis, 'blows' | 'chances'>;
+  /** The only blows, where the run has faults of all kinds. Default: some. */
+  readonly blows?: readonly Blow[] | undefined;
+  /** Chances that are the same in every run. */
+  readonly chances?: Partial<FaultChances> | undefined;
 }
 
 /** Blows of every world. */
@@ -71,12 +79,11 @@ export class Faults {
 
   constructor(options: FaultsOptions) {
     this.#options = options;
-    const { emphasis } = options;
     const some = everywhere.filter(() => options.random.chance(0.4));
     const more =
       options.world === 'shared' ? onSharedNodes.filter(() => options.random.chance(0.3)) : [];
     const kinds = {
-      all: emphasis.blows ?? [...some, ...more],
+      all: options.blows ?? [...some, ...more],
       'of leaders': ['freeze'],
       'of handovers': ['crash', 'terminate', 'freeze'],
     } as const satisfies Record<string, readonly Blow[]>;
@@ -94,7 +101,7 @@ export class Faults {
             ...chances,
             lateExecution: traits.lateExecution,
             expiredToken,
-            ...this.#options.emphasis.chances,
+            ...this.#options.chances,
           };
     if (traits.outages && kind === 'all') outages.start();
     this.#next();
@@ -132,60 +139,22 @@ export class Faults {
 
   #strike(blow: Blow, random: Random): void {
     const { cluster, node } = this.#options;
-    switch (blow) {
-      case 'crash': {
-        this.#crash(random);
-        return;
-      }
-      case 'terminate': {
-        this.#terminate(random);
-        return;
-      }
-      case 'freeze': {
-        this.#freeze(random);
-        return;
-      }
-      case 'isolate': {
-        this.#isolate(random);
-        return;
-      }
-      case 'jump wall clock': {
-        this.#jumpWallClock(random);
-        return;
-      }
-      case 'outage': {
-        this.#outage(random);
-        return;
-      }
-      case 'compact': {
-        cluster.compact();
-        return;
-      }
-      case 'crash agent': {
-        this.#withAgent(random, (agent) => node.crash(agent));
-        return;
-      }
-      case 'evict': {
-        this.#withAgent(random, (agent) => node.evict(agent));
-        return;
-      }
-      case 'hang': {
-        this.#hang(random);
-        return;
-      }
-      case 'lose node': {
-        node.lose(random.between(5_000, 40_000));
-        return;
-      }
-      case 'drain': {
-        node.drain();
-        return;
-      }
-      case 'shut down': {
-        node.shutDown();
-        return;
-      }
-    }
+    const strikes: Readonly<Record<Blow, () => void>> = {
+      crash: () => this.#crash(random),
+      terminate: () => this.#terminate(random),
+      freeze: () => this.#freeze(random),
+      isolate: () => this.#isolate(random),
+      'jump wall clock': () => this.#jumpWallClock(random),
+      outage: () => this.#outage(random),
+      compact: () => cluster.compact(),
+      'crash agent': () => this.#withAgent(random, (agent) => node.crash(agent)),
+      evict: () => this.#withAgent(random, (agent) => node.evict(agent)),
+      hang: () => this.#hang(random),
+      'lose node': () => node.lose(random.between(5_000, 40_000)),
+      drain: () => node.drain(),
+      'shut down': () => node.shutDown(),
+    };
+    strikes[blow]();
   }
 
   #crash(random: Random): void {

@@ -3,7 +3,7 @@ import type { FaultChances } from './fault-schedule.ts';
 import type { Blow } from './faults.ts';
 import type { Traits } from './world.ts';
 
-/** What one world has more of than others. */
+/** The settings of a world that has more of something than others. */
 export interface Emphasis {
   readonly traits?: Partial<Traits>;
   /** Faults of messages that every seed has. */

@@ -1,5 +1,6 @@
 import { mustBeClean } from './expectations.ts';
 import { firstSeed } from './first-seed.ts';
+import { focusNames } from './focus.ts';
 import { Scheduler } from './scheduler.ts';
 import { simulate } from './simulation.ts';
 import type { SimulationOptions } from './stage.ts';
@@ -26,6 +27,8 @@ describe(`from seed ${first} on, the whole product keeps its promises`, () => {
     [{ messages: true, world: 'single-owner' }, 10, first],
     [{ messages: true, faults: 'of leaders' }, 20, first],
     [{ messages: true, faults: 'none' }, 20, first],
+    ...focusNames.map((focus): Case => [{ focus }, 8, first]),
+    ...focusNames.map((focus): Case => [{ focus, faults: 'none', messages: true }, 8, first]),
     [{ shards: 2, messages: true }, 12, first],
     [{ shards: 2, faults: 'of handovers' }, 12, first],
     [{ shards: 3, faults: 'of leaders' }, 12, first],

@@ -72,7 +72,7 @@ export interface SimulationOptions {
   readonly tenant?: boolean;
   /** Default shared. */
   readonly world?: World;
-  /** What the world has more of than others; nothing by default. */
+  /** The world has more of something than others; by default it has not. */
   readonly focus?: Focus;
   /**
    * Number of shards of namespaces; with more than one there is a namespace in each shard. Default
@@ -340,7 +340,8 @@ export function stage(
       traits,
       world,
       outages,
-      emphasis,
+      blows: emphasis.blows,
+      chances: emphasis.chances,
     },
     kind: faults === 'none' ? 'all' : faults,
   });
