@@ -321,6 +321,11 @@ export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   if (pod === undefined || !isOwnedBy(pod, sandbox)) return decideStopped(observed);
   const { reason, message } = viewOfSandbox(sandbox);
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'wait', reason, message };
-  const running = pod.status?.phase === 'Running' && sandbox.status?.containerID !== undefined;
-  return { kind: 'stop-agent', pod, podIP: running ? pod.status.podIP : undefined };
+  const { containerID, lastContainerID } = sandbox.status ?? {};
+  // A cache that did not show the pod has cleared `containerID`, and the agent works all the same.
+  const isConnected =
+    containerID !== undefined ||
+    (lastContainerID !== undefined && lastContainerID === agentStatusOf(pod)?.containerID);
+  const isRunning = pod.status?.phase === 'Running' && isConnected;
+  return { kind: 'stop-agent', pod, podIP: isRunning ? pod.status.podIP : undefined };
 }
