@@ -52,6 +52,8 @@ export const conversationMutants = {
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'no conversation is reported as running without a running agent',
+    focus: 'use',
+    faults: 'none',
   },
   'an agent counts as unresponsive only after ten minutes': {
     file: 'src/controllers/unresponsive-agents.ts',

@@ -53,10 +53,10 @@ export const sandboxMutants = {
     file: 'src/controllers/sandbox/status.ts',
     from: 'progress.interrupted ?? old.interruptedConversationIDs ?? []',
     to: 'progress.interrupted ?? []',
-    rule: 'an interrupted run is remembered until its agent runs again',
     focus: 'pauses',
     faults: 'none',
     messages: true,
+    rule: /an interrupted run is remembered until its agent runs again|no controller runs hot/,
   },
   'the start deadline counts after the first run': {
     file: 'src/controllers/sandbox/decide.ts',
