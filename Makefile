@@ -22,8 +22,8 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 	@# Many tests wait for processes, so the linter runs beside them.
 	@$(MAKE) --no-print-directory -j 2 quick-tests $(lint)
 
-test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; random by default)
-	@export FIRST_SEED=$${FIRST_SEED:-$$RANDOM$$RANDOM}; \
+test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; 1 by default)
+	@export FIRST_SEED=$${FIRST_SEED:-1}; \
 	echo "Seeds from $$FIRST_SEED on; FIRST_SEED=$$FIRST_SEED repeats this run"; \
 	npm test --silent -- test/simulation
 
