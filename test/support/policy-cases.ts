@@ -109,18 +109,15 @@ export const uidOfReferred = [
   'jsonpath={.metadata.uid}',
 ];
 
-/** Sandboxes that name a conversation: one that was made for it, and one that it has joined. */
-export const referringFixtures = (uid: string): readonly object[] => {
-  const reference = { apiVersion, kind: 'Conversation', name: referredConversation, uid };
-  return [
-    withMetadata(aSandbox(tenants.alice, 'policy-test-made-for-alice'), {
-      ownerReferences: [{ ...reference, controller: true }],
-    }),
-    withMetadata(aSandbox(tenants.alice, 'policy-test-joined-by-alice'), {
-      ownerReferences: [reference],
-    }),
-  ];
-};
+/**
+ * A sandbox that a conversation has joined. An operator deletes a second sandbox that was made for
+ * the conversation.
+ */
+export const referringFixtures = (uid: string): readonly object[] => [
+  withMetadata(aSandbox(tenants.alice, 'policy-test-joined-by-alice'), {
+    ownerReferences: [{ apiVersion, kind: 'Conversation', name: referredConversation, uid }],
+  }),
+];
 
 export interface PolicyCase {
   readonly does: string;
@@ -263,7 +260,7 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
     {
       does: 'keeps a reference that the operator wrote',
       as: alice,
-      ...changes('sandbox/policy-test-made-for-alice', { spec: { replicas: 1 } }),
+      ...changes('sandbox/policy-test-joined-by-alice', { spec: { replicas: 1 } }),
     },
     {
       does: 'makes the conversation of a joined sandbox its controller',
