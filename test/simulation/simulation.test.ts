@@ -28,7 +28,6 @@ describe(`from seed ${first} on, the whole product keeps its promises`, () => {
     [{ messages: true, faults: 'of leaders' }, 20, first],
     [{ messages: true, faults: 'none' }, 20, first],
     ...focusNames.map((focus): Case => [{ focus }, 8, first]),
-    ...focusNames.map((focus): Case => [{ focus, faults: 'none', messages: true }, 8, first]),
     [{ shards: 2, messages: true }, 12, first],
     [{ shards: 2, faults: 'of handovers' }, 12, first],
     [{ shards: 3, faults: 'of leaders' }, 12, first],
