@@ -8,7 +8,7 @@ import { CallError } from '@conversation-operator/http/client/call-error';
 import { FormData } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';
-import { plainText } from './plain-text.ts';
+import { plainText } from '../resources/plain-text.ts';
 import { withoutSecrets } from './redaction.ts';
 import { errorBodySchema } from './wire.ts';
 

@@ -19,7 +19,7 @@ import type {
   NewAgentConversation,
 } from './agent.ts';
 import { AgentError } from './errors.ts';
-import { plainText } from './plain-text.ts';
+import { plainText } from '../resources/plain-text.ts';
 import type {
   ConversationInfo,
   commandOutputSchema,

@@ -25,6 +25,7 @@ import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
 import { sandboxPools, type SandboxPool } from '../resources/sandbox-pool.ts';
 import { isSpare, managedBySelector, sandboxes, type Sandbox } from '../resources/sandbox.ts';
+import { madeForReferenceOf, makerReferencesOf } from '../resources/sandbox-makers.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
 export interface CachesOptions {
@@ -85,18 +86,30 @@ export const byTemplate = 'template';
 export const bySpareTemplate = 'spareTemplate';
 /** Spares by `namespace/name` of their pool. */
 export const bySparePool = 'sparePool';
-/** Sandboxes by the uid of the conversation that they were made for, or that has claimed them. */
+/**
+ * Sandboxes by `owner/uid` of the conversation that they were made for, or that has claimed them. A
+ * sandbox of one owner is never found for a conversation of another one (see `makerKeyOf`).
+ */
 export const byMaker = 'maker';
+/** Key of a conversation in the index `byMaker`. */
+export const makerKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
+  `${spec.owner}/${metadata.uid}`;
+/**
+ * Sandboxes by the uid of each conversation that they name, also of another owner: until a cache
+ * shows the conversation, its owner is unknown.
+ */
+export const byNamed = 'named';
 export const sandboxIndexers: Indexers<Sandbox> = {
+  [byNamed]: (sandbox) => makerReferencesOf(sandbox).map(({ uid }) => uid),
   [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
   [bySpareTemplate]: (sandbox) =>
     isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.templateName}`] : [],
   [bySparePool]: (sandbox) =>
     isSpare(sandbox) ? [`${sandbox.metadata.namespace}/${sandbox.spec.poolName ?? ''}`] : [],
-  [byMaker]: ({ metadata: { ownerReferences = [] } }) =>
-    ownerReferences.flatMap(({ kind, controller, uid }) =>
-      kind === conversations.kind && controller === true ? [uid] : [],
-    ),
+  [byMaker]: (sandbox) => {
+    const reference = madeForReferenceOf(sandbox);
+    return reference === undefined ? [] : [`${sandbox.spec.owner}/${reference.uid}`];
+  },
 };
 /** Pools by `namespace/name` of their template. */
 export const byPoolTemplate = 'template';

@@ -3,6 +3,7 @@ import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../resources/conversation.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
 import { bySandbox } from './caches.ts';
+import { isUnusedBy } from './conversation/start/sandbox-release.ts';
 import { requestOf, watch, type ControllerSpec, type EventSource } from './event-source.ts';
 import type { OperatorContext } from './operator-context.ts';
 import { maxPerOwner, ownerShare, workers } from './workers.ts';
@@ -41,11 +42,15 @@ function conversationController(
     const cached = cachedOf(request);
     return (cached !== undefined && isStartOver(startStatusOf(cached))) === (name === 'status');
   };
-  const usersOf = ({ metadata }: Sandbox): readonly Request[] =>
-    stores.conversations
-      .byIndex(bySandbox, `${metadata.namespace}/${metadata.name}`)
-      .map(requestOf)
-      .filter(isMine);
+  const usersOf = (sandbox: Sandbox): readonly Request[] => {
+    const { namespace, name: own, ownerReferences = [] } = sandbox.metadata;
+    const users = stores.conversations.byIndex(bySandbox, `${namespace}/${own}`);
+    // The maker deletes a sandbox that it does not use.
+    const makers = ownerReferences
+      .flatMap((owner) => stores.conversations.get(namespace, owner.name) ?? [])
+      .filter((conversation) => isUnusedBy(conversation, sandbox));
+    return [...users, ...makers].map(requestOf).filter(isMine);
+  };
   return {
     name,
     workers: workers[name],

@@ -61,8 +61,8 @@ export interface GatewayOptions {
   /** Limits of the load above which requests are refused with 503; by default without limit. */
   readonly load?: LoadOptions;
   /**
-   * Maximum concurrent connections of all kinds; by default without limit. One owner may have a
-   * quarter of them.
+   * Maximum concurrent connections of all kinds; by default without limit. A further one takes the
+   * place of one without a request. One owner may have a quarter of them.
    */
   readonly maxConnections?: number;
   /**

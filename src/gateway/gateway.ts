@@ -59,7 +59,9 @@ export function createGateway(options: GatewayOptions): Gateway {
       refuse: refusedResponse,
     },
     {
+      proxies: services.proxies,
       onDrop: () => metrics.droppedConnections.inc(),
+      onEvict: () => metrics.evictedConnections.inc(),
       onConnection: (socket) => addressConnections.admit(socket),
       singleHeaders: [sessionKeyHeader],
       timeouts: services.timeouts,

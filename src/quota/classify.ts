@@ -20,14 +20,23 @@ import type { Slot, SlotState } from './slot.ts';
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>
   findCondition(status?.conditions, SandboxCondition.admitted);
 
-type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart' | 'orphaned'>;
+type Inside = Pick<
+  SlotFacts,
+  'sandbox' | 'conversations' | 'unknownStart' | 'orphaned' | 'hasForeignMakers'
+>;
 
 /**
  * Whether the start of every conversation in a sandbox that was created for one has failed, so that
  * nothing can ever run in it.
  */
-const isFailedStart = ({ sandbox, conversations, unknownStart }: Inside): boolean =>
+const isFailedStart = ({
+  sandbox,
+  conversations,
+  unknownStart,
+  hasForeignMakers,
+}: Inside): boolean =>
   unknownStart !== true &&
+  hasForeignMakers !== true &&
   conversations.length > 0 &&
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
@@ -148,7 +157,7 @@ function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): bool
 
 /** Classifies a sandbox for the scheduling of quotas. Pure. */
 export function classify(facts: SlotFacts): Slot {
-  const { sandbox, conversations, now, steady = unchanged } = facts;
+  const { sandbox, conversations, now, steady = unchanged, hasForeignMakers = false } = facts;
   const { metadata, spec, status } = sandbox;
   const admitted = admittedOf(sandbox);
   const state = stateOf(facts);
@@ -187,6 +196,9 @@ export function classify(facts: SlotFacts): Slot {
     stored:
       metadata.deletionTimestamp === undefined &&
       !isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason),
-    undecided: state === 'waiting' && admitted === undefined && !isMadeForConversation(sandbox),
+    undecided:
+      state === 'waiting' &&
+      admitted === undefined &&
+      (hasForeignMakers || !isMadeForConversation(sandbox)),
   };
 }

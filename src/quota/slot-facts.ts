@@ -19,6 +19,11 @@ export interface SlotFacts {
    * garbage collection removes the sandbox.
    */
   readonly orphaned?: boolean;
+  /**
+   * Whether the sandbox was made for no conversation of its owner: then the references to the
+   * conversations of other owners save it from no limit.
+   */
+  readonly hasForeignMakers?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
   /**

@@ -228,7 +228,7 @@ export const startStatusOf = ({
   readonly status?: ConversationStatus | undefined;
 }): StartStatus => status?.start?.status ?? 'WORKING';
 
-export const isStartOver = (status: StartStatus): boolean =>
+export const isStartOver = (status: StartStatus): status is 'READY' | 'ERROR' =>
   status === 'READY' || status === 'ERROR';
 
 /** Whether the start is to have a sandbox of its own, and its status names none yet. */

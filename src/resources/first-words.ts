@@ -1,3 +1,5 @@
+import { plainText } from './plain-text.ts';
+
 const maxDerivedLength = 80;
 /**
  * Maximum characters that the first words are made of: far more than a title needs, far less than a
@@ -10,10 +12,10 @@ const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /**
  * The first words of a text on one line, truncated between words where that loses little. Code
- * counts only when there is no other text.
+ * counts only when there is no other text. Control and direction characters do not count.
  */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
-  const [words = '', ...code] = text.slice(0, maxReadLength).split(fence);
+  const [words = '', ...code] = plainText(text, maxReadLength).split(fence);
   const line = onOneLine(words) || onOneLine(code.join(' '));
   if (line.length <= maxLength) return line;
   const space = line.slice(0, maxLength).lastIndexOf(' ');

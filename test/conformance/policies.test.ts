@@ -5,7 +5,9 @@ import {
   judge,
   policyCases,
   policyFixtures,
+  referringFixtures,
   tenantRoles,
+  uidOfReferred,
   tenants,
 } from '../support/policy-cases.ts';
 import type { Body } from '../support/plane.ts';
@@ -56,6 +58,8 @@ ofRealServers("the chart's admission policies", () => {
         ['Role', 'RoleBinding'].includes(kind) && metadata.namespace === namespace,
     );
     await run(['apply', '-f', '-'], [...roles, ...tenantRoles(namespace), ...policyFixtures]);
+    const uid = await run(uidOfReferred);
+    await run(['apply', '-f', '-'], referringFixtures(uid));
     const fromBefore = {
       apiVersion: 'conversation-operator.dev/v1alpha1',
       kind: 'SandboxTemplate',

@@ -1,6 +1,13 @@
 import { eventually } from '../support/eventually.ts';
 import { kubectl as run } from '../support/kubectl.ts';
-import { judge, policyCases, policyFixtures, tenantRoles } from '../support/policy-cases.ts';
+import {
+  judge,
+  policyCases,
+  policyFixtures,
+  referringFixtures,
+  tenantRoles,
+  uidOfReferred,
+} from '../support/policy-cases.ts';
 import { kubeconfig, kubectl } from './support/cluster.ts';
 import { readFacts, release } from './support/installation.ts';
 
@@ -15,8 +22,16 @@ const inNamespace = (args: readonly string[], input?: string) =>
 
 describe('the admission policies of the installed chart', () => {
   const objects = list([...tenantRoles(sandboxes), ...policyFixtures]);
-  beforeAll(() => inNamespace(['apply', '-f', '-'], objects));
-  afterAll(() => inNamespace(['delete', '--ignore-not-found', '-f', '-'], objects));
+  let referring = list([]);
+  beforeAll(async () => {
+    await inNamespace(['apply', '-f', '-'], objects);
+    referring = list(referringFixtures((await inNamespace(uidOfReferred)).stdout));
+    await inNamespace(['apply', '-f', '-'], referring);
+  });
+  afterAll(async () => {
+    await inNamespace(['delete', '--ignore-not-found', '-f', '-'], referring);
+    await inNamespace(['delete', '--ignore-not-found', '-f', '-'], objects);
+  });
 
   it('are there without being asked for, and type-check', async () => {
     const names = (await kubectl('get validatingadmissionpolicies -o name'))

@@ -29,6 +29,7 @@ import {
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
+import { isIn, isMadeFor, makerReferences } from './made-for.ts';
 import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -253,10 +254,11 @@ export class AdmissionCheck {
     return this.#recently(unknownMs + holdsOnMs).map(({ rules }) => rules);
   }
 
-  #conversationsIn({ metadata: { name, ownerReferences = [] } }: Sandbox): readonly Conversation[] {
+  #conversationsIn(sandbox: Sandbox): readonly Conversation[] {
     return this.#options.cluster.conversations.filter(
-      ({ metadata: { uid }, status }) =>
-        status?.sandboxName === name || ownerReferences.some((owner) => owner.uid === uid),
+      (conversation) =>
+        (isIn(sandbox, conversation) && conversation.spec.owner === sandbox.spec.owner) ||
+        isMadeFor(sandbox, conversation),
     );
   }
 
@@ -265,7 +267,8 @@ export class AdmissionCheck {
    * it. A sandbox of a deleted conversation counts as well.
    */
   #isBare(sandbox: Sandbox): boolean {
-    const { uid, ownerReferences: makers = [] } = sandbox.metadata;
+    const { uid } = sandbox.metadata;
+    const makers = makerReferences(this.#options.cluster.conversations, sandbox);
     const inIt = this.#conversationsIn(sandbox).filter(
       ({ metadata }) => metadata.deletionTimestamp === undefined,
     );
@@ -365,13 +368,22 @@ export class AdmissionCheck {
       if (otherSince < this.#calmSince || otherSince >= since - unknownMs - 1_000) continue;
       // One that its owner's own limit keeps out is not in the same queue.
       if (whose !== owner && !recently.every((moment) => hasRoom(moment, whose))) continue;
-      // Where all of them have room, their admissions are under way at once, in any order.
-      if (recently.some((moment) => hasRoomForAll(moment, whose))) continue;
-      throw new Violation(
-        'first come, first served',
-        `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`,
-      );
+      const message = `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`;
+      this.#mustBeServed(other, otherSince, whose === owner ? undefined : whose, message);
     }
+  }
+
+  /**
+   * Throws unless a newcomer that comes before an admitted one is admitted at the same time: writes
+   * of admissions are in flight together, and the API server executes them in any order. `whose`:
+   * another owner, whose own limit may be reached by one of these writes.
+   */
+  #mustBeServed(uid: string, since: number, whose: string | undefined, message: string): void {
+    this.#options.scheduler.after(unknownMs, () => {
+      if (!this.#calm || this.#waitingSince.get(uid)?.since !== since) return;
+      if (whose === undefined || this.#recently().every((moment) => hasRoom(moment, whose)))
+        throw new Violation('first come, first served', message);
+    });
   }
 
   #paused(sandbox: Sandbox): void {
@@ -556,8 +568,8 @@ export class AdmissionCheck {
       return 'it is not ready';
     const starting = this.#options.cluster.conversations.find((conversation) => {
       if (isStartOver(startStatusOf(conversation))) return false;
+      if (isMadeFor(sandbox, conversation)) return true;
       const { uid } = conversation.metadata;
-      if (metadata.ownerReferences?.some((owner) => owner.uid === uid) === true) return true;
       const joinedAt = this.#joinedAt.get(uid) ?? Infinity;
       return (
         conversation.status?.sandboxName === metadata.name &&
@@ -631,17 +643,6 @@ const holdingOf = ({ owners }: Moment): number =>
 
 const hasRoom = (moment: Moment, owner: string): boolean =>
   (moment.owners.get(owner) ?? noShare).taken < limitOf(moment.rules, owner);
-
-/** Whether neither limit keeps out any newcomer of the owner. */
-function hasRoomForAll(moment: Moment, owner: string): boolean {
-  const { taken, newcomers } = moment.owners.get(owner) ?? noShare;
-  const shares = [...moment.owners.values()];
-  const wanted = shares.reduce((sum, share) => sum + share.taken + share.newcomers, 0);
-  return (
-    taken + newcomers <= limitOf(moment.rules, owner) &&
-    wanted <= (moment.rules.namespace?.limit ?? Infinity)
-  );
-}
 
 /**
  * Whether what is free belongs to newcomers: to one of the same owner, or to those that wait for

@@ -43,6 +43,8 @@ export interface AgentNetworkOptions {
    * Steps that run independently of their call. Absent: each step is one long call, by `outcomeOf`.
    */
   readonly steps?: SandboxSteps | undefined;
+  /** An agent takes a command from this process. */
+  readonly onCommand?: (process: AgentProcess, command: string) => void;
 }
 
 const callMs = 10_000;
@@ -86,6 +88,7 @@ export class SimulatedAgentClient implements AgentClient {
     if (steps !== undefined) {
       const result = (agent: AgentProcess) => {
         agent.authenticate(endpoint.sessionKey);
+        this.#options.onCommand?.(agent, command);
         return steps.resultOf(agent, command);
       };
       const enter = (agent: AgentProcess, go: () => void) =>

@@ -137,6 +137,8 @@ export interface ContainerOptions {
 interface Run {
   readonly conversation: StoredConversation;
   readonly timer: Timer;
+  /** The run never ends by itself. */
+  readonly stalled: boolean;
   /** Callbacks for the end of the present step: after a while, or when the run is interrupted. */
   readonly waiting: Set<() => void>;
 }
@@ -151,6 +153,7 @@ export class AgentProcess {
   #sessionKey: string | undefined;
   #bootedAt: number;
   alive = true;
+  #isDying = false;
   /** The agent accepts connections and answers nothing. */
   hung = false;
   /** A caller with the right key has had an answer. */
@@ -393,10 +396,12 @@ export class AgentProcess {
         conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
       this.#set(conversation, conversation.end);
       // The container may end before a poll has seen that.
-      if (conversation.end === 'error' && ends?.chance(0.2) === true)
+      if (conversation.end === 'error' && ends?.chance(0.2) === true) {
+        this.#isDying = true;
         scheduler.after(random.between(0, 500), this.#options.onDeath);
+      }
     });
-    const run = { conversation, timer, waiting };
+    const run = { conversation, timer, stalled, waiting };
     this.#runs.set(conversation.id, run);
     if (stalls !== undefined && !stalled) this.#report(run);
   }
@@ -435,6 +440,11 @@ export class AgentProcess {
 
   get running(): readonly StoredConversation[] {
     return [...this.#runs.values()].map(({ conversation }) => conversation);
+  }
+
+  /** Whether a run is going to end, of any client, or has ended and takes the container with it. */
+  get mayDie(): boolean {
+    return this.#isDying || [...this.#runs.values()].some(({ stalled }) => !stalled);
   }
 
   kill(): void {

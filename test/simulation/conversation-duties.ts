@@ -13,6 +13,7 @@ import type { Safety } from './safety.ts';
 import { isAnswering } from './sandbox-duties.ts';
 import type { SandboxHistory } from './sandbox-history.ts';
 import type { Scheduler } from './scheduler.ts';
+import { tenant } from './tenant.ts';
 
 export interface ConversationDutiesOptions {
   readonly cluster: Cluster;
@@ -23,6 +24,9 @@ export interface ConversationDutiesOptions {
 
 /** Maximum time to do something that only needs the API server. */
 const promptMs = 3_000;
+/** Maximum time until a start whose sandbox name is taken shows a reason, and until it is over. */
+const takenMs = 5_000;
+const maxTakenMs = 65_000;
 /**
  * Maximum time for a start in a sandbox that runs: some short calls, and with a repository a clone
  * that takes 20 s.
@@ -37,6 +41,8 @@ const deliveryMs = 6_000;
 const stepMs = 40_000;
 /** A message that may be under way already is sent again only when it can't come any more. */
 const doubtMs = 30_000;
+/** Maximum time that a step of a start waits for an agent that does not answer. */
+const stepCallMs = 30_000;
 /** Maximum time that a call to a busy agent holds a conversation back. */
 const callMs = 12_000;
 /** Interval of the polls of an agent that has reported nothing. */
@@ -64,22 +70,26 @@ export function dutiesOfConversations({
       boundMs,
     });
     const start = startStatusOf(conversation);
-    const own = cluster.sandboxes.find(
-      ({ metadata: { name } }) => name === ownSandboxName(conversationIdOf(conversation)),
-    );
-    if (start === 'WORKING')
-      return own === undefined ? [due('a start begins in time', promptMs)] : [];
+    if (start === 'WORKING') return ofBeginning(conversation, due);
     if (start === 'ERROR') return ofFailedStart(conversation, due);
     const sandbox = cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
     const view = viewOfSandbox(sandbox);
     const duties: Duty[] = [];
+    const silent =
+      sandbox !== undefined && history.agentOf(sandbox.metadata.uid)?.silentSince !== undefined;
     const showMs = !isStartOver(start)
-      ? startMs
+      ? silent
+        ? stepCallMs
+        : startMs
       : undeliveredMessages(conversation).length > 0
         ? callMs
         : promptMs;
+    // The deletion that a finalizer of the tenant delays shows as it was at first.
+    const isGone =
+      spec.owner === tenant && status?.sandboxStatus === 'MISSING' && view.phase === 'MISSING';
     if (
       status?.sandboxName !== undefined &&
+      !isGone &&
       (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason)
     )
       duties.push(
@@ -111,15 +121,34 @@ export function dutiesOfConversations({
   }
 
   /**
+   * A start creates its sandbox at once. While a sandbox of another owner has the name, the start
+   * takes another name or shows why it waits; an earlier sandbox of its own owner may delay it.
+   */
+  function ofBeginning(
+    conversation: Conversation,
+    due: (rule: string, boundMs: number) => Duty,
+  ): readonly Duty[] {
+    const name = ownSandboxName(conversationIdOf(conversation));
+    const named = cluster.sandboxes.find(({ metadata }) => metadata.name === name);
+    if (named === undefined) return [due('a start begins in time', promptMs)];
+    if (named.spec.owner === conversation.spec.owner) return [];
+    return conversation.status?.start?.errorCode === undefined
+      ? [due('a start does not wait for the sandbox of another owner without a reason', takenMs)]
+      : [due('a start ends although another owner has its name', maxTakenMs)];
+  }
+
+  /**
    * A failed start shows its cause, and its conversation releases the sandbox that it alone used.
    */
   function ofFailedStart(
-    { metadata, status }: Conversation,
+    { metadata, spec, status }: Conversation,
     due: (rule: string, boundMs: number) => Duty,
   ): readonly Duty[] {
     const shows =
       status?.sandboxStatus === 'ERROR' && status.sandboxStatusReason === status.start?.errorCode;
-    const own = cluster.sandboxes.filter(({ metadata: { uid } }) => uid === status?.sandboxUID);
+    const own = cluster.sandboxes.filter(
+      (sandbox) => sandbox.metadata.uid === status?.sandboxUID && sandbox.spec.owner === spec.owner,
+    );
     const isUnused = own.some(
       ({ metadata: { ownerReferences = [] } }) =>
         ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid),

@@ -1,6 +1,7 @@
-import { startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { startStatusOf } from '../../src/resources/conversation.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
+import { isIn, isMadeFor, makerReferences } from './made-for.ts';
 
 /**
  * Nothing can run any more in a sandbox that was made for a conversation, when the starts of all
@@ -8,17 +9,13 @@ import type { Cluster } from './cluster.ts';
  */
 export function isFailedStart(
   { conversations }: Pick<Cluster, 'conversations'>,
-  { metadata }: Sandbox,
+  sandbox: Sandbox,
 ): boolean {
-  const { name, uid, ownerReferences } = metadata;
-  // An earlier sandbox may have had the same name.
-  const isOf = ({ status }: Conversation) =>
-    status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
-  const isMaker = ({ metadata }: Conversation) =>
-    ownerReferences?.some((owner) => owner.uid === metadata.uid) === true;
-  const inIt = conversations.filter((conversation) => isOf(conversation) || isMaker(conversation));
+  const inIt = conversations.filter(
+    (conversation) => isIn(sandbox, conversation) || isMadeFor(sandbox, conversation),
+  );
   return (
-    ownerReferences !== undefined &&
+    makerReferences(conversations, sandbox).length > 0 &&
     inIt.length > 0 &&
     inIt.every((conversation) => startStatusOf(conversation) === 'ERROR')
   );

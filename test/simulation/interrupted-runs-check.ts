@@ -1,3 +1,4 @@
+import { conversationIdOf } from '../../src/resources/ids.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { StoredConversation } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
@@ -58,7 +59,7 @@ export class InterruptedRunsCheck {
   /** The conversation already shows the interruption: its resume has been decided. */
   #isKnown(id: string, sandboxUid: string): boolean {
     const conversation = this.#options.cluster.conversations.find(
-      (one) => one.metadata.name === id && one.status?.sandboxUID === sandboxUid,
+      (one) => conversationIdOf(one) === id && one.status?.sandboxUID === sandboxUid,
     );
     const { executionStatus } = conversation?.status ?? {};
     return (

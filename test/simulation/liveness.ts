@@ -17,10 +17,12 @@ import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
 import { isFailedStart } from './failed-start.ts';
+import { makerReferences } from './made-for.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Quotas } from './quotas.ts';
 import type { Safety } from './safety.ts';
+import { tenant } from './tenant.ts';
 
 export interface LivenessOptions {
   readonly cluster: Cluster;
@@ -71,8 +73,13 @@ export function unsettled({
     );
     if (start === 'ERROR') return ofFailedStart(conversation, sandbox);
     const view = viewOfSandbox(sandbox);
+    // Only the tenant delays the deletion of a sandbox by a finalizer: her conversation shows why
+    // the sandbox is MISSING as it was at first.
+    const isGone =
+      spec.owner === tenant && status?.sandboxStatus === 'MISSING' && view.phase === 'MISSING';
     if (
       status?.sandboxName !== undefined &&
+      !isGone &&
       (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason)
     )
       return [
@@ -103,7 +110,11 @@ export function unsettled({
       cluster.conversations.some(
         (other) => other.metadata.uid === uid && startStatusOf(other) !== 'ERROR',
       );
-    return owners.length === 0 || owners.some(works)
+    // The operator deletes no sandbox that its owner has tied to anything else.
+    const isTied =
+      sandbox !== undefined &&
+      makerReferences(cluster.conversations, sandbox).length < owners.length;
+    return owners.length === 0 || isTied || owners.some(works)
       ? []
       : ['its start has failed, and its sandbox is still there'];
   }
@@ -183,7 +194,7 @@ export function unsettled({
     const asks = [...(agent?.volume.conversations.values() ?? [])].some(
       ({ id, status }) =>
         status === 'waiting_for_confirmation' &&
-        cluster.conversations.some(({ metadata }) => metadata.name === id),
+        cluster.conversations.some((conversation) => conversationIdOf(conversation) === id),
     );
     if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
       return ['is not paused for its idleness or its age'];

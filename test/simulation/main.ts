@@ -130,17 +130,20 @@ async function main(): Promise<boolean> {
       focus: { type: 'string' },
       retention: { type: 'boolean', default: false },
       pools: { type: 'boolean', default: false },
+      tenant: { type: 'boolean', default: false },
       shards: { type: 'string', default: '1' },
       'keep-going': { type: 'boolean', default: false },
     },
   });
-  const { messages, retention, pools } = values;
+  const { messages, retention, pools, tenant } = values;
   const options: Options = {
     faults: faultsOf(values.faults),
     world: worldOf(values.world),
     ...(values.focus === undefined ? {} : { focus: focusOf(values.focus) }),
-    ...{ messages, retention, pools, shards: Number(values.shards) },
+    ...{ messages, retention, pools, tenant, shards: Number(values.shards) },
   };
+  if (tenant && options.shards !== 1)
+    throw new Error(`--tenant needs --shards 1; not ${values.shards}`);
   if (values.seed !== undefined)
     return replay({ ...options, seed: Number(values.seed) }, Number(values.lines));
   const [first, count, workers] = [

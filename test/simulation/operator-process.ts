@@ -42,7 +42,10 @@ export interface OperatorProcessOptions {
   readonly shards?: number;
   /** See `ConnectionOptions`. */
   readonly pageSize?: number | undefined;
-  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf' | 'steps'> & {
+  readonly agentNetwork: Pick<
+    AgentNetworkOptions,
+    'onRun' | 'outcomeOf' | 'steps' | 'onCommand'
+  > & {
     /** See `AgentNetworkOptions`; `actor` is the process in its present run. */
     readonly onInterruptSent: (
       actor: string,

@@ -5,10 +5,12 @@ import {
   SandboxCondition,
   sandboxes,
   slotTaken,
+  templateVersionAnnotation,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import type { Change, Cluster } from './cluster.ts';
+import { isMadeFor } from './made-for.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import { Violation } from './safety.ts';
@@ -198,12 +200,15 @@ export class Pools {
   unsettled(): readonly string[] {
     const { enabled, cluster, node } = this.#options;
     if (!enabled) return [];
-    const makers = Map.groupBy(cluster.sandboxes, makerOf);
-    const doubled = [...makers].flatMap(([maker, made]) =>
-      maker === undefined || made.length < 2
+    const doubled = cluster.conversations.flatMap((conversation) => {
+      const made = cluster.sandboxes.filter(
+        (sandbox) =>
+          isMadeFor(sandbox, conversation) && makerOf(sandbox) === conversation.metadata.uid,
+      );
+      return made.length < 2
         ? []
-        : [`the conversation ${maker} has ${made.length} sandboxes`],
-    );
+        : [`the conversation ${conversation.metadata.name} has ${made.length} sandboxes`];
+    });
     const orphans = cluster.spares.filter(({ spec }) =>
       cluster.pools.every(({ metadata }) => metadata.name !== spec.poolName),
     );
@@ -225,6 +230,9 @@ export class Pools {
         );
         if (booting.length > 0) return [`${metadata.name} has a spare that is booting`];
         if (silent.length > 0) return [`${metadata.name} has a spare whose agent is silent`];
+        // The pace of the pool delays replacements.
+        if (own.some((spare) => this.#isOutdated(spare)))
+          return [`${metadata.name} has a spare of an earlier version of its template`];
         if (own.length > spec.replicas)
           return [`${metadata.name} has ${own.length} spares of ${spec.replicas}`];
         if (status?.readyReplicas !== ready)
@@ -234,6 +242,14 @@ export class Pools {
           : [];
       }),
     ];
+  }
+
+  #isOutdated({ metadata, spec }: Sandbox): boolean {
+    const template = this.#options.cluster.templates.find(
+      (each) => each.metadata.name === spec.templateName,
+    );
+    const { uid = '', generation = 0 } = template?.metadata ?? {};
+    return metadata.annotations?.[templateVersionAnnotation] !== `${uid}/${generation}`;
   }
 
   /** Whether the limit of the namespace leaves no room for spares. */

@@ -24,6 +24,7 @@ import {
 } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
+import { isIn } from './made-for.ts';
 import type { Random } from './random.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -308,8 +309,8 @@ function groupOf(
   const own = all.filter((sandbox) => sandbox.spec.owner === owner);
   const rule = ownerRule(rules, owner);
   const policies = [rule?.autoResume, rules.namespace?.autoResume];
-  const inIt = ({ metadata: { name } }: Sandbox) =>
-    conversations.filter(({ status }) => status?.sandboxName === name);
+  const inIt = (sandbox: Sandbox) =>
+    conversations.filter((conversation) => isIn(sandbox, conversation));
   const queued = own.filter(waits);
   return {
     ...{ owner, rule, limit: rule?.limit ?? Infinity, taken: own.filter(slotTaken).length, queued },

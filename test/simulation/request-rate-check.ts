@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Findings } from './findings.ts';
 import { objectOf } from './retry-delay-check.ts';
 import { Violation } from './safety.ts';
@@ -17,6 +18,25 @@ const windowMs = 10_000;
  */
 const maxRequests = 150;
 
+const createdObject = z.object({
+  metadata: z.object({
+    name: z.string(),
+    ownerReferences: z.array(z.object({ uid: z.string() })).default([]),
+  }),
+});
+
+/**
+ * The object that a request is about. A creation is about the owner of the new object, because each
+ * attempt may give that another name; without an owner, about the new object.
+ */
+function subjectOf({ method, path, body = '' }: TrafficRequest): string {
+  if (method !== 'POST' || body === '') return objectOf(path);
+  const { data } = createdObject.safeParse(JSON.parse(body));
+  if (data === undefined) return objectOf(path);
+  const { name, ownerReferences } = data.metadata;
+  return `${path} ${ownerReferences[0]?.uid ?? name}`;
+}
+
 /**
  * No controller runs hot: the number of its requests about one object is limited, also while every
  * answer is a failure.
@@ -33,13 +53,14 @@ export class RequestRateCheck implements TrafficListener {
     options.traffic.add(this);
   }
 
-  sent({ actor, path }: TrafficRequest): void {
+  sent(request: TrafficRequest): void {
+    const { actor, path } = request;
     const { scheduler, findings, isOperator } = this.#options;
     if (path.includes('/leases') || !isOperator(actor)) return;
     const window = Math.floor(scheduler.monotonic() / windowMs);
     if (window !== this.#window) this.#counts.clear();
     this.#window = window;
-    const key = `${actor} ${objectOf(path)}`;
+    const key = `${actor} ${subjectOf(request)}`;
     const count = (this.#counts.get(key) ?? 0) + 1;
     this.#counts.set(key, count);
     this.highest = Math.max(this.highest, count);

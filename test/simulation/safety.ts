@@ -7,12 +7,14 @@ import {
   type Conversation,
   type LaterMessage,
 } from '../../src/resources/conversation.ts';
+import { conversationIdOf } from '../../src/resources/ids.ts';
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';
 import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
+import { idOfName } from './named-conversations.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -49,6 +51,8 @@ export interface SafetyOptions {
   readonly clocksAreRight: () => boolean;
 }
 
+type OwnerReference = NonNullable<KubeObject['metadata']['ownerReferences']>[number];
+
 interface PodHistory {
   /** At some time of the pod's life it was not wanted, or it had ended by itself. */
   mayGo: boolean;
@@ -72,7 +76,9 @@ export class Safety {
    * By the UID of every sandbox there ever was: its agent may receive a message while the sandbox
    * is deleted, when another conversation of that id exists.
    */
-  readonly #owners = new Map<string, Sandbox['metadata']['ownerReferences']>();
+  readonly #owners = new Map<string, readonly OwnerReference[]>();
+  /** Owner of every conversation and every sandbox there ever was, by its UID. */
+  readonly #ownerNames = new Map<string, string>();
   /** Sent messages, by their text: each text is sent once. */
   readonly #sent = new Map<string, { readonly uid: string; readonly number: number }>();
   /** The number of the last message that the agent has, by the UID of the conversation. */
@@ -110,8 +116,9 @@ export class Safety {
   operatorRuns(conversation: StoredConversation): void {
     // A message that was delivered and not acted on is a request of a person, as undelivered ones.
     const asked = this.#options.cluster.conversations.some(
-      ({ metadata, status }) =>
-        metadata.name === conversation.id && status?.messages?.runPending === true,
+      (stored) =>
+        conversationIdOf(stored) === conversation.id &&
+        stored.status?.messages?.runPending === true,
     );
     if (conversation.pausedByOwner && !asked)
       this.#violation ??= new Violation(
@@ -151,6 +158,7 @@ export class Safety {
     else this.#leader(change);
     this.#nothingSecret(change);
     if (change.plural === conversations.plural) {
+      this.#ownerNames.set(change.object.metadata.uid, (change.object as Conversation).spec.owner);
       this.#starts(change.object as Conversation, change.before as Conversation | undefined);
       this.#messages(change.object as Conversation);
       this.#stalls(change.object as Conversation, change.before as Conversation | undefined);
@@ -207,7 +215,14 @@ export class Safety {
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
     const { name, uid } = sandbox.metadata;
-    this.#owners.set(uid, sandbox.metadata.ownerReferences);
+    // An owner may take a reference back from a sandbox of their own.
+    const known = this.#owners.get(uid) ?? [];
+    const { ownerReferences = [] } = sandbox.metadata;
+    this.#owners.set(uid, [
+      ...known,
+      ...ownerReferences.filter((owner) => known.every((one) => one.uid !== owner.uid)),
+    ]);
+    this.#ownerNames.set(uid, sandbox.spec.owner);
     const same = before?.metadata.uid === uid;
     if (
       same &&
@@ -368,15 +383,22 @@ export class Safety {
 
   /** An agent has stored a conversation with its first message. */
   firstMessage(process: AgentProcess, conversationId: string): void {
+    const sandboxOwner = this.#ownerNames.get(process.sandboxUid);
     // The conversation that the sandbox was made for; of a sandbox that is shared, the present one
     // of that id.
     const owner = this.#owners
       .get(process.sandboxUid)
-      ?.find(({ name }) => name === conversationId)?.uid;
+      ?.find(
+        ({ uid, name }) =>
+          idOfName(name) === conversationId && this.#ownerNames.get(uid) === sandboxOwner,
+      )?.uid;
     const uid =
       owner ??
-      this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)
-        ?.metadata.uid ??
+      this.#options.cluster.conversations.find(
+        (conversation) =>
+          conversationIdOf(conversation) === conversationId &&
+          conversation.spec.owner === sandboxOwner,
+      )?.metadata.uid ??
       `${conversationId} in ${process.sandboxUid}`;
     const count = (this.#firstMessages.get(uid) ?? 0) + 1;
     this.#firstMessages.set(uid, count);
@@ -392,18 +414,21 @@ export class Safety {
   }
 
   /** A run that is interrupted as stuck has reported nothing for `stuckAfterMs`. */
-  #stalls({ metadata: { name }, status }: Conversation, before: Conversation | undefined): void {
+  #stalls(conversation: Conversation, before: Conversation | undefined): void {
+    const { metadata, status } = conversation;
     const { node, scheduler, stuckAfterMs = Infinity } = this.#options;
     const stopped =
       status?.interruption?.abandonedReason === 'Stalled' &&
       before?.status?.interruption?.abandonedReason !== 'Stalled';
     if (!stopped) return;
-    const stored = node.conversationsOf(status.sandboxUID ?? '').get(name);
+    const stored = node
+      .conversationsOf(status.sandboxUID ?? '')
+      .get(conversationIdOf(conversation));
     const silentMs = scheduler.monotonic() - (stored?.stalledAt ?? Infinity);
     if (stored !== undefined && silentMs < stuckAfterMs)
       throw new Violation(
         'only a run that reports nothing is interrupted as stuck',
-        `${name}, silent for ${silentMs} ms`,
+        `${metadata.name}, silent for ${silentMs} ms`,
       );
   }
 

@@ -95,10 +95,11 @@ class Play {
     await this.#settle();
     if (this.#stage.world !== 'shared') return this.#beQuiet(quietMs);
     await this.#beQuiet(pauseMs);
-    for (const { exercise, duties, retention } of this.#stages) {
+    for (const { exercise, duties, retention, tenant } of this.#stages) {
       duties.begin();
       exercise.start();
       retention.startExercise();
+      tenant.startExercise();
     }
     await this.#settle();
     await this.#beQuiet(quietMs);
@@ -122,9 +123,11 @@ class Play {
       notifications,
       traits,
       hangs,
+      tenant,
     } of this.#stages) {
       users.start();
       pools.start();
+      tenant.start();
       if (withMessages) messageSender.start();
       retention.start();
       if (traits.notifications) notifications.start();
@@ -189,6 +192,7 @@ class Play {
       ...this.#stages.flatMap((one) => [
         ...unsettled(one),
         ...one.pools.unsettled(),
+        ...one.tenantCheck.unsettled(),
         ...(one.clocksAreRight() ? one.retention.unsettled() : []),
       ]),
       ...(shards === 1 ? [] : unevenShards(this.#stage.operators, shards)),
@@ -197,8 +201,14 @@ class Play {
 
   get #isBusy(): boolean {
     return this.#stages.some(
-      ({ users, messageSender, exercise, retention }) =>
-        !users.done || !messageSender.done || exercise.busy || retention.busy,
+      ({ users, messageSender, exercise, retention, tenant, node }) =>
+        !users.done ||
+        !messageSender.done ||
+        exercise.busy ||
+        retention.busy ||
+        tenant.busy ||
+        // A run that a client has begun with the agent itself may end the container, too.
+        node.running.some(({ mayDie }) => mayDie),
     );
   }
 
@@ -207,9 +217,10 @@ class Play {
     while (await scheduler.step(untilMs)) {
       this.#steps++;
       cluster.notify();
-      for (const { safety, findings, pools } of this.#stages) {
+      for (const { safety, findings, pools, tenantCheck } of this.#stages) {
         safety.check();
         pools.check();
+        tenantCheck.check();
         findings.check();
       }
       if (this.#steps > maxSteps) throw new Violation('no hot loop', `${this.#steps} steps`);
@@ -281,6 +292,7 @@ export const replayCommand = ({
   focus,
   retention = false,
   pools = false,
+  tenant = false,
   shards = 1,
 }: SimulationOptions): string =>
   [
@@ -291,5 +303,6 @@ export const replayCommand = ({
     ...(focus === undefined ? [] : [`--focus ${focus}`]),
     ...(retention ? ['--retention'] : []),
     ...(pools ? ['--pools'] : []),
+    ...(tenant ? ['--tenant'] : []),
     ...(shards === 1 ? [] : [`--shards ${shards}`]),
   ].join(' ');

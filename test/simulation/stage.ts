@@ -2,6 +2,7 @@ import { SandboxKeys } from '../../src/agent/keys.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { Pod } from '../../packages/kube/src/core.ts';
 import { isStartOver, startStatusOf } from '../../src/resources/conversation.ts';
+import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
@@ -39,6 +40,8 @@ import { SandboxSteps } from './sandbox-steps.ts';
 import { SandboxHistory } from './sandbox-history.ts';
 import { Scheduler } from './scheduler.ts';
 import { StartDeadlineCheck } from './start-deadline-check.ts';
+import { Tenant, tenant } from './tenant.ts';
+import { TenantCheck } from './tenant-check.ts';
 import { outcomeOf, someLimits } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
@@ -65,6 +68,8 @@ export interface SimulationOptions {
   readonly retention?: boolean;
   /** Whether there are pools of spare sandboxes; false by default. */
   readonly pools?: boolean;
+  /** Whether there is a hostile tenant with kubectl; false by default. Not for several shards. */
+  readonly tenant?: boolean;
   /** Default shared. */
   readonly world?: World;
   /** The world has more of something than others; by default it has not. */
@@ -120,6 +125,7 @@ export function stage(
     world = 'shared',
     retention: withRetention = false,
     pools: withPools = false,
+    tenant: withTenant = false,
     focus,
   }: SimulationOptions,
   ground?: Ground,
@@ -163,9 +169,8 @@ export function stage(
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
     trouble: () => trouble.now,
-    ...(withPools || emphasis.crowd === true || emphasis.actions !== undefined
-      ? { addresses: 24 }
-      : {}),
+    // Each of these brings more pods than an ordinary world has.
+    addresses: 12 * 2 ** [withPools, withTenant, focus !== undefined].filter(Boolean).length,
     endChances: emphasis.ends,
     ...(ground === undefined ? {} : { network: `10.0.${ground.shard}` }),
     ...(messages ? { steps: random.fork('steps') } : {}),
@@ -196,7 +201,8 @@ export function stage(
   const history = new SandboxHistory({ cluster, node, scheduler });
   const knowledge: Knowledge = { unknownMs: 1_000 };
   const quotas = new Quotas({
-    ...{ cluster, scheduler, owners, random: random.fork('quotas'), untilMs: busyMs },
+    ...{ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs },
+    owners: withTenant ? [tenant, ...owners] : owners,
     style: emphasis.quota,
     unknownMs: () => knowledge.unknownMs,
   });
@@ -205,6 +211,11 @@ export function stage(
     enabled: withPools,
     owners,
     untilMs: busyMs,
+  });
+  const tenantCheck = new TenantCheck({ cluster, node, findings });
+  const hostileTenant = new Tenant({
+    ...{ cluster, scheduler, owners, random: random.fork('tenant'), untilMs: busyMs },
+    enabled: withTenant,
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({
@@ -284,6 +295,7 @@ export function stage(
             interruptedRuns.sent(actor, process.sandboxUid, conversation),
           outcomeOf: (command) => outcomeOf(command, commands.nextOf(command)),
           steps,
+          onCommand: (process, command) => tenantCheck.commanded(process, command),
         },
       }),
     );
@@ -393,7 +405,8 @@ export function stage(
     // A start whose agent is lost before its answer came begins the run again, and can know of no
     // loss.
     const starts = cluster.conversations.some(
-      (stored) => stored.metadata.name === conversation.id && !isStartOver(startStatusOf(stored)),
+      (stored) =>
+        conversationIdOf(stored) === conversation.id && !isStartOver(startStatusOf(stored)),
     );
     conversation.lost = wanted && !disrupted && !starts;
     if (how === 'killed' && wanted && disrupted) conversation.disruptions++;
@@ -412,8 +425,9 @@ export function stage(
     // right.
     const isGivenUp = ({ id }: StoredConversation) =>
       cluster.conversations.some(
-        ({ metadata, status }) =>
-          metadata.name === id && status?.interruption?.abandonedReason !== undefined,
+        (stored) =>
+          conversationIdOf(stored) === id &&
+          stored.status?.interruption?.abandonedReason !== undefined,
       );
     for (const conversation of stored) {
       if (!isGivenUp(conversation)) forgetLosses(object as Sandbox, conversation);
@@ -475,6 +489,8 @@ export function stage(
       faults,
       retention,
       pools,
+      tenant: hostileTenant,
+      tenantCheck,
     },
     clocksAreRight,
     messageSender,

@@ -301,7 +301,8 @@ export class Users {
     const { cluster, keys } = this.#options;
     const conversation = cluster.conversations.find(({ metadata }) => metadata.name === id);
     const sandbox = cluster.sandboxes.find(
-      ({ metadata }) => metadata.name === conversation?.status?.sandboxName,
+      ({ metadata: { uid, name } }) =>
+        name === conversation?.status?.sandboxName && uid === conversation.status.sandboxUID,
     );
     if (conversation?.status?.start?.status !== 'READY' || sandbox?.status?.phase !== 'RUNNING')
       return;

@@ -22,6 +22,8 @@ import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { aTemplate, noonMs } from './builders.ts';
 import { FakeKubeClient } from './fake-kube-client.ts';
+import type { CachedClaim } from '../../src/resources/cached-claim.ts';
+import type { CachedPod } from '../../src/resources/cached-pod.ts';
 import { sceneKeys } from './sandbox-scene.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -45,6 +47,8 @@ export class ConversationScene {
     conversations: new IndexedStore<CachedConversation>(conversationIndexers),
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
+    pods: new IndexedStore<CachedPod>(),
+    claims: new IndexedStore<CachedClaim>(),
   };
   readonly #reconciler: ConversationReconciler;
 

@@ -61,6 +61,14 @@ const aSandbox = (owner: string, name = 'policy-test-trial') => ({
   metadata: { name },
   spec: { owner, replicas: 0 },
 });
+/** A sandbox or a conversation with more metadata. */
+const withMetadata = <T extends { readonly metadata: object }>(object: T, metadata: object): T => ({
+  ...object,
+  metadata: { ...object.metadata, ...metadata },
+});
+const referenceTo = (kind: string) => ({
+  ownerReferences: [{ apiVersion, kind, name: 'of-bob', uid: 'some-uid', controller: true }],
+});
 const aKey = (owner: string) => ({
   apiVersion,
   kind: 'ApiKey',
@@ -87,6 +95,30 @@ export const policyFixtures: readonly object[] = [
   aSandbox(tenants.alice, 'policy-test-of-alice'),
 ];
 
+const referredConversation = 'policy-test-of-alice';
+
+/**
+ * Arguments of kubectl that print the uid for `referringFixtures`: garbage collection deletes an
+ * object that names one which does not exist.
+ */
+export const uidOfReferred = [
+  'get',
+  'conversation',
+  referredConversation,
+  '-o',
+  'jsonpath={.metadata.uid}',
+];
+
+/**
+ * A sandbox that a conversation has joined. An operator deletes a second sandbox that was made for
+ * the conversation.
+ */
+export const referringFixtures = (uid: string): readonly object[] => [
+  withMetadata(aSandbox(tenants.alice, 'policy-test-joined-by-alice'), {
+    ownerReferences: [{ apiVersion, kind: 'Conversation', name: referredConversation, uid }],
+  }),
+];
+
 export interface PolicyCase {
   readonly does: string;
   readonly as: string;
@@ -103,6 +135,10 @@ const changes = (what: string, patch: object) => ({
 });
 const notTheirs = /may not act for the owner/;
 const noScale = /scaling needs the verb "use"/;
+const noReference = /owner references to objects of .* are the operator's/;
+const noLabel = /labels .* are the operator's/;
+const noAnnotation = /annotations .* are the operator's/;
+const noName = /are for sandboxes of the operator/;
 const noKeys = /needs the verb "issue"/;
 
 /** The chart's service accounts, for the cases that ask for them. */
@@ -198,6 +234,85 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
     },
     { does: 'starts conversations of every owner', as: gateway, ...creates(aConversation('bob')) },
     { does: 'makes sandboxes of every owner', as: operator, ...creates(aSandbox('bob')) },
+    // References, labels, annotations and names that the operator reads.
+    ofAlice(
+      'makes a sandbox for the conversation of another owner',
+      withMetadata(aSandbox(alice), referenceTo('Conversation')),
+      noReference,
+    ),
+    ofAlice(
+      'makes a conversation that goes with the key of another owner',
+      withMetadata(aConversation(alice), referenceTo('ApiKey')),
+      noReference,
+    ),
+    ofAlice(
+      'makes a sandbox that goes with an object of another group',
+      withMetadata(aSandbox(alice), {
+        ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'a', uid: 'some-uid' }],
+      }),
+    ),
+    {
+      does: 'gives a sandbox of her own to the conversation of another owner',
+      as: alice,
+      ...changes('sandbox/policy-test-of-alice', { metadata: referenceTo('Conversation') }),
+      refused: noReference,
+    },
+    {
+      does: 'keeps a reference that the operator wrote',
+      as: alice,
+      ...changes('sandbox/policy-test-joined-by-alice', { spec: { replicas: 1 } }),
+    },
+    {
+      does: 'makes the conversation of a joined sandbox its controller',
+      as: alice,
+      ...changes('sandbox/policy-test-joined-by-alice', { metadata: referenceTo('Conversation') }),
+      refused: noReference,
+    },
+    ofAlice(
+      'makes a sandbox with the label of a pool',
+      withMetadata(aSandbox(alice), { labels: { [`${group}/pool`]: 'default' } }),
+      noLabel,
+    ),
+    ofAlice(
+      'makes a sandbox with a label of her own',
+      withMetadata(aSandbox(alice), { labels: { 'app.kubernetes.io/managed-by': 'Helm' } }),
+    ),
+    ofAlice(
+      'makes a sandbox with the template version of a spare',
+      withMetadata(aSandbox(alice), { annotations: { [`${group}/template-version`]: 'x/1' } }),
+      noAnnotation,
+    ),
+    ofAlice(
+      'makes a conversation that a start of the gateway would take for its own',
+      withMetadata(aConversation(alice), { annotations: { [`${group}/request-sha256`]: 'x' } }),
+      noAnnotation,
+    ),
+    {
+      does: 'resumes a sandbox of her own by its annotation',
+      as: alice,
+      args: [
+        ...['annotate', dryRun, 'sandbox/policy-test-of-alice'],
+        `${group}/resume-requested-at=2026-03-01T12:00:00Z`,
+      ],
+    },
+    ofAlice(
+      'takes the name of the sandbox of a start',
+      aSandbox(alice, `sbx-${'a'.repeat(32)}`),
+      noName,
+    ),
+    ofAlice('gives a sandbox a name with the same beginning', aSandbox(alice, 'sbx-mine')),
+    {
+      does: 'makes sandboxes for conversations',
+      as: operator,
+      ...creates(
+        withMetadata(aSandbox('bob', `sbx-${'b'.repeat(32)}`), referenceTo('Conversation')),
+      ),
+    },
+    {
+      does: 'repairs the reference of any sandbox',
+      as: platform,
+      ...changes('sandbox/policy-test-of-bob', { metadata: referenceTo('Conversation') }),
+    },
     // ApiKeys.
     {
       does: 'makes a key, even one of her own',

@@ -21,12 +21,14 @@ export interface CloneWish {
   /** Folder of the mirrors. */
   readonly mirrors?: string;
   readonly maxMebibytes?: number;
+  /** Leaves files of an earlier conversation in the workspace, which is the home of its user too. */
+  readonly before?: (workspace: string) => void;
 }
 
 /** Runs the script as a step does, with its output in the step's log, in a new folder below `folder`. */
 export async function runClone(
   folder: string,
-  { name = 'acme/shop', from, through, mirrors, maxMebibytes = 100 }: CloneWish,
+  { name = 'acme/shop', from, through, mirrors, maxMebibytes = 100, before }: CloneWish,
 ) {
   // Waits for what is shorter than a second, which the script does on its way.
   const programs = join(folder, 'programs');
@@ -35,6 +37,7 @@ export async function runClone(
   writeFileSync(join(programs, 'sleep'), sleep, { mode: 0o755 });
   const cwd = mkdtempSync(join(folder, 'workspace-'));
   mkdirSync(join(cwd, stepFolder('clone')), { recursive: true });
+  before?.(cwd);
   if (through !== undefined) writeFileSync(join(cwd, ticketFile), 'ticket');
   const log = join(cwd, stepFolder('clone'), 'log.1');
   const gatewayUrl = through === undefined ? undefined : `${through}/${name}.git`;

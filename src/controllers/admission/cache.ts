@@ -7,12 +7,12 @@ import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
-import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import { isNamedBy, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { byMaker, byTemplate, type Stores } from '../caches.ts';
+import { byNamed, byTemplate, type Stores } from '../caches.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { LiveReads } from './live-reads.ts';
 import { OrphanedPods } from './orphaned-pods.ts';
@@ -140,13 +140,10 @@ export class AdmissionCache {
   }
 
   /** The conversation that a sandbox was created for no longer needs one. */
-  #observeMakersOf({ metadata: { namespace, ownerReferences = [] } }: Sandbox): void {
-    for (const { kind, name, uid } of ownerReferences) {
-      const maker =
-        kind === conversationKind.kind
-          ? this.#options.stores.conversations.get(namespace, name)
-          : undefined;
-      if (maker?.metadata.uid === uid) this.limits.observe(maker);
+  #observeMakersOf(sandbox: Sandbox): void {
+    for (const { name } of makerReferencesOf(sandbox)) {
+      const maker = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);
+      if (maker !== undefined && isNamedBy(maker, sandbox)) this.limits.observe(maker);
     }
   }
 
@@ -170,8 +167,9 @@ export class AdmissionCache {
     const named = [spec.sandboxName, status?.sandboxName].flatMap((name) =>
       name === undefined ? [] : (sandboxes.get(namespace, name) ?? []),
     );
-    const own = sandboxes.byIndex(byMaker, metadata.uid);
-    for (const sandbox of new Set([...own, ...named])) this.#index.reclassify(sandbox.metadata.uid);
+    const naming = sandboxes.byIndex(byNamed, metadata.uid);
+    for (const sandbox of new Set([...naming, ...named]))
+      this.#index.reclassify(sandbox.metadata.uid);
     this.#enqueue(namespace);
   }
 

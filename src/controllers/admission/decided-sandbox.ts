@@ -1,6 +1,5 @@
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
-import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import {
   SandboxCondition,
@@ -17,13 +16,14 @@ import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resum
 import type { Expiry } from '../../quota/slot-timing.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
+import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/reservation.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
-export function subjectOf({ metadata }: Sandbox): string {
-  const conversation = metadata.ownerReferences?.find(({ kind }) => kind === conversationKind.kind);
+export function subjectOf(sandbox: Sandbox): string {
+  const [conversation] = makerReferencesOf(sandbox);
   return conversation === undefined
-    ? `sandbox ${metadata.name}`
+    ? `sandbox ${sandbox.metadata.name}`
     : `conversation ${conversation.name}`;
 }
 

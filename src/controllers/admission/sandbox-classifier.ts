@@ -2,9 +2,9 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
-import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import type { SteadyTimes } from './steady-times.ts';
 
@@ -47,7 +47,7 @@ export class SandboxClassifier {
   classify(sandbox: Sandbox): Slot {
     const { stores, clock, times } = this.#options;
     const { uid, namespace } = sandbox.metadata;
-    const makers = this.#makersOf(sandbox.metadata);
+    const makers = this.#makersOf(sandbox);
     return times.translate(uid, (steady) =>
       classify({
         sandbox,
@@ -55,6 +55,7 @@ export class SandboxClassifier {
         // A conversation that the cache does not show may exist, because the cache may be behind.
         unknownStart: makers.includes(undefined),
         orphaned: makers.length > 0 && makers.every(isGone),
+        hasForeignMakers: makers.length === 0,
         limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
         now: clock.now(),
         steady,
@@ -67,30 +68,28 @@ export class SandboxClassifier {
    * not have its name yet.
    */
   conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
-    return this.#conversationsOf(sandbox, this.#makersOf(sandbox.metadata));
+    return this.#conversationsOf(sandbox, this.#makersOf(sandbox));
   }
 
-  #conversationsOf(
-    { metadata, spec }: Sandbox,
-    makers: readonly Maker[],
-  ): readonly CachedConversation[] {
+  #conversationsOf(sandbox: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
-    const { namespace, name } = metadata;
+    const { namespace, name } = sandbox.metadata;
     const found = new Map(
       conversations
         .byIndex(bySandbox, `${namespace}/${name}`)
+        .filter((conversation) => isInSandbox(conversation, sandbox))
         .map((conversation) => [conversation.metadata.uid, conversation]),
     );
     for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
-    return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
+    return [...found.values()];
   }
 
-  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly Maker[] {
-    const owners = ownerReferences.filter(({ kind }) => kind === conversationKind.kind);
-    return owners.map(({ uid, name }) => {
-      const made = this.#options.stores.conversations.get(namespace, name);
-      if (made?.metadata.uid === uid) return made;
-      return this.#deleted.get(uid) === true ? 'deleted' : undefined;
+  /** The conversations that the sandbox names, without those of other owners. */
+  #makersOf(sandbox: Sandbox): readonly Maker[] {
+    return makerReferencesOf(sandbox).flatMap(({ uid, name }): readonly Maker[] => {
+      const made = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);
+      if (made?.metadata.uid === uid) return made.spec.owner === sandbox.spec.owner ? [made] : [];
+      return [this.#deleted.get(uid) === true ? 'deleted' : undefined];
     });
   }
 }

@@ -1,4 +1,4 @@
-import { byMaker, type Stores } from '../caches.ts';
+import { byMaker, makerKeyOf, type Stores } from '../caches.ts';
 import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
@@ -111,7 +111,8 @@ export class StoredLimits {
     const { metadata, spec } = conversation;
     const { uid, name, creationTimestamp } = metadata;
     const start = startStatusOf(conversation);
-    const hasOwn = this.#options.stores.sandboxes.byIndex(byMaker, uid).length > 0;
+    const hasOwn =
+      this.#options.stores.sandboxes.byIndex(byMaker, makerKeyOf(conversation)).length > 0;
     return {
       ...{
         uid,

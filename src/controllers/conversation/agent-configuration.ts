@@ -1,7 +1,7 @@
 import type { Stores } from '../caches.ts';
 import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
-import { plainText } from '../../agent/plain-text.ts';
+import { plainText } from '../../resources/plain-text.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

@@ -42,7 +42,7 @@ export interface ConversationReconcilerOptions
     Omit<StartOptions, 'stores' | 'configurations'>,
     Omit<ConversationPollerOptions, 'stores' | 'agent'>,
     Omit<StatusWriterOptions, 'coalescer'> {
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
   readonly credentials: AgentCredentials;
 }
 

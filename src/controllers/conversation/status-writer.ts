@@ -3,6 +3,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
+import { oneOf } from '../../observability/label-rules.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import {
   cachedConversation,
@@ -11,10 +12,19 @@ import {
 import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
+import { SandboxFailure } from '../sandbox/decide.ts';
+import { FailureCode } from '../sandbox/failure.ts';
+import { ownerShare } from '../workers.ts';
 import { eventOfRun } from './execution/run-events.ts';
 import { conversationKey } from './conversation-key.ts';
 import { eventOfStart, finishedStages } from './start/start-events.ts';
+import { StartErrorCode } from './start/start-failure.ts';
 import type { StatusCoalescer } from './status-coalescer.ts';
+
+/** The code of a start is read from the API server: another value than these gets no series. */
+const knownCode = oneOf(
+  [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
+);
 
 export interface StatusWriterOptions {
   readonly client: KubeClient;
@@ -56,10 +66,11 @@ export class StatusWriter {
       ...(title === undefined ? {} : { title }),
     };
     if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
-      if (isPolled || !isStartOver(startStatusOf({ status: current }))) coalescer.forget(key);
+      if (isPolled || !isStartOver(startStatusOf({ status: current }))) coalescer.settle(key);
       return undefined;
     }
-    if (coalescer.withheld(key, current, before.status)) return undefined;
+    if (coalescer.withheld({ key, owner: ownerShare(before) }, current, before.status))
+      return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
     const stored = cachedConversation(
       await client.updateStatus(
@@ -82,6 +93,7 @@ export class StatusWriter {
     if (now === startStatusOf(before)) return;
     const code = status.start?.errorCode;
     logger.info('start changed', { conversation: before.metadata.name, status: now, code });
-    if (isStartOver(now)) metrics.starts.inc({ outcome: now, code: code ?? '' });
+    if (isStartOver(now))
+      metrics.starts.inc({ outcome: now, code: code === undefined ? '' : knownCode(code) });
   }
 }

@@ -11,6 +11,7 @@ import type { AdmissionCache } from '../admission/cache.ts';
 import { byPoolTemplate, bySpareTemplate, type Stores } from '../caches.ts';
 import { outcomeUnknown } from '../sandbox/pod-creations.ts';
 import { isOutdated, unfitness } from './decide.ts';
+import { ClaimShares } from './claim-shares.ts';
 import type { StartCounts } from './start-counts.ts';
 
 export interface SpareClaimsOptions {
@@ -31,10 +32,13 @@ export interface SpareClaimsOptions {
 }
 
 /** Result of a start from the template of a pool, for the metric. */
-type Result = 'claimed' | 'empty' | 'quota' | 'unfit';
+type Result = 'claimed' | 'empty' | 'quota' | 'share' | 'unfit';
 
 /** Maximum number of spares that one start tries to claim. */
 const maxAttempts = 3;
+
+const templateKeyOf = ({ metadata, spec }: CachedConversation): string =>
+  `${metadata.namespace}/${spec.templateName}`;
 
 const byAge = (one: Sandbox, other: Sandbox): number =>
   one.metadata.creationTimestamp === other.metadata.creationTimestamp
@@ -55,9 +59,11 @@ export class SpareClaims {
   readonly #options: SpareClaimsOptions;
   /** Uids of spares that a start is claiming now. */
   readonly #inClaim = new Set<string>();
+  readonly #shares: ClaimShares;
 
   constructor(options: SpareClaimsOptions) {
     this.#options = options;
+    this.#shares = new ClaimShares(options);
   }
 
   /**
@@ -70,6 +76,7 @@ export class SpareClaims {
     const { templateName } = conversation.spec;
     if (stores.pools.byIndex(byPoolTemplate, `${namespace}/${templateName}`).length === 0)
       return undefined;
+    this.#shares.started(templateKeyOf(conversation), conversation.spec.owner);
     const { result, sandbox } = await this.#tryToClaim(conversation, signal);
     this.#count(namespace, templateName, result);
     return sandbox;
@@ -83,9 +90,11 @@ export class SpareClaims {
       const found = this.#find(conversation);
       if (typeof found === 'string') return { result: found };
       this.#inClaim.add(found.metadata.uid);
+      const takeBack = this.#shares.claimed(templateKeyOf(conversation), conversation.spec.owner);
       try {
         const sandbox = await this.#take(found, conversation, signal);
         if (sandbox !== undefined) return { result: 'claimed', sandbox };
+        takeBack();
       } finally {
         this.#inClaim.delete(found.metadata.uid);
       }
@@ -115,7 +124,7 @@ export class SpareClaims {
     )
       return 'unfit';
     if (!admission.queue(namespace).mayClaim(owner)) return 'quota';
-    const [oldest] = stores.sandboxes
+    const spares = stores.sandboxes
       .byIndex(bySpareTemplate, `${namespace}/${templateName}`)
       .filter(
         (sandbox) =>
@@ -125,7 +134,10 @@ export class SpareClaims {
           admission.isNewest(sandbox),
       )
       .sort(byAge);
-    return oldest ?? 'empty';
+    const [oldest] = spares;
+    if (oldest === undefined) return 'empty';
+    const mayClaim = this.#shares.mayClaim(templateKeyOf(conversation), owner, spares.length);
+    return mayClaim ? oldest : 'share';
   }
 
   /** Claims one spare. Undefined: something has changed it, or the room for its owner. */

@@ -241,8 +241,9 @@ export class RetentionReconciler {
       await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;
     this.#due.forget(uid);
-    metrics.retentionDeletions.inc({ kind: object.kind, rule });
-    logger.info('deleted by retention', { kind: object.kind, namespace, name, rule });
+    const kind = isConversation(object) ? 'Conversation' : 'Sandbox';
+    metrics.retentionDeletions.inc({ kind, rule });
+    logger.info('deleted by retention', { kind, namespace, name, rule });
   }
 
   /** Deletes the version that was read; false when the object is gone already. */

@@ -10,6 +10,7 @@ import {
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
 
@@ -55,10 +56,10 @@ export class RetentionSubjects {
   ofConversation(conversation: CachedConversation): RetentionSubject {
     const { stores } = this.#options;
     const { namespace } = conversation.metadata;
-    const { sandboxName, sandboxUID } = conversation.status ?? {};
+    const { sandboxName } = conversation.status ?? {};
     const named =
       sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
-    const sandbox = isIt(named, sandboxUID) ? named : undefined;
+    const sandbox = named !== undefined && isInSandbox(conversation, named) ? named : undefined;
     const template = stores.templates.get(namespace, templateNameOf(conversation, sandbox));
     return {
       object: conversation,
@@ -75,7 +76,9 @@ export class RetentionSubjects {
   ofSandbox(sandbox: Sandbox): RetentionSubject {
     const { stores } = this.#options;
     const { namespace, name } = sandbox.metadata;
-    const inIt = stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
+    const inIt = stores.conversations
+      .byIndex(bySandbox, `${namespace}/${name}`)
+      .filter((conversation) => isInSandbox(conversation, sandbox));
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
     return {
       object: sandbox,
@@ -104,9 +107,9 @@ export class RetentionSubjects {
       const stored = await read(conversations, name);
       if (stored?.metadata.uid !== uid) return undefined;
       const conversation = cachedConversation(stored);
-      const { sandboxName, sandboxUID } = conversation.status ?? {};
+      const { sandboxName } = conversation.status ?? {};
       const named = sandboxName === undefined ? undefined : await read(sandboxes, sandboxName);
-      const sandbox = isIt(named, sandboxUID) ? named : undefined;
+      const sandbox = named !== undefined && isInSandbox(conversation, named) ? named : undefined;
       const template = await read(sandboxTemplates, templateNameOf(conversation, sandbox));
       return {
         object: conversation,
@@ -123,17 +126,18 @@ export class RetentionSubjects {
     const sandbox = await read(sandboxes, name);
     if (sandbox?.metadata.uid !== uid) return undefined;
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
-    const known = this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
+    const known = this.#options.stores.conversations
+      .byIndex(bySandbox, `${namespace}/${name}`)
+      .filter((conversation) => isInSandbox(conversation, sandbox));
     // The stored sandbox names those that have joined it, also where no cache shows that yet.
-    const owners = (sandbox.metadata.ownerReferences ?? []).filter(
-      ({ kind }) => kind === conversations.kind,
-    );
     const names = new Set([
       ...known.map(({ metadata }) => metadata.name),
-      ...owners.map((owner) => owner.name),
+      ...makerReferencesOf(sandbox).map((reference) => reference.name),
     ]);
     const users = await Promise.all([...names].map((of) => read(conversations, of)));
-    const inIt = users.flatMap((user) => (user === undefined ? [] : cachedConversation(user)));
+    const inIt = users.flatMap((user) =>
+      user?.spec.owner === sandbox.spec.owner ? cachedConversation(user) : [],
+    );
     return {
       object: sandbox,
       countdown: countdownOfSandbox({
@@ -161,10 +165,6 @@ export class RetentionSubjects {
     }
   }
 }
-
-/** Whether the sandbox of that name is the one that the conversation is in. */
-const isIt = (sandbox: Sandbox | undefined, uid: string | undefined): sandbox is Sandbox =>
-  sandbox !== undefined && (uid === undefined || sandbox.metadata.uid === uid);
 
 /** Whether the sandbox goes with the conversation: all its owners are this one. */
 const isOnlyOf = (

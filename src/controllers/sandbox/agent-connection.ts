@@ -1,6 +1,6 @@
 import type { AgentClient, AgentEndpoint, AgentState } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import { AgentError } from '../../agent/errors.ts';
+import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../poll-bulkhead.ts';
@@ -19,6 +19,8 @@ export interface AgentConnectionsOptions {
 /** The result of an attempt to connect. */
 export interface AgentConnection {
   readonly connected: boolean;
+  /** Whether the agent answers, and has other keys than those of the operator. */
+  readonly isForeign?: boolean;
   /** Milliseconds until the next attempt; absent when the caller may choose. */
   readonly laterMs?: number;
 }
@@ -92,9 +94,9 @@ export class AgentConnections {
       return connected;
     };
     const polled = await this.#lane.poll(asked, attempt, signal);
-    return 'answer' in polled
-      ? { connected: polled.answer }
-      : { connected: false, laterMs: polled.laterMs };
+    if ('answer' in polled) return { connected: polled.answer };
+    const isForeign = isAgentError(polled.error, 'unauthorized');
+    return { connected: false, laterMs: polled.laterMs, isForeign };
   }
 
   /** Whether the last attempt had no answer at all from the agent that had its keys last. */

@@ -1,29 +1,36 @@
 import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { pods } from '@conversation-operator/kube/core';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import { hasStopToFinish, isSpare } from '../../resources/sandbox.ts';
+import { hasStopToFinish, isSpare, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import type { AgentStops } from './agent-stops.ts';
-import { FailureCode } from './failure.ts';
+import { FailureCode, agentInitialised, initialisedBefore } from './failure.ts';
+import type { PodBackoff } from './pod-backoff.ts';
 import {
   failed,
   observedOf,
   patientIntervalMs,
   startKeyOf,
+  waiting,
   type Outcome,
   type Scope,
 } from './scope.ts';
 import { runningProgress, unready } from './status.ts';
+import { deleteObject } from '../stored-object.ts';
 
 export interface AgentConnectorOptions {
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
   readonly connections: AgentConnections;
   readonly stops: AgentStops;
+  readonly client: KubeClient;
+  readonly podBackoff: PodBackoff;
   /** Agents that do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
   readonly logger: Logger;
@@ -85,6 +92,9 @@ export class AgentConnector {
         const stopping = await stops.carryThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
       }
+      // Within a container that has had the keys of the operator, the files of its owner are at
+      // stake, and the pod stays.
+      if (connection?.isForeign === true && !isSilent) return await this.#replacePod(scope, signal);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
@@ -92,6 +102,10 @@ export class AgentConnector {
     // A silent agent can't be stopped. The status keeps the pending stop until the agent answers,
     // or its container ends.
     const wanted = !isSilent || !hasStopToFinish(sandbox);
+    const requeueAfterMs = laterMs ?? soonMs;
+    const before = initialisedBefore(viewOfSandbox(sandbox));
+    if (before !== undefined && !isSilent)
+      return waiting(scope, { reason: before.code, message: before.message, requeueAfterMs });
     return {
       progress: {
         ...observed,
@@ -99,8 +113,26 @@ export class AgentConnector {
         ...(isSilent ? unready.silent : unready.unanswered),
         wanted,
       },
-      requeueAfterMs: laterMs ?? soonMs,
+      requeueAfterMs,
     };
+  }
+
+  /**
+   * Deletes the pod of an agent that another process has initialised: at once the first time, then
+   * after the back-off of pods. The start deadline ends the attempts.
+   */
+  async #replacePod(scope: Scope, signal: AbortSignal): Promise<Outcome> {
+    const { client, podBackoff, logger } = this.#options;
+    const { pod, sandbox } = scope;
+    const { uid, name } = sandbox.metadata;
+    const { code: reason, message } = agentInitialised;
+    const requeueAfterMs = podBackoff.waitMs(uid);
+    if (pod === undefined || requeueAfterMs > 0)
+      return waiting(scope, { reason, message, requeueAfterMs });
+    logger.warn('another process has initialised the agent', { sandbox: name });
+    await deleteObject(client, pods, pod, signal);
+    podBackoff.ended(uid, pod.metadata.uid, 0);
+    return waiting(scope, { reason, message });
   }
 
   /**

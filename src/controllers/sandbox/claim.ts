@@ -2,9 +2,9 @@ import {
   persistentVolumeClaims,
   type PersistentVolumeClaim,
 } from '@conversation-operator/kube/core';
-import { conversations } from '../../resources/conversation.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
+import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /** Label of a claim that stays when its sandbox is deleted; the value is always "true". */
@@ -21,10 +21,8 @@ export function buildClaim(
   template: SandboxTemplate,
 ): NewObject<PersistentVolumeClaim> {
   const { size, storageClassName, retain } = template.spec.storage;
-  const { name, namespace, ownerReferences } = sandbox.metadata;
-  const conversation = ownerReferences?.find(
-    ({ kind, controller }) => kind === conversations.kind && controller === true,
-  )?.name;
+  const { name, namespace } = sandbox.metadata;
+  const conversation = madeForReferenceOf(sandbox)?.name;
   return {
     apiVersion: apiVersionOf(persistentVolumeClaims),
     kind: persistentVolumeClaims.kind,

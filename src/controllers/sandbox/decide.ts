@@ -25,6 +25,7 @@ import { isOnLostNode, nodeLost, podFailure } from './pod-failure.ts';
 import {
   FailurePolicy,
   FailureCode,
+  initialisedBefore,
   isFinal,
   isCreateErrorCode,
   isFailureCode,
@@ -98,7 +99,8 @@ function decideEnding(
   pod: CachedPod,
   deletionTimestamp: string,
 ): WaitStep {
-  const { phase, reason: shown } = viewOfSandbox(sandbox);
+  const view = viewOfSandbox(sandbox);
+  const { phase, reason: shown } = view;
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
   if (unendedInMs <= 0) {
     const { code, message } = nodeLost(
@@ -114,7 +116,10 @@ function decideEnding(
     (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(shown));
   const { code, message } = unexpected
     ? loss
-    : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
+    : (initialisedBefore(view) ?? {
+        code: SandboxReason.waitingForPod,
+        message: 'Waiting for the old pod to end.',
+      });
   return {
     kind: 'wait',
     reason: code,
@@ -129,14 +134,15 @@ function decideEnding(
  * specific failure wins.
  */
 function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | undefined {
+  const view = viewOfSandbox(sandbox);
+  const { phase, reason, message } = view;
   if (pod === undefined) {
     if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign')
       return volumeNameTaken(claim.metadata.name);
     // Only the status of the sandbox holds an error of a creation.
-    const { phase, reason, message } = viewOfSandbox(sandbox);
-    return phase === 'STARTING' && isCreateErrorCode(reason)
-      ? { code: reason, message, policy: policyOfCreateError(reason) }
-      : undefined;
+    if (phase === 'STARTING' && isCreateErrorCode(reason))
+      return { code: reason, message, policy: policyOfCreateError(reason) };
+    return initialisedBefore(view);
   }
   const found = podFailure(pod);
   const ofClaim =
@@ -149,7 +155,7 @@ function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | und
     claim.status?.phase !== 'Bound'
   )
     return ofClaim ?? volumeNotBound(claim);
-  return found ?? ofClaim;
+  return found ?? ofClaim ?? initialisedBefore(view);
 }
 
 function decideRunning(observed: ObservedSandbox): SandboxStep {
@@ -315,6 +321,11 @@ export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   if (pod === undefined || !isOwnedBy(pod, sandbox)) return decideStopped(observed);
   const { reason, message } = viewOfSandbox(sandbox);
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'wait', reason, message };
-  const running = pod.status?.phase === 'Running' && sandbox.status?.containerID !== undefined;
-  return { kind: 'stop-agent', pod, podIP: running ? pod.status.podIP : undefined };
+  const { containerID, lastContainerID } = sandbox.status ?? {};
+  // A cache that did not show the pod has cleared `containerID`, and the agent works all the same.
+  const isConnected =
+    containerID !== undefined ||
+    (lastContainerID !== undefined && lastContainerID === agentStatusOf(pod)?.containerID);
+  const isRunning = pod.status?.phase === 'Running' && isConnected;
+  return { kind: 'stop-agent', pod, podIP: isRunning ? pod.status.podIP : undefined };
 }

@@ -32,6 +32,8 @@ export const FailureCode = {
   templateInvalid: 'TemplateInvalid',
   // The agent of a spare.
   spareUsed: 'SpareUsed',
+  // An agent that has keys before the operator has given it any.
+  agentInitialised: 'AgentInitialised',
 } as const;
 export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
 
@@ -85,8 +87,23 @@ export interface Failure {
 }
 
 const codes: ReadonlySet<string> = new Set(Object.values(FailureCode));
+/**
+ * The failure of an agent that has keys which are not the operator's, so that another process can
+ * use it. Only the status of the sandbox holds the failure once its pod is gone.
+ */
+export const agentInitialised: Failure = {
+  code: FailureCode.agentInitialised,
+  message:
+    'The agent had keys that the operator did not give it. The operator replaces the pod of the sandbox.',
+  policy: FailurePolicy.needsRepair,
+};
+
 /** Whether the reason of a sandbox names a failure, and not a step of its start. */
 export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
+
+/** `agentInitialised` for a sandbox that has had no agent of its own since; otherwise undefined. */
+export const initialisedBefore = ({ phase, reason }: SandboxView): Failure | undefined =>
+  phase === 'STARTING' && reason === agentInitialised.code ? agentInitialised : undefined;
 
 /** The failure of a sandbox that still retries. */
 export const failureIn = ({

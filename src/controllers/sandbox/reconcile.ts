@@ -94,8 +94,11 @@ export class SandboxReconciler {
     this.#creations = new Creations(options);
     const shared = { elapsed: this.#elapsed, connections: new AgentConnections(options) };
     this.#stops = new AgentStops({ ...options, ...shared });
-    this.#connector = new AgentConnector({ ...options, ...shared, stops: this.#stops });
     this.#podBackoff = new PodBackoff(options);
+    this.#connector = new AgentConnector({
+      ...{ ...options, ...shared },
+      ...{ stops: this.#stops, podBackoff: this.#podBackoff },
+    });
     this.#newest = new NewestStore(options.stores.sandboxes);
     this.#claims = new JustMade(options);
     this.#pods = new JustMade(options);

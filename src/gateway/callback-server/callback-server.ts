@@ -133,7 +133,11 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       request: (request, response) => {
         answer(request, response).catch((error: unknown) => {
           const problem = toProblem(error);
-          if (problem.code === 'internal') logger.error('A request of a sandbox failed', { error });
+          // A call fails when its caller leaves, which is no trouble of the service.
+          if (problem.code === 'internal')
+            logger[response.destroyed ? 'debug' : 'error']('A request of a sandbox failed', {
+              error,
+            });
           sendProblem(response, problem, requestIdOf(request));
         });
       },
@@ -141,6 +145,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     {
       maxConnections,
       onDrop: () => metrics.droppedConnections.inc(),
+      onEvict: () => metrics.evictedConnections.inc(),
       onConnection: admit,
       singleHeaders: [sessionKeyHeader],
     },

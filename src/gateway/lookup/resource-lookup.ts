@@ -9,6 +9,7 @@ import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { inNamespace, type Cache, type Caches } from './cache.ts';
 import { Derived } from './derived.ts';
 import { findStored } from './find-stored.ts';
@@ -106,13 +107,21 @@ export class ResourceLookup {
    */
   async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
     const { sandboxName, sandboxStatus } = conversation.status ?? {};
-    const cached = this.sandboxNamed(sandboxName);
+    const cached = this.sandboxIn(conversation);
     if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING')
       return cached;
-    return startStatusOf(conversation) === 'READY' ? this.#read(sandboxes, sandboxName) : undefined;
+    if (startStatusOf(conversation) !== 'READY') return undefined;
+    const stored = await this.#read(sandboxes, sandboxName);
+    return stored !== undefined && isInSandbox(conversation, stored) ? stored : undefined;
   }
 
-  /** The sandbox that a conversation names, from the cache alone. */
+  /** The sandbox that a conversation is in, from the cache alone; not another one of its name. */
+  sandboxIn(conversation: CachedConversation): Sandbox | undefined {
+    const named = this.sandboxNamed(conversation.status?.sandboxName);
+    return named !== undefined && isInSandbox(conversation, named) ? named : undefined;
+  }
+
+  /** The sandbox of a name, of any owner, from the cache alone. */
   sandboxNamed(name: string | undefined): Sandbox | undefined {
     return name === undefined ? undefined : this.#caches.sandboxes.store.get(this.#namespace, name);
   }
@@ -178,6 +187,12 @@ export class ResourceLookup {
     return this.#caches.templates.store
       .list()
       .filter((template) => template.metadata.namespace === this.#namespace && isLive(template));
+  }
+
+  /** The conversation that this one was started from, where it has the same owner. */
+  parentOf({ spec }: CachedConversation): CachedConversation | undefined {
+    const parent = this.cachedConversation(spec.parent);
+    return parent?.spec.owner === spec.owner ? parent : undefined;
   }
 
   /** The conversations that were started from this one, by the same owner. */

@@ -168,7 +168,7 @@ export class StoredTotals {
     const { metadata } = sandbox;
     if (metadata.namespace !== this.#options.namespace) return;
     this.#count(sandbox, old, ofSandbox);
-    this.#forget(metadata.name);
+    this.#forget(metadata.name, sandbox.spec.owner);
     this.#unseen.get(`sandboxes/${metadata.name}`)?.();
   }
 
@@ -178,19 +178,21 @@ export class StoredTotals {
     const name = ownSandboxName(conversationIdOf(conversation));
     const isMissing =
       isExpecting &&
-      this.#options.caches.sandboxes.store.get(this.#options.namespace, name) === undefined;
+      this.#options.caches.sandboxes.store.get(this.#options.namespace, name)?.spec.owner !==
+        spec.owner;
     const known = this.#expected.get(name);
     if (isMissing && known === undefined) {
       this.#expected.set(name, { owner: spec.owner, uid: metadata.uid });
       this.#add(spec.owner, { ...none, sandboxes: 1 });
     } else if (!isMissing && known?.uid === metadata.uid) {
-      this.#forget(name);
+      this.#forget(name, spec.owner);
     }
   }
 
-  #forget(expected: string): void {
+  /** Ends the expectation of a sandbox, unless another owner has taken the name. */
+  #forget(expected: string, owner: string): void {
     const known = this.#expected.get(expected);
-    if (known === undefined) return;
+    if (known?.owner !== owner) return;
     this.#expected.delete(expected);
     this.#add(known.owner, { ...none, sandboxes: -1 });
   }

@@ -1,10 +1,11 @@
 import { LimitGroup } from '../../quota/limit-group.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { awaitsSandbox, conversations as conversationKind } from '../../resources/conversation.ts';
+import { awaitsSandbox } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { Holdings, ResourceLookup } from './resource-lookup.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
@@ -16,7 +17,8 @@ export function startsWithoutSandbox(
     (conversation) =>
       conversation.metadata.deletionTimestamp === undefined &&
       awaitsSandbox(conversation) &&
-      lookup.sandboxNamed(ownSandboxName(conversationIdOf(conversation))) === undefined,
+      lookup.sandboxNamed(ownSandboxName(conversationIdOf(conversation)))?.spec.owner !==
+        conversation.spec.owner,
   ).length;
 }
 
@@ -39,11 +41,16 @@ export function conversationsIn({
   );
   const bySandbox = Map.groupBy(conversations, ({ status }) => status?.sandboxName ?? '');
   return new Map(
-    sandboxes.map(({ metadata: { name, ownerReferences = [] } }) => {
-      const madeFor = ownerReferences.flatMap(({ kind, uid }) =>
-        kind === conversationKind.kind ? (byUid.get(uid) ?? []) : [],
+    sandboxes.map((sandbox) => {
+      const { name } = sandbox.metadata;
+      const madeFor = makerReferencesOf(sandbox).flatMap(({ uid }) => {
+        const conversation = byUid.get(uid);
+        return conversation?.spec.owner === sandbox.spec.owner ? conversation : [];
+      });
+      const inIt = (bySandbox.get(name) ?? []).filter((conversation) =>
+        isInSandbox(conversation, sandbox),
       );
-      return [name, [...new Set([...(bySandbox.get(name) ?? []), ...madeFor])]];
+      return [name, [...new Set([...inIt, ...madeFor])]];
     }),
   );
 }

@@ -82,7 +82,11 @@ function measure(
   response.once('close', () => {
     // A client that left before its response has no status.
     const status = response.headersSent ? response.statusCode : 0;
-    metrics.httpRequests.inc({ method: request.method ?? '', route: httpRoute, status });
+    metrics.httpRequests.inc({
+      method: request.method ?? '',
+      route: httpRoute,
+      status: String(status),
+    });
     metrics.httpSeconds.observe({ route: httpRoute }, (clock.monotonic() - beganMs) / 1000);
   });
 }

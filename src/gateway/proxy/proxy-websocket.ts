@@ -30,7 +30,7 @@ export async function proxyWebSocket(
   const { clock, ownerConnections, metrics, slowReaders } = options;
   const requestId = requestIdOf(request);
   const count = (status: number) =>
-    metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status });
+    metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status: String(status) });
   const refuse = (problem: ProblemError) => {
     count(problem.status);
     refuseConnection(socket, problem, requestId);

@@ -22,7 +22,7 @@ export function accessLog({ logger, audit, metrics, clock, proxies }: Services):
       const seconds = (clock.monotonic() - beganMs) / 1000;
       // A client that left before its response has no status.
       const status = response.headersSent ? response.statusCode : 0;
-      metrics.httpRequests.inc({ method: request.method, route: label, status });
+      metrics.httpRequests.inc({ method: request.method, route: label, status: String(status) });
       metrics.httpSeconds.observe({ route: label }, seconds);
       if (logger.enabled('debug'))
         logger.debug('Request', {

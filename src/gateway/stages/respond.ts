@@ -46,7 +46,7 @@ export const respondWithProblem =
     const { requestId, route, owner, leave } = response.locals;
     response.locals.problem = problem.code;
     if (problem.status >= 500) {
-      logger[problem.status === 500 ? 'error' : 'warn']('Request failed', {
+      logger[levelOf(problem, request, response)]('Request failed', {
         requestId,
         operation: route?.operationId,
         error,
@@ -76,6 +76,10 @@ export const respondWithProblem =
     const timer = clock.after(delayMs, sendIt);
     response.once('close', () => timer.cancel());
   };
+
+/** A read fails when its client leaves, which is no trouble of the service. */
+const levelOf = ({ status }: ProblemError, { method }: Request, { destroyed }: Response) =>
+  destroyed && method === 'GET' ? 'debug' : status === 500 ? 'error' : 'warn';
 
 const isRefusal = ({ status }: ProblemError): boolean => status === 429 || status === 503;
 const unreadBytesOf = (request: Request): number => (request.complete ? 0 : bodyBytesOf(request));

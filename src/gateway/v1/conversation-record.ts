@@ -8,11 +8,11 @@ import type { StartTexts } from '../presenters/start-request.ts';
 export const sourcesOf = (
   { lookup }: Services,
   conversation: CachedConversation,
-  sandbox = lookup.sandboxNamed(conversation.status?.sandboxName),
+  sandbox = lookup.sandboxIn(conversation),
 ): ConversationSources => ({
   conversation,
   sandbox,
-  parent: lookup.cachedConversation(conversation.spec.parent),
+  parent: lookup.parentOf(conversation),
   children: lookup.children(conversation),
 });
 
@@ -30,5 +30,5 @@ export async function startTextsOf(
 }
 
 /** The access of clients to the agent of a conversation, as far as the caches know. */
-export const accessTo = ({ lookup, exposure }: Services, { status }: CachedConversation) =>
-  exposure.accessTo(lookup.sandboxNamed(status?.sandboxName));
+export const accessTo = ({ lookup, exposure }: Services, conversation: CachedConversation) =>
+  exposure.accessTo(lookup.sandboxIn(conversation));

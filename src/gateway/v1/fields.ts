@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseUuid } from '@conversation-operator/kube/uuid';
+import { plainText } from '../../resources/plain-text.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 
 /** Building blocks of the schemas of requests. */
@@ -23,19 +24,33 @@ export const uuid = () =>
       return z.NEVER;
     });
 
-// eslint-disable-next-line no-control-regex -- these are what is refused
-const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
-
-/**
- * Text for tables and terminals. Control characters are refused, because terminals obey them; white
- * space is allowed.
- */
-export const label = (maxLength: number) =>
+const wellFormed = (maxLength: number) =>
   z
     .string()
     .max(maxLength)
-    .refine((text) => !controls.test(text), 'must not have control characters')
     .refine((text) => text.isWellFormed(), 'must not have halves of surrogate pairs');
+
+/**
+ * Name that programs compare. Control characters, which terminals obey, and characters that change
+ * the direction of text are refused; white space is allowed.
+ */
+export const label = (maxLength: number) =>
+  wellFormed(maxLength).refine(
+    (text) => plainText(text, maxLength) === text.toWellFormed(),
+    'must not have control characters or characters that change the direction of text',
+  );
+
+/** Text that people read in tables and on terminals, without the characters that a label refuses. */
+export const shownText = (maxLength: number) =>
+  wellFormed(maxLength).transform((text) => plainText(text, maxLength));
+
+/** The same text without white space around it. Refused where nothing else is in it. */
+export const shownName = (maxLength: number) =>
+  wellFormed(maxLength)
+    .min(1, empty)
+    .transform((text) => plainText(text, maxLength).trim())
+    .pipe(z.string().min(1, empty));
+const empty = 'must not be empty';
 
 const maxIds = 100;
 

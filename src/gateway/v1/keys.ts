@@ -11,7 +11,7 @@ import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import { deleteOne } from './delete-one.ts';
 import { endpoints, success, successSchema } from './endpoints.ts';
-import { label, optional, paging, time } from './fields.ts';
+import { shownName, optional, paging, time } from './fields.ts';
 import { expiryOfNewKey, refuseTooDeep } from './new-key.ts';
 import { endLegacySessionKeys } from './rotate-key.ts';
 
@@ -23,7 +23,7 @@ const maxKeys = 100;
 const everyOwner = '*';
 
 export const keyRequestSchema = z.object({
-  name: label(200).trim().min(1, 'must not be empty'),
+  name: shownName(200),
   expires_at: optional(time()).describe(
     'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
   ),

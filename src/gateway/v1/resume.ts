@@ -1,5 +1,5 @@
 import { isoTime } from '@conversation-operator/kube/clock';
-import { conversations, startStatusOf } from '../../resources/conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
   hasRun,
@@ -9,6 +9,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
 import { writeOnStored } from './write-on-stored.ts';
@@ -23,11 +24,8 @@ export function comesBackFromError(
   sandbox: Sandbox,
 ): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
-  const maker = sandbox.metadata.ownerReferences?.find(
-    ({ kind, controller }) => kind === conversations.kind && controller === true,
-  );
-  const made = lookup.cachedConversation(maker?.name);
-  return made === undefined || made.metadata.uid !== maker?.uid || startStatusOf(made) !== 'ERROR';
+  const made = lookup.cachedConversation(madeForReferenceOf(sandbox)?.name);
+  return made === undefined || !isNamedBy(made, sandbox) || startStatusOf(made) !== 'ERROR';
 }
 
 /**

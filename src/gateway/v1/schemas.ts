@@ -3,7 +3,17 @@ import { z } from 'zod';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
 import { gitProviders, maxMessageBytes, type Message } from '../../resources/conversation.ts';
 import { maxTitleLength } from '../../resources/conversation-status.ts';
-import { label, optional, paging, repeated, time, timeText, uuid } from './fields.ts';
+import {
+  label,
+  optional,
+  paging,
+  repeated,
+  shownName,
+  shownText,
+  time,
+  timeText,
+  uuid,
+} from './fields.ts';
 
 const textSchema = z.object({
   type: z.literal('text'),
@@ -92,7 +102,7 @@ export const startRequestSchema = z.object({
   selected_repository: optional(repository()),
   selected_branch: optional(branch()),
   git_provider: optional(z.enum(gitProviders)),
-  title: optional(label(maxTitleLength)),
+  title: optional(shownText(maxTitleLength)),
   sandbox_id: optional(z.string().max(253)).describe(
     'A sandbox of yours to join instead of getting a new one.',
   ),
@@ -117,7 +127,7 @@ export type StartRequest = z.output<typeof startRequestSchema>;
 const maxTags = 64;
 
 export const updateRequestSchema = z.object({
-  title: optional(label(maxTitleLength).min(1, 'must not be empty')),
+  title: optional(shownName(maxTitleLength)),
   public: optional(z.boolean()),
   tags: optional(
     z

@@ -7,6 +7,7 @@ import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
+import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
@@ -67,10 +68,11 @@ export const sendMessageRoute = (services: Services): Route =>
       const conversation = await findStored(client, conversations, namespace, name);
       if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
       const { sandboxName } = conversation.status ?? {};
-      const sandbox =
+      const named =
         sandboxName === undefined
           ? undefined
           : await findStored(client, sandboxes, namespace, sandboxName);
+      const sandbox = named && isInSandbox(conversation, named) ? named : undefined;
       const { phase } = sandboxViewOf(conversation, sandbox);
       const isFailed =
         phase === 'ERROR' &&

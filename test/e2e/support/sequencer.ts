@@ -13,6 +13,7 @@ const order = [
   'loss',
   'rights',
   'policies',
+  'tenants',
   'network',
   'openhands',
   'upgrade',

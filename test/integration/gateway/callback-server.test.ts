@@ -8,9 +8,11 @@ import type { CallbackRequest } from '../../../src/gateway/callback-server/handl
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger, type Logger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { eventually } from '../../support/eventually.ts';
+import { openRaw, sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';
 import { aSandbox } from '../../support/builders.ts';
 
 describe("the gateway's agent side", () => {
@@ -79,10 +81,61 @@ describe("the gateway's agent side", () => {
     expect(calls).toEqual([]);
   });
 
+  it.each(['//evil.example/known/a', '/%2Fevil.example/a', '/.//echo/known/a'])(
+    'refuses %s, which could be taken for a host',
+    async (path) => {
+      const { port } = new URL(url);
+      const outcome = await sendRaw(Number(port), `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+      expect(verdictOf(outcome)).toBe('400 malformed-request');
+      expect(calls).toEqual([]);
+    },
+  );
+
   it('says nothing of what went wrong inside', async () => {
     const answer = await fetch(`${url}/echo/known/broken`);
     expect(answer.status).toBe(500);
     expect(await answer.text()).not.toContain('10.0.0.1');
+  });
+
+  it('leaves no line in the log but for debugging where the caller leaves before its answer', async () => {
+    const lines: string[] = [];
+    const at = (level: string) => () => void lines.push(level);
+    const logger: Logger = {
+      ...{ error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') },
+      enabled: () => true,
+      child: () => logger,
+    };
+    let isWaiting = false;
+    const server = createCallbackServer({
+      handlers: [
+        {
+          name: 'wait',
+          handle: ({ signal }) =>
+            new Promise((_resolve, reject) => {
+              isWaiting = true;
+              signal.addEventListener('abort', () => reject(signal.reason as Error));
+            }),
+        },
+      ],
+      sandboxes: {
+        store: new IndexedStore<Sandbox>(gatewayIndexers.sandboxes),
+        addHandler: () => () => undefined,
+        hasSynced: true,
+      },
+      ...{ namespace: 'agents', host: '127.0.0.1', port: 0 },
+      ...{ clock: systemClock, logger, metrics: createMetrics() },
+    });
+    const { port } = await server.listen();
+    try {
+      const socket = await openRaw(port);
+      socket.write('GET /wait/known/a HTTP/1.1\r\nHost: x\r\n\r\n');
+      await eventually('the handler waits', () => isWaiting);
+      socket.destroy();
+      await eventually('the request is over', () => lines.length > 0);
+      expect(lines).toEqual(['debug']);
+    } finally {
+      await server.close();
+    }
   });
 
   it("lets the sandboxes of one owner have a quarter of the connections, by their pods' addresses", async () => {

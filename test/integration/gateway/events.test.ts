@@ -1,3 +1,5 @@
+import { request as httpRequest } from 'node:http';
+import { eventually } from '../../support/eventually.ts';
 import { fakeAgent, type FakeAgent, type FakeAnswer } from '../../unit/agent/fake-agent.ts';
 import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
@@ -194,6 +196,27 @@ describe('events', () => {
     const response = await gateway.open('GET', `${path}/search`);
     const read = () => response.resume().toArray();
     await expect(read()).rejects.toThrow();
+  });
+
+  it('leave no line in the log but for debugging where the client leaves before their answer', async () => {
+    await using _agent = await setUp({ [route('search')]: 'hang', [route('count')]: 'hang' });
+    // More of them than one agent is asked at once, so that some wait for their turn.
+    const reads = Array.from({ length: 12 }, (_, index) =>
+      httpRequest({
+        host: '127.0.0.1',
+        port: gateway.port,
+        path: `${path}/${index % 2 === 0 ? 'search' : 'count'}`,
+        headers: { authorization: `Bearer ${gateway.alice}` },
+        agent: false,
+      }).on('error', () => undefined),
+    );
+    for (const read of reads) read.end();
+    await eventually('some are at the agent', () => agent.requests.length === 4);
+    for (const read of reads) read.destroy();
+    const lines = () =>
+      gateway.log.filter(({ message }) => message === 'Request failed').map(({ level }) => level);
+    await eventually('all are over', () => lines().length === reads.length);
+    expect(new Set(lines())).toEqual(new Set(['debug']));
   });
 
   it('are of owners alone, and of conversations that are there', async () => {

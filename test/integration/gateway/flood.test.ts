@@ -21,11 +21,8 @@ const timeouts = {
   lingerMs: 500,
 };
 const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRESS: '100' };
-/**
- * Number of addresses of attackers. All of them together have less than the gateway: with enough
- * addresses, attackers can have all of it.
- */
-const addresses = 4;
+/** Number of addresses of attackers. All of them together may have more connections than there are. */
+const addresses = 6;
 /**
  * Maximum time until every connection of an attacker is closed. A connection without a time limit
  * is never closed; a busy machine closes late.

@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http';
 import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -127,6 +128,30 @@ describe('an agent that answers with', () => {
     expect((await ask()).answers[0]).toMatchObject({ status: 200, headers: { 'x-next': 'yes' } });
   });
 
+  it.each([
+    ['a length of 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\n'],
+    ['a body of 204', 'HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nevil'],
+    ['a length of 205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n'],
+    ['a body of 205', 'HTTP/1.1 205 Reset Content\r\nContent-Length: 4\r\n\r\nevil'],
+    [
+      'a body of 205 in chunks',
+      'HTTP/1.1 205 Reset Content\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n',
+    ],
+    ['a length of 304', 'HTTP/1.1 304 Not Modified\r\nContent-Length: 4\r\n\r\n'],
+  ])('%s is left out', async (_case, text) => {
+    agent.answerWith(text);
+    const first = `GET ${path}/x HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`;
+    const next = 'GET /alive HTTP/1.1\r\nHost: x\r\n\r\n';
+    const outcome = await sendRaw(gateway.port, [first, next], { answers: 2 });
+    const [answer, nextAnswer] = outcome.answers;
+    expect(answer?.status).toBe(Number(text.slice('HTTP/1.1 '.length, 'HTTP/1.1 204'.length)));
+    expect(answer?.headers).not.toHaveProperty('content-length');
+    // The last chunk, where the response has chunks.
+    expect(answer?.body.replace('0\r\n\r\n', '')).toBe('');
+    expect(nextAnswer?.status).toBe(200);
+    expect(outcome.text).not.toContain('evil');
+  });
+
   it.each<[string, string, string, string]>([
     ['1xx', 'HTTP/1.1 102 Processing\r\n\r\n', '', unreachable],
     ['headers', 'X-A: aaaaaaaaaaaaaaaa\r\n', 'HTTP/1.1 200 OK\r\n', unreachable],
@@ -139,6 +164,26 @@ describe('an agent that answers with', () => {
     expect(verdictOf(await ask())).toBe(verdict);
     await eventually('the agent is left', () => agent.connections.size === 0);
     expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  it('any status, to any method, makes a bounded number of series', async () => {
+    const methods = ['GET', 'PROPFIND', 'M-SEARCH', 'UNLOCK'];
+    for (let status = 200; status < 1000; status += 7) {
+      agent.answerWith(withHeaders().replace('200 OK', `${status} Mine`));
+      const method = methods[status % methods.length] ?? '';
+      const { answers } = await sendRaw(
+        gateway.port,
+        `${method} ${path}/x HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${key}\r\n\r\n`,
+      );
+      expect(answers[0]?.status).toBe(status);
+    }
+    const { values } = await gateway.metrics.httpRequests.get();
+    const valuesOf = (name: string) => new Set(values.map(({ labels }) => labels[name]));
+    expect([...valuesOf('method')].sort()).toEqual(['GET', 'other']);
+    const unknown = [...valuesOf('status')].filter(
+      (status) => !Object.hasOwn(STATUS_CODES, String(status)),
+    );
+    expect(unknown.sort()).toEqual(['2xx', '3xx', '4xx', '5xx', 'other']);
   });
 
   it('nothing is not waited for without end', async () => {

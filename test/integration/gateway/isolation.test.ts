@@ -128,4 +128,32 @@ describe("another owner's ids behave exactly like unknown ones", () => {
       (await gateway.get(`/api/v1/app-conversations?ids=${bobs}`, { key: gateway.bob })).json,
     ).toMatchObject([{ id: bobs, title: 'Say hello.' }]);
   });
+
+  it('nor does the parent of a conversation that kubectl has created show whether it exists', async () => {
+    await gateway.addConversation('nightly-of-bob', { spec: { owner: 'bob' } });
+    const parents = await Promise.all(
+      ['nightly-of-bob', 'nightly-of-no-one'].map(async (parent) => {
+        const name = newUuid(Date.now());
+        await gateway.addConversation(name, { spec: { parent } });
+        const { json } = await gateway.get(`/api/v1/app-conversations?ids=${name}`);
+        return (json as readonly { readonly parent_conversation_id: string }[])[0]
+          ?.parent_conversation_id;
+      }),
+    );
+    expect(parents).toEqual(['nightly-of-bob', 'nightly-of-no-one']);
+  });
+
+  it('nor is another sandbox of the same name that of a conversation whose sandbox is gone', async () => {
+    const name = newUuid(Date.now());
+    await gateway.addSandbox('shared-name');
+    await gateway.addConversation(name, {
+      status: {
+        start: { status: 'READY', transitions: [] },
+        ...{ sandboxName: 'shared-name', sandboxUID: 'uid-of-the-deleted-one' },
+      },
+    });
+    expect((await gateway.get(`/api/v1/app-conversations?ids=${name}`)).json).toMatchObject([
+      { sandbox_status: 'MISSING', agent_kind: 'openhands', session_api_key: null },
+    ]);
+  });
 });

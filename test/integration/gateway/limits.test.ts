@@ -165,7 +165,7 @@ describe('rate limits', () => {
 
   it('are counted', async () => {
     const { values } = await gateway.metrics.rateLimited.get();
-    expect(values.map(({ labels }) => labels.limit).sort()).toEqual([
+    expect(values.map(({ labels }) => labels['limit']).sort()).toEqual([
       'failed-keys',
       'reads',
       'writes',

@@ -217,14 +217,13 @@ describe('a body', () => {
     ['with a whole pair', {}, helloWith('"title":"\\ud83d\\ude00"'), '200'],
     ['with half a pair in a name', {}, helloWith('"\\ud83d":1'), '200'],
     ['with NUL in the text', {}, message('a\\u0000b'), '200'],
-    ['with NUL in the title', {}, helloWith('"title":"a\\u0000b"'), invalid],
+    ['with NUL in the title', {}, helloWith('"title":"a\\u0000b"'), '200'],
     [
-      'with an escape sequence of terminals in the title',
+      'with a character of direction in the trigger',
       {},
-      helloWith('"title":"\\u001b]0;x\\u0007"'),
+      helloWith('"trigger":"a\\u202eb"'),
       invalid,
     ],
-    ['with one of a single character', {}, helloWith('"title":"\\u009b31m"'), invalid],
     ['with a line in the name of a branch', {}, helloWith('"selected_branch":"a\\nb"'), invalid],
     [
       'with a control character in the name of a branch',
@@ -267,6 +266,44 @@ describe('a body', () => {
     expect(texts.filter((text) => /\\ud8/i.test(text))).toEqual([]);
   });
 
+  describe('with characters that a terminal obeys or that change the direction of text', () => {
+    // A sequence of terminals, the two-byte form of such a one, and every direction character.
+    const dirt = '\u001b\u0000\u0007\u009b\u202e\u200e\u200f\u2066\u2067\u2068\u2069\u061c';
+    it('is stored without them: the title of a start', async () => {
+      const conversation_id = newUuid(Date.now(), randomBytes);
+      const answer = await gateway.post(start, {
+        conversation_id,
+        initial_message: { content: [{ type: 'text', text: 'Hello' }] },
+        title: `cod${dirt}.exe`,
+      });
+      expect(answer.status).toBe(200);
+      const stored = await gateway.client.get(conversations, namespace, conversation_id);
+      expect(stored.spec.title).toBe('cod.exe');
+    });
+
+    it('is stored without them: a new title', async () => {
+      const id = (await gateway.addConversation(newUuid(Date.now(), randomBytes))).metadata.name;
+      const answer = await gateway.send('PATCH', `${start}/${id}`, {
+        body: { title: ` cod${dirt}.exe ` },
+      });
+      expect(answer.json).toMatchObject({ title: 'cod.exe' });
+      expect((await gateway.client.get(conversations, namespace, id)).spec.title).toBe('cod.exe');
+    });
+
+    it('is stored without them: the name of a key', async () => {
+      const answer = await gateway.post('/api/keys', { name: `cod${dirt}.exe` });
+      expect(answer.json).toMatchObject({ name: 'cod.exe' });
+    });
+
+    it('has a title without them where the message begins with them', async () => {
+      const conversation_id = newUuid(Date.now(), randomBytes);
+      const content = [{ type: 'text', text: `cod${dirt}.exe` }];
+      await gateway.post(start, { conversation_id, initial_message: { content } });
+      const answer = await gateway.get(`${start}?ids=${conversation_id}`);
+      expect(answer.json).toMatchObject([{ title: 'cod.exe' }]);
+    });
+  });
+
   it('makes no other user the owner, whatever its names', async () => {
     const rawBody = helloWith('"owner":"bob","spec":{"owner":"bob"},"__proto__":{"owner":"bob"}');
     const { json } = await gateway.send('POST', start, { rawBody });
@@ -276,13 +313,14 @@ describe('a body', () => {
   });
 
   it.each([
-    ['POST', '/api/keys', '{"name":"\\u001b[2J"}'],
+    ['POST', '/api/keys', '{"name":"\\u001b\\u202e"}'],
     ['POST', '/api/conversations', '{"initial_user_msg":"a","initial_user_msg":"b"}'],
     ['PATCH', `${start}/{id}`, '{"title":"\\u0000"}'],
     ['PATCH', `${start}/{id}`, '{"title":"a","title":"b"}'],
     ['PATCH', `${start}/{id}`, '{"tags":{"a":"\\u001b"}}'],
     ['PATCH', `${start}/{id}`, '{"tags":{"\\u001b":"a"}}'],
     ['PATCH', `${start}/{id}`, '{"title":"\\u001b"}'],
+    ['PATCH', `${start}/{id}`, '{"tags":{"\\u2066":"a"}}'],
     ['POST', `${start}/{id}/send-message`, '{"content":[],"content":[]}'],
   ])('is refused everywhere: %s %s %s', async (method, path, body) => {
     const id = (await gateway.addConversation(newUuid(Date.now(), randomBytes))).metadata.name;

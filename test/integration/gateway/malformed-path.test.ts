@@ -36,10 +36,16 @@ const send = (method: string, target: string, headers = '', host = 'x') =>
 
 describe('a path of the service', () => {
   it.each<[string, string, string]>([
-    ['a slash too many before it', `/${start}/search`, nowhere],
+    ['a slash too many before it', `/${start}/search`, bad],
+    ['a slash too many in the place of a host', '//evil.example/', bad],
+    ['a slash too many in disguise', '/%2f%2Fevil.example/', bad],
+    ['a backslash in the place of a slash', '/\\evil.example/', bad],
+    ['a backslash in disguise in the place of a slash', '/%5cevil.example/', bad],
+    ['a dot before a slash too many', '/.//evil.example/', bad],
+    ['a URL of the same host before it', 'http://x//evil.example/', bad],
     ['a slash too many in it', '/api//v1/users/me', nowhere],
     ['dots', '/api/v1/x/../users/me', nowhere],
-    ['dots that lead out of it', '/../../../etc/passwd', nowhere],
+    ['dots that lead out of it', '/../../../etc/passwd', bad],
     ['dots in disguise', '/api/v1/x/%2e%2e/users/me', nowhere],
     ['dots in the place of an id', `/api/conversations/..`, invalid],
     ['dots in disguise in the place of an id', `/api/conversations/%2e%2e`, invalid],
@@ -136,7 +142,7 @@ describe('a path to a sandbox', () => {
 
   it.each<[string, string, string]>([
     ['a plain one, for comparison', `${port}/api/x?a=%2F..`, '200'],
-    ['a slash too many before it', `/${port}/api`, nowhere],
+    ['a slash too many before it', `/${port}/api`, bad],
     ['a slash too many in it', `/sandboxes//sbx-1/AGENT_SERVER/api`, nowhere],
     ['dots before the sandbox', '/x/..' + port, nowhere],
     ['dots for the sandbox', '/sandboxes/../AGENT_SERVER/api', nowhere],
@@ -168,7 +174,9 @@ describe('a path to a sandbox', () => {
     ['bytes beyond ASCII', `${port}/\xff`, bad],
     ['bytes beyond ASCII in the query', `${port}/x?\xff`, bad],
     ['slashes in disguise, which go through', `${port}/a%2Fb`, '200'],
-    ['double slashes, which go through', `${port}//evil.example/x`, '200'],
+    ['double slashes, which go through', `${port}/x//evil.example/x`, '200'],
+    ['double slashes before it', `${port}//evil.example/x`, bad],
+    ['double slashes in disguise before it', `${port}/%2F%2fevil.example/x`, bad],
     ['a URL behind it', `${port}/http://evil.example/`, '200'],
     ['a URL in its place', `http://127.0.0.1:22/sandboxes/sbx-1/AGENT_SERVER/`, bad],
     ['a very long one', `${port}/${'a'.repeat(15_000)}`, '200'],
@@ -203,6 +211,16 @@ describe('a path to a sandbox', () => {
       'sbx-1-agent-server.agents.example',
       '/sandboxes/sbx-2/AGENT_SERVER/',
       '200',
+    ],
+    ['and a host in it', 'sbx-1-agent-server.agents.example', '//evil.example/', bad],
+    ['and a host in disguise', 'sbx-1-agent-server.agents.example', '/%2fevil.example/', bad],
+    ['and a host behind a dot', 'sbx-1-agent-server.agents.example', '/.//evil.example/', bad],
+    ['and a host behind a backslash', 'sbx-1-agent-server.agents.example', '/\\evil.example/', bad],
+    [
+      'and a host in a URL of the same',
+      'sbx-1-agent-server.agents.example',
+      'http://sbx-1-agent-server.agents.example//evil.example/',
+      bad,
     ],
     ['and a URL of another host', 'sbx-1-agent-server.agents.example', 'http://x/alive', bad],
     [

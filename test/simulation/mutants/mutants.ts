@@ -5,6 +5,7 @@ import { quotaMutants } from './quota-mutants.ts';
 import { retentionMutants } from './retention-mutants.ts';
 import { sandboxMutants } from './sandbox-mutants.ts';
 import { shardMutants } from './shard-mutants.ts';
+import { tenantMutants } from './tenant-mutants.ts';
 
 /** Each mistake as a sentence. */
 export const mutants = {
@@ -15,4 +16,5 @@ export const mutants = {
   ...retentionMutants,
   ...poolMutants,
   ...shardMutants,
+  ...tenantMutants,
 };

@@ -1,6 +1,6 @@
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
-import { aQuota, aTemplate, condition } from '../../support/builders.ts';
+import { aConversation, aQuota, aTemplate, condition } from '../../support/builders.ts';
 
 const hour = 3_600_000;
 
@@ -111,6 +111,33 @@ describe('a quota that is deleted and created again', () => {
     await scene.addQuota(aQuota('all', { limit: 10, onExceeded: 'Queue' }));
     await scene.clock.advance(0);
     expect(await countAdmitted(names)).toBe(10);
+  });
+});
+
+describe('a sandbox that is idle', () => {
+  const started = { status: 'READY' as const, transitions: [] };
+  const idleIn = (name: string, sandboxUID: string, agentEpoch: number) =>
+    aConversation({
+      name,
+      status: {
+        start: started,
+        executionStatus: 'finished',
+        ...{ sandboxName: 'sbx-1', sandboxUID, agentEpoch },
+      },
+    });
+
+  it.each<[string, string | undefined, string]>([
+    ['is paused, whatever is left of an earlier sandbox of its name', 'uid-of-an-earlier', 'Idle'],
+    ['is kept for a conversation whose agent was not polled yet', undefined, 'Admitted'],
+  ])('%s', async (_sentence, earlierUid, reason) => {
+    scene.stores.templates.set(aTemplate({ idleTimeout: '30m' }));
+    const { metadata } = await scene.addSandbox('sbx-1', {
+      status: { ...runningFor(0), agentEpoch: 2 },
+    });
+    scene.showConversation(idleIn('polled', metadata.uid, 2));
+    scene.showConversation(idleIn('joined', earlierUid ?? metadata.uid, 1));
+    await scene.clock.advance(hour);
+    expect(await reasonOf('sbx-1')).toBe(reason);
   });
 });
 

@@ -1,11 +1,16 @@
 import type { Request } from '@conversation-operator/kube/controller';
+import { ownerReferenceTo } from '@conversation-operator/kube/object';
+import type { Handler } from '@conversation-operator/kube/reflector';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import {
   startController,
   statusController,
 } from '../../../src/controllers/conversation-controllers.ts';
+import { conversationIndexers } from '../../../src/controllers/caches.ts';
 import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { aConversation } from '../../support/builders.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { aConversation, aSandbox } from '../../support/builders.ts';
 
 const { signal } = new AbortController();
 
@@ -40,5 +45,39 @@ describe('the controllers of conversations', () => {
     expect(reconciles).toHaveLength(1);
     await expect(status.reconcile(request, signal)).resolves.toBeUndefined();
     expect(reconciles).toHaveLength(0);
+  });
+
+  it.each<[string, string, number]>([
+    ['not use', 'late', 1],
+    ['use', 'spare', 1],
+    ['use or not, of another owner', 'late', 0],
+  ])('hand the maker of a sandbox the events of one that it does %s', (_words, name, requests) => {
+    const maker = aConversation({
+      status: { start: { status: 'READY', transitions: [] }, sandboxName: 'spare' },
+    });
+    const conversations = new IndexedStore<CachedConversation>(conversationIndexers);
+    conversations.set(maker);
+    const made = aSandbox({ name, owner: requests === 0 ? 'mallory' : maker.spec.owner });
+    const sandbox = {
+      ...made,
+      metadata: {
+        ...made.metadata,
+        ownerReferences: [ownerReferenceTo(maker, { controller: true })],
+      },
+    };
+    const unwatched = { addHandler: () => () => undefined };
+    const added: Request[] = [];
+    const controller = statusController({
+      caches: {
+        conversations: unwatched,
+        sandboxes: { addHandler: (handler: Handler<Sandbox>) => handler.added?.(sandbox) },
+      },
+      channels: { notified: { source: () => () => undefined } },
+      stores: { conversations },
+    } as unknown as OperatorContext);
+    for (const connect of controller.sources)
+      connect({ enqueueAfter: (request) => void added.push(request) });
+    const { namespace, name: own } = maker.metadata;
+    expect(added).toEqual(Array.from({ length: requests }, () => ({ namespace, name: own })));
   });
 });

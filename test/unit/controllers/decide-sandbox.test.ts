@@ -715,6 +715,10 @@ describe('a sandbox that is not meant to run', () => {
   const notAdmitted = aSandbox({
     status: { conditions: [condition('Admitted', 'False', 'WaitingForQuota')] },
   });
+  const forgotten = aSandbox({
+    replicas: 0,
+    status: { conditions: [admitted], lastContainerID: 'process://1', agentEpoch: 1 },
+  });
   const failed = aSandbox({
     status: { conditions: [admitted, condition('Failed', 'True', 'CrashLoop')] },
   });
@@ -728,6 +732,16 @@ describe('a sandbox that is not meant to run', () => {
       'asks its agent to stop before the pod goes',
       { sandbox: paused, pod: aRunningPod(paused) },
       { kind: 'stop-agent', podIP: '127.70.0.1' },
+    ],
+    [
+      'asks the agent of its last container, although a stale cache has shown no pod meanwhile',
+      { sandbox: forgotten, pod: aRunningPod(forgotten) },
+      { kind: 'stop-agent', podIP: '127.70.0.1' },
+    ],
+    [
+      'has no agent to ask in a container that it has never connected to',
+      { sandbox: forgotten, pod: aRunningPod(forgotten, 'process://2') },
+      { kind: 'stop-agent', podIP: undefined },
     ],
     [
       'has no agent to ask while the pod is pending',

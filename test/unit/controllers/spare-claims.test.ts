@@ -62,7 +62,7 @@ class ClaimScene extends AdmissionScene {
 
   async results(): Promise<Record<string, number>> {
     const { values } = await this.metrics.poolStarts.get();
-    return Object.fromEntries(values.map(({ labels, value }) => [String(labels.result), value]));
+    return Object.fromEntries(values.map(({ labels, value }) => [String(labels['result']), value]));
   }
 }
 
@@ -190,6 +190,53 @@ it.each(unready)('leaves a start cold when %s', async (_, arrange, result) => {
   await arrange();
   expect(await scene.claim('0'.repeat(32))).toBeUndefined();
   expect(await scene.results()).toEqual({ [result]: 1 });
+});
+
+describe('while several owners start', () => {
+  const spares = async (...names: readonly string[]) => {
+    for (const name of names) await scene.spare(name);
+  };
+
+  it('leaves the spares to the others once an owner has claimed its share', async () => {
+    await scene.claim('of bob', 'bob');
+    let ofMallory = 0;
+    let ofBob = 0;
+    for (let round = 0; round < 9; round++) {
+      await scene.spare(`spare-${round}`);
+      // The loop of one owner always asks first.
+      for (let start = 0; start < 5; start++)
+        if ((await scene.claim(`m-${round}-${start}`, 'mallory')) !== undefined) ofMallory++;
+      if ((await scene.claim(`b-${round}`, 'bob')) !== undefined) ofBob++;
+      await scene.clock.advance(1_000);
+    }
+    expect({ ofMallory, ofBob }).toEqual({ ofMallory: 5, ofBob: 4 });
+    expect((await scene.results())['share']).toBeGreaterThan(0);
+  });
+
+  it('counts the claims that are sent at once', async () => {
+    await scene.claim('of bob', 'bob');
+    await spares('a', 'b', 'c', 'd');
+    const claimed = await Promise.all(
+      ['1', '2', '3', '4'].map((name) => scene.claim(name, 'mallory')),
+    );
+    expect(claimed.filter((name) => name !== undefined)).toHaveLength(2);
+  });
+
+  it('gives every spare to an owner that has been alone for a minute', async () => {
+    await scene.claim('of bob', 'bob');
+    await scene.clock.advance(60_000);
+    await spares('a', 'b', 'c');
+    for (const name of ['a', 'b', 'c']) expect(await scene.claim(name, 'mallory')).toBe(name);
+  });
+
+  it('does not count a claim that another writer has prevented', async () => {
+    await scene.claim('of bob', 'bob');
+    await spares('a', 'b');
+    await scene.client.mergePatch(sandboxes, 'default', 'a', { spec: { owner: 'carol' } });
+    expect(await scene.claim('one', 'mallory')).toBe('b');
+    await spares('c', 'd');
+    expect(await scene.claim('two', 'mallory')).toBe('c');
+  });
 });
 
 it('counts nothing for a template without a pool', async () => {

@@ -7,7 +7,7 @@ import type {
 } from '../../../src/resources/conversation-quota.ts';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
-import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
+import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import { aConversation, aQuota, aSandbox } from '../../support/builders.ts';
 import { cpuMsOf } from '../../support/cpu-time.ts';
@@ -51,6 +51,11 @@ const ownSandbox = (of: CachedConversation) => {
     },
   };
 };
+
+const ofMallory = (sandbox: Sandbox): Sandbox => ({
+  ...sandbox,
+  spec: { ...sandbox.spec, owner: 'mallory' },
+});
 
 describe('starts that came past the gateway', () => {
   it('are accepted without a limit', () => {
@@ -104,6 +109,13 @@ describe('starts that came past the gateway', () => {
     expect(one && codes([one])).toEqual(['accepted']);
     if (one !== undefined) scene.show(ownSandbox(one));
     expect(two && three && codes([two, three])).toEqual(['accepted', 'SandboxLimitExceeded']);
+  });
+
+  it('need their sandbox also where a sandbox of another owner names them', async () => {
+    await quota({ maxSandboxes: 1 });
+    const one = conversation(1);
+    scene.show(ofMallory(ownSandbox(one)));
+    expect(codes(shown(one, conversation(2)))).toEqual(['accepted', 'SandboxLimitExceeded']);
   });
 
   it('are refused under the limit of the namespace, whichever owner has taken it', async () => {
@@ -209,6 +221,17 @@ describe('sandboxes that came past the gateway', () => {
       phase: 'ERROR',
       reason: 'SandboxLimitExceeded',
     });
+  });
+
+  it('are refused also where they name the conversation of another owner', async () => {
+    await quota({ maxSandboxes: 0 });
+    const [one] = shown(conversation(1));
+    if (one === undefined) throw new Error('no conversation is shown');
+    const made = ofMallory(ownSandbox(one));
+    scene.client.put(sandboxes, made);
+    scene.show(made);
+    await scene.clock.advance(0);
+    expect(viewOfSandbox(await scene.stored(made.metadata.name)).phase).toBe('ERROR');
   });
 
   it('that a start was accepted for are not refused', async () => {

@@ -1,3 +1,4 @@
+import { ownSandboxName } from '../../../src/resources/ids.ts';
 import fc from 'fast-check';
 import type { Cache } from '../../../src/gateway/lookup/cache.ts';
 import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
@@ -73,6 +74,19 @@ describe('what owners have stored', () => {
       0,
       { conversations: 0, storedBytes: 0, sandboxes: 0 },
     ]);
+  });
+
+  it('expects the sandbox of a start also while one of another owner has its name', () => {
+    const { totals, conversations, sandboxes } = setUp();
+    const starting = cachedConversation(aConversation({ name: id(1), status: at('WORKING') }));
+    const squatter = aSandbox({ name: ownSandboxName(id(1)), owner: 'mallory' });
+    conversations.set(starting);
+    sandboxes.set(squatter);
+    expect(totals.of('alice').sandboxes).toBe(1);
+    conversations.delete(starting);
+    conversations.set(starting);
+    expect(totals.of('alice').sandboxes).toBe(1);
+    expect(totals.of('mallory').sandboxes).toBe(1);
   });
 
   it('counts a sandbox that has failed, but none that the operator has refused for a limit: that gets no volume', () => {

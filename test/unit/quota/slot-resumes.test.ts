@@ -314,6 +314,11 @@ describe('the sandbox of a failed start', () => {
       { state: 'resumable' },
     ],
     [
+      'is not one that only names conversations of other owners',
+      { sandbox: paused, conversations: [failed], hasForeignMakers: true },
+      { state: 'resumable' },
+    ],
+    [
       'is not one that was made for no conversation',
       { sandbox: was({ conditions: [seen('Quota')] }), conversations: [failed] },
       { state: 'resumable' },

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { isClosedConnection } from '../client/connection-errors.ts';
-import { responseHeaders, type ForwardingFacts } from './headers.ts';
+import { hasContent, responseHeaders, type ForwardingFacts } from './headers.ts';
 import { IdleTimer } from './idle-timer.ts';
 import { upstreamErrorOf, type UpstreamError } from './upstream-error.ts';
 import type { Upstream } from './upstream.ts';
@@ -84,7 +84,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     const { response, facts, isLast } = this.#options;
     this.#hasBegun = true;
     const raw = Array.isArray(controller.rawHeaders) ? controller.rawHeaders : [];
-    const headers = responseHeaders(raw, facts);
+    const headers = responseHeaders(raw, facts, status);
     if (isLast()) headers.push('connection', 'close');
     // A list of headers replaces headers of the same name that are set already.
     const vary = response.getHeader('vary');
@@ -98,7 +98,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const { response, clientIdleMs, clock, onStall } = this.#options;
-    if (response.write(chunk)) return;
+    if (!hasContent(response.statusCode) || response.write(chunk)) return;
     controller.pause();
     onStall();
     this.#taking = new IdleTimer({ clock, idleMs: clientIdleMs, onIdle: () => response.destroy() });

@@ -165,6 +165,11 @@ export function requestHeaders(
 }
 
 /**
+ * Two slashes, before a host: browsers take a backslash for a slash, and leave tabs out.
+ */
+const hostStart = /^\/\t*[/\\]/;
+
+/**
  * The path of a URL that points at the upstream itself, also where it spells out its address;
  * undefined for any other URL.
  */
@@ -198,18 +203,30 @@ function placeFor(
 ): string | undefined {
   const path = ownPath(url, authority);
   if (path === undefined) return isTrusted ? url : undefined;
+  // Without the address before it, this path of the upstream would be a URL of another host.
+  if (hostStart.test(path)) return undefined;
   return isTrusted || isSafePath(path) ? `${prefix}${path}` : undefined;
 }
+
+/**
+ * Statuses of responses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a
+ * client that believes one would take the next response for content. The length of 205 is that of
+ * its empty content, and the one of 304 may be left out.
+ */
+const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
+
+export const hasContent = (status: number): boolean => !withoutContent.has(status);
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 /**
  * Headers for the client, as a list of names and values in turn. `raw` holds the headers of the
- * upstream.
+ * upstream, and `status` its status.
  */
 export function responseHeaders(
   raw: readonly (Buffer | string)[],
   facts: ForwardingFacts,
+  status: number,
 ): string[] {
   const { requestId, prefix } = facts;
   const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
@@ -217,12 +234,13 @@ export function responseHeaders(
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
   // Under the proxy's own origin nothing of an upstream's may act in the proxy's name.
   if (prefix !== '') headers.push('content-security-policy', 'sandbox');
-  const isChunked = headersIn(texts).some(({ key }) => key === 'transfer-encoding');
+  const hasLength =
+    hasContent(status) && !headersIn(texts).some(({ key }) => key === 'transfer-encoding');
   for (const { name, key, value } of headersIn(texts)) {
     if (
       isKeptFromClients(key, prefix) ||
       ofConnection?.has(key) === true ||
-      (isChunked && key === 'content-length')
+      (!hasLength && key === 'content-length')
     )
       continue;
     const shown = key === 'location' || key === 'content-location' ? placeFor(value, facts) : value;

@@ -7,6 +7,8 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { trustedProxies, type TrustedProxies } from '../limits/client-address.ts';
+import { ConnectionCap } from '../limits/connection-cap.ts';
 import { Refusal } from '../refusal.ts';
 import { defaultTimeouts, endInTime, lateRequest, type ClientTimeouts } from './client-timeouts.ts';
 import { refuseConnection, sendError, type ErrorResponse } from './error-response.ts';
@@ -20,15 +22,20 @@ const maxHeaderBytes = 16 * 1024;
  * ahead.
  */
 const maxPipelined = 64;
-/** Delay between two searches for idle connections to close when there are too many. */
-const makeRoomIntervalMs = 1000;
 
 export interface HttpServerOptions {
-  /** Maximum concurrent connections; further ones are closed at once. By default without limit. */
+  /**
+   * Maximum concurrent connections. A further one takes the place of one without a request, as
+   * `ConnectionCap` describes, or is closed at once. By default without limit.
+   */
   readonly maxConnections?: number;
-  /** Called for each connection that is closed because of `maxConnections`. */
+  /** Proxies whose connections carry the requests of many clients; none by default. */
+  readonly proxies?: TrustedProxies;
+  /** Called for each new connection that is closed because of `maxConnections`. */
   readonly onDrop?: () => void;
-  /** Called for every connection that comes. */
+  /** Called for each connection that is closed to make room for a new one. */
+  readonly onEvict?: () => void;
+  /** Called for every connection that comes. One that it closes counts for no limit. */
   readonly onConnection?: (socket: Socket) => void;
   /**
    * Names in lower case of headers that a request may have once, besides those of HTTP itself; none
@@ -74,7 +81,8 @@ export function createHttpServer(
   { request: listener, wantsUpgrade, upgrade, refuse }: ServerHandlers,
   options: HttpServerOptions = {},
 ): Server {
-  const { maxConnections, onDrop, onConnection, singleHeaders = [] } = options;
+  const { onConnection, singleHeaders = [] } = options;
+  const cap = connectionCap(options);
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const states = new WeakMap<Duplex, ConnectionState>();
   const server = createServer(
@@ -96,8 +104,10 @@ export function createHttpServer(
       states.set(socket, state);
       state.underWay += 1;
       state.last = response;
+      cap.begin(socket);
       response.once('close', () => {
         state.underWay -= 1;
+        if (state.underWay === 0) cap.end(socket);
         state.queue.shift()?.();
       });
       if (state.isOver || state.underWay > maxPipelined) {
@@ -125,6 +135,7 @@ export function createHttpServer(
   // them.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
+    cap.begin(request.socket);
     const flaw = headFlaw(request, singleHeaders);
     if (flaw !== undefined) refuseConnection(socket, refuse(flaw, request));
     else if (upgrade === undefined) socket.destroy();
@@ -135,6 +146,8 @@ export function createHttpServer(
       'expectation-failed',
       'The only supported expectation is 100-continue.',
     );
+    cap.begin(request.socket);
+    response.once('close', () => cap.end(request.socket));
     endInTime(request, response, timeouts);
     sendError(response, refuse(refusal, request));
   });
@@ -148,18 +161,20 @@ export function createHttpServer(
     if (isAnswerable) refuseConnection(socket, refuse(unreadable(error.code), undefined));
     else socket.destroy();
   });
-  if (onConnection !== undefined) server.on('connection', onConnection);
-  if (maxConnections !== undefined) server.maxConnections = maxConnections;
-  let madeRoomAt = -Infinity;
-  server.on('drop', () => {
-    onDrop?.();
-    if (performance.now() - madeRoomAt < makeRoomIntervalMs) return;
-    madeRoomAt = performance.now();
-    // Idle connections have had their response.
-    server.closeIdleConnections();
+  server.on('connection', (socket: Socket) => {
+    onConnection?.(socket);
+    if (!socket.destroyed) cap.admit(socket);
   });
   return server;
 }
+
+const connectionCap = ({ maxConnections, proxies, onDrop, onEvict }: HttpServerOptions) =>
+  new ConnectionCap({
+    max: maxConnections ?? Infinity,
+    proxies: proxies ?? trustedProxies([]),
+    onDrop: () => onDrop?.(),
+    onEvict: () => onEvict?.(),
+  });
 
 /** The refusal of a request that could not even be parsed. */
 function unreadable(code: string | undefined): Refusal {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../refusal.ts';
 import { headersIn } from './raw-headers.ts';
+import { namesHost } from './request-path.ts';
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
@@ -68,11 +69,16 @@ export function headFlaw(
 function targetFlaw(request: IncomingMessage): Refusal | undefined {
   const target = request.url ?? '';
   if (!plainTarget.test(target)) return refuse('The request target is not written plainly.');
-  if (target.startsWith('/') || (target === '*' && request.method === 'OPTIONS')) return undefined;
+  if (target === '*' && request.method === 'OPTIONS') return undefined;
+  if (target.startsWith('/')) return pathFlaw(target);
   const [, authority, rest = ''] = absoluteForm.exec(target) ?? [];
   if (authority === undefined || authority.toLowerCase() !== request.headers.host?.toLowerCase()) {
     return refuse('The request target is neither a path nor a URL of this host.');
   }
   request.url = rest.startsWith('/') ? rest : `/${rest}`;
-  return undefined;
+  return pathFlaw(request.url);
 }
+
+/** A client, or a handler that builds a URL from such a path, could take its beginning for a host. */
+const pathFlaw = (path: string): Refusal | undefined =>
+  namesHost(path) ? refuse('The path begins with more than one slash.') : undefined;

@@ -10,12 +10,26 @@ const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
 
 /**
+ * A slash, after nothing or dots another one, both of either spelling: a URL of this form without
+ * an origin before it names a host, and a redirect to it leaves the server.
+ */
+const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
+
+/** Whether a path could be taken for `//` and a host, where a URL is built from it. */
+export const namesHost = (path: string): boolean => hostStart.test(path);
+
+/**
  * Whether every server and proxy on the way reads the path in the same way. Encoded slashes are
- * allowed: the proxy forwards them as they are.
+ * allowed behind the first segment: the proxy forwards them as they are.
  */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
   const pathname = query < 0 ? path : path.slice(0, query);
   if (query >= 0 && !plainQuery.test(path.slice(query))) return false;
-  return plainPath.test(pathname) && !dotSegment.test(pathname) && !encodedTrouble.test(pathname);
+  return (
+    plainPath.test(pathname) &&
+    !namesHost(pathname) &&
+    !dotSegment.test(pathname) &&
+    !encodedTrouble.test(pathname)
+  );
 }

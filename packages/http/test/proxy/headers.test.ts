@@ -22,7 +22,7 @@ const toUpstream = (
   added: readonly string[] = ['x-key', 'the-key'],
 ) => Object.fromEntries(pairs(requestHeaders(raw, { ...facts, ...more }, { withheld, added })));
 const toClient = (raw: readonly string[], more: Partial<ForwardingFacts> = {}) =>
-  Object.fromEntries(pairs(responseHeaders(raw, { ...facts, ...more })));
+  Object.fromEntries(pairs(responseHeaders(raw, { ...facts, ...more }, 200)));
 
 describe('headers to an agent', () => {
   it('name the agent as the host, and describe the original request', () => {
@@ -126,7 +126,9 @@ describe('headers to a client', () => {
       'Content-Length',
       '3',
     ];
-    expect(pairs(responseHeaders(raw, facts))).toEqual(expect.arrayContaining([...pairs(raw)]));
+    expect(pairs(responseHeaders(raw, facts, 200))).toEqual(
+      expect.arrayContaining([...pairs(raw)]),
+    );
   });
 
   it('let nothing of an agent act under the gateway’s origin', () => {
@@ -148,6 +150,12 @@ describe('headers to a client', () => {
     );
   });
 
+  it.each([204, 205, 304])('have no length with %d', (status) => {
+    const raw = ['Content-Length', '3', 'ETag', '"a"'];
+    expect(pairs(responseHeaders(raw, facts, status))).not.toContainEqual(['content-length', '3']);
+    expect(pairs(responseHeaders(raw, facts, status))).toContainEqual(['etag', '"a"']);
+  });
+
   it.each([
     ['/api/tools/', '/sandboxes/sbx-1/AGENT_SERVER/api/tools/'],
     ['http://10.0.0.9:8000/api/tools/', '/sandboxes/sbx-1/AGENT_SERVER/api/tools/'],
@@ -159,6 +167,20 @@ describe('headers to a client', () => {
     ['relative', 'relative'],
   ])('lead from %s to %s', (location, expected) => {
     expect(toClient(['Location', location])).toMatchObject({ location: expected });
+  });
+
+  it.each([
+    'http://10.0.0.9:8000//evil.example/',
+    'http://10.0.0.9:8000/\\evil.example/',
+    'http://10.0.0.9:8000/\t/evil.example/',
+    '//10.0.0.9:8000//evil.example/',
+    '/\\evil.example/',
+    '/\t/evil.example/',
+  ])('lead from %j, a path of the agent, to no other host', (location) => {
+    expect(toClient(['Location', location], { prefix: '' })).not.toHaveProperty('location');
+    expect(toClient(['Location', location], { prefix: '', isTrusted: false })).not.toHaveProperty(
+      'location',
+    );
   });
 });
 
@@ -186,7 +208,7 @@ it('whatever headers there are, no secret goes either way', () => {
         .some(([, text]) => /x-a/i.test(text));
       if (named) expect(out.filter(([key]) => key === 'x-a')).toEqual([]);
       expect(
-        pairs(responseHeaders(raw, facts)).filter(
+        pairs(responseHeaders(raw, facts, 200)).filter(
           ([key]) => key === 'set-cookie' || key === 'connection',
         ),
       ).toEqual([]);

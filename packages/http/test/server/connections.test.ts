@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import type { RequestListener, Server } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
+import { trustedProxies, type TrustedProxies } from '../../src/limits/client-address.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/server/http-server.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
 
@@ -8,6 +9,7 @@ const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
 describe('connections', () => {
   let server: Server;
+  let taken = 0;
   const clients: Socket[] = [];
   afterEach(async () => {
     for (const client of clients.splice(0)) client.destroy();
@@ -26,35 +28,129 @@ describe('connections', () => {
       },
       options,
     );
+    taken = 0;
+    server.on('connection', () => (taken += 1));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   };
-  const open = async () => {
-    const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  /** Opens a connection that sends nothing. */
+  const open = async (localAddress = '127.0.0.1') => {
+    const client = connect({
+      port: (server.address() as AddressInfo).port,
+      host: '127.0.0.1',
+      localAddress,
+    });
     client.on('error', () => undefined);
     clients.push(client);
     await once(client, 'connect');
+    // The server takes connections in the order in which they were made, and closes one at once.
+    await eventually('the server has the connection', () => taken === clients.length);
     return client;
   };
-
-  it('over the limit are closed at once, and make room by closing idle ones', async () => {
-    let dropped = 0;
-    await listen((_request, response) => response.end('ok'), {
-      maxConnections: 2,
-      onDrop: () => (dropped += 1),
+  const answer = async (client: Socket): Promise<string> => {
+    client.write(request);
+    return String((await once(client, 'data'))[0]);
+  };
+  const bounded = async (
+    maxConnections: number,
+    more: HttpServerOptions = {},
+    listener: RequestListener = (_request, response) => response.end('ok'),
+  ) => {
+    const counts = { dropped: 0, evicted: 0 };
+    await listen(listener, {
+      maxConnections,
+      onDrop: () => (counts.dropped += 1),
+      onEvict: () => (counts.evicted += 1),
+      ...more,
     });
+    return counts;
+  };
+
+  it('that send nothing, of six addresses with all of the places, keep no seventh client out', async () => {
+    const counts = await bounded(12);
+    const silent: Socket[] = [];
+    for (let address = 2; address < 8; address++)
+      silent.push(await open(`127.0.0.${address}`), await open(`127.0.0.${address}`));
+    const client = await open('127.0.0.8');
+    expect(await answer(client)).toContain('200 OK');
+    await eventually('the oldest one is closed', () => silent[0]?.closed === true);
+    expect(silent.filter(({ closed }) => closed)).toHaveLength(1);
+    expect(counts).toEqual({ dropped: 0, evicted: 1 });
+  });
+
+  it('beyond the limit take the place of the oldest silent one of the address with the most', async () => {
+    await bounded(5);
+    const other = await open('127.0.0.2');
+    const [first, second] = [await open('127.0.0.3'), await open('127.0.0.3')];
+    const begun = await open('127.0.0.3');
+    // The beginning of a head is none.
+    begun.write('GET / HTTP/1.1\r\nHost: x\r\n');
+    const busy = await open('127.0.0.3');
+    expect(await answer(busy)).toContain('200 OK');
+    const latest = await open('127.0.0.4');
+    await eventually('the oldest one of the address is closed', () => first.closed);
+    expect(await answer(await open('127.0.0.5'))).toContain('200 OK');
+    await eventually('so is the next one', () => second.closed);
+    expect([other, begun, busy, latest].map(({ closed }) => closed)).not.toContain(true);
+  });
+
+  it('of one /64 count together, as they do for the limit of an address', async () => {
+    const addresses = new Map<string | undefined, string>([
+      ['127.0.0.2', '2001:db8::1'],
+      ['127.0.0.3', '2001:db8::2'],
+      ['127.0.0.4', '2001:db8:0:1::1'],
+    ]);
+    const proxies: TrustedProxies = {
+      has: () => false,
+      carries: () => false,
+      clientAddress: ({ socket: { remoteAddress } }) => addresses.get(remoteAddress) ?? '',
+    };
+    await bounded(3, { proxies });
+    const other = await open('127.0.0.4');
+    const [first, second] = [await open('127.0.0.2'), await open('127.0.0.3')];
+    expect(await answer(await open('127.0.0.4'))).toContain('200 OK');
+    await eventually('the oldest one of the /64 is closed', () => first.closed);
+    expect([other.closed, second.closed]).toEqual([false, false]);
+  });
+
+  it('of a trusted proxy count as one each, because they are those of many clients', async () => {
+    await bounded(4, { proxies: trustedProxies(['127.0.0.2']) });
+    const ofProxy = [await open('127.0.0.2'), await open('127.0.0.2')];
+    const [first] = [await open('127.0.0.3'), await open('127.0.0.3')];
+    expect(await answer(await open('127.0.0.4'))).toContain('200 OK');
+    await eventually('the oldest one of the client is closed', () => first.closed);
+    expect(ofProxy.map(({ closed }) => closed)).toEqual([false, false]);
+  });
+
+  it('without a request under way make room when none is silent, one for each new one', async () => {
+    const counts = await bounded(2);
     const [first, second] = [await open(), await open()];
-    for (const client of [first, second]) {
-      client.write(request);
-      await once(client, 'data');
-    }
+    for (const client of [first, second]) expect(await answer(client)).toContain('200 OK');
+    expect(await answer(await open())).toContain('200 OK');
+    await eventually('the oldest one is closed', () => first.closed);
+    expect(second.closed).toBe(false);
+    expect(counts).toEqual({ dropped: 0, evicted: 1 });
+  });
+
+  it('with requests under way stay, and a new one is closed at once', async () => {
+    const responses: ServerResponse[] = [];
+    const counts = await bounded(2, {}, (_request, response) => responses.push(response));
+    const busy = [await open(), await open()];
+    for (const client of busy) client.write(request);
+    await eventually('both requests are under way', () => responses.length === 2);
     const third = await open();
-    await once(third, 'close');
-    expect(dropped).toBe(1);
-    await eventually('the idle ones are closed', () => first.closed && second.closed);
-    const fourth = await open();
-    fourth.write(request);
-    expect(String((await once(fourth, 'data'))[0])).toContain('200 OK');
+    if (!third.closed) await once(third, 'close');
+    expect(counts).toEqual({ dropped: 1, evicted: 0 });
+    for (const response of responses) response.end('ok');
+    expect(
+      await Promise.all(busy.map(async (client) => String((await once(client, 'data'))[0]))),
+    ).toEqual([expect.stringContaining('200 OK'), expect.stringContaining('200 OK')]);
+  });
+
+  it('that the server closes by itself leave their place', async () => {
+    const counts = await bounded(1, { onConnection: (socket) => socket.destroy() });
+    for (let index = 0; index < 3; index++) await open();
+    expect(counts).toEqual({ dropped: 0, evicted: 0 });
   });
 
   it('are closed when the client takes nothing of an answer for long', async () => {

@@ -10,9 +10,10 @@ describe('a path that is safe to pass on', () => {
   it.each([
     '/',
     '/a/b',
-    '/a//b',
     '/a%20b',
     '/a%2Fb',
+    '/a//b',
+    '/.well-known/x',
     '/...',
     '/a..b/',
     '/a?x=%2e%2e/../',
@@ -30,6 +31,15 @@ describe('a path that is safe to pass on', () => {
     '/..',
     '/a/../b',
     '/a/./b',
+    '//evil.example/',
+    '//',
+    '/%2f%2Fevil.example/',
+    '/%2fevil.example/',
+    '/./evil.example/',
+    '/.//evil.example/',
+    '/%2e%2fevil.example/',
+    '/\\evil.example/',
+    '/%5Cevil.example/',
     '/%2e%2e/b',
     '/a/.%2E',
     '/a%2f..%2fb',
@@ -79,6 +89,7 @@ describe('a path that is safe to pass on', () => {
         if (!isSafePath(path)) return;
         const url = new URL(`http://10.0.0.1:8000${path}`);
         expect(url.host).toBe('10.0.0.1:8000');
+        expect(new URL(path, 'http://10.0.0.1:8000/x/').host).toBe('10.0.0.1:8000');
         const [pathname = ''] = path.split('?');
         expect(url.pathname.split('/').map(unquoted)).toEqual(pathname.split('/').map(unquoted));
       }),

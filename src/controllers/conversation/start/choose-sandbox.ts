@@ -1,4 +1,4 @@
-import type { Stores } from '../../caches.ts';
+import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
@@ -8,14 +8,16 @@ import type { Sandbox } from '../../../resources/sandbox.ts';
 import { createErrorOf, type CreateError } from '../../sandbox/create-error.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { ensureSandbox, type ClaimSpare } from './sandbox-creation.ts';
+import type { NamedStores } from './sandbox-names.ts';
 import type { Stage } from './stage.ts';
-import { StartFailure } from './start-failure.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withDelay, withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 
 export interface ChooseSandboxOptions {
   readonly client: KubeClient;
-  readonly stores: Pick<Stores, 'sandboxes'>;
+  readonly stores: NamedStores;
+  readonly keys: Pick<SandboxKeys, 'derivedIds'>;
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
   /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
@@ -36,11 +38,18 @@ export interface ChooseSandboxOptions {
 /** Delay before the creation of a sandbox is tried again. */
 const retryMs = 1_000;
 
+/** Cause of the delay of a start whose sandbox can not be created yet. */
+const nameInUse = {
+  code: StartErrorCode.sandboxNameTaken,
+  message: 'The sandbox of an earlier conversation with this ID is still in use.',
+};
+
 /** Creates the sandbox of a start, or joins the sandbox that the conversation names. */
 export const chooseSandbox =
   ({
     client,
     stores,
+    keys,
     configurations,
     deadlines,
     refusalOf,
@@ -57,7 +66,7 @@ export const chooseSandbox =
     let chosen: Sandbox | undefined;
     let createError: CreateError | undefined;
     try {
-      chosen = await ensureSandbox({ client, store: stores.sandboxes, claimSpare }, stored, signal);
+      chosen = await ensureSandbox({ client, stores, keys, claimSpare }, stored, signal);
     } catch (error) {
       createError = createErrorOf(error, 'sandbox');
       if (createError === undefined) throw error;
@@ -68,14 +77,15 @@ export const chooseSandbox =
         error,
       });
     }
-    const delayed = withDelay(status, createError);
-    if (chosen === undefined)
+    if (chosen === undefined) {
+      const delayed = withDelay(status, createError ?? nameInUse);
       return {
         status: deadlines.check({ stored, status: delayed, sandbox }),
         wait: { afterMs: retryMs },
       };
+    }
     const { name, uid } = chosen.metadata;
-    const named = { ...delayed, sandboxName: name, sandboxUID: uid };
+    const named = { ...withDelay(status, undefined), sandboxName: name, sandboxUID: uid };
     return {
       sandbox: chosen,
       status: withTransition(named, 'WAITING_FOR_SANDBOX', isoTime(clock)),

@@ -33,9 +33,13 @@ if [ -f "$step/ticket" ]; then
 fi
 if [ -e project/.git ]; then exit 0; fi
 command -v git >/dev/null || exit "$git_missing"
-# Git asks no question that would wait for an answer, and no setting of the system or of the
-# workspace changes its behaviour.
-export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 GIT_ASKPASS=true GIT_LFS_SKIP_SMUDGE=1
+# Git asks no question that would wait for an answer. An earlier conversation in the same sandbox
+# may have written any file of the user, and settings run programs and lead elsewhere: git reads
+# neither files of settings nor .netrc, and finds no repository around the workspace. What the
+# template sets in the environment counts.
+export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true GIT_LFS_SKIP_SMUDGE=1
+export HOME=/dev/null XDG_CONFIG_HOME=/dev/null GIT_CONFIG_GLOBAL=/dev/null
+export GIT_CONFIG_SYSTEM=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_DIR=/dev/null
 export GIT_ALLOW_PROTOCOL="${url%%:*}"
 
 # shellcheck disable=SC2154 # The trap assigns `code` itself.
@@ -83,24 +87,34 @@ setting() { # NAME VALUE
   GIT_CONFIG_COUNT=$((GIT_CONFIG_COUNT + 1))
 }
 use_gateway() {
-  export GIT_CONFIG_COUNT="$had"
+  use_host
   setting "url.$gateway.insteadOf" "$url"
   setting "http.$gateway.extraHeader" "Authorization: Bearer $ticket"
   setting "http.$gateway.followRedirects" false
-  export GIT_ALLOW_PROTOCOL="${gateway%%:*}:$GIT_ALLOW_PROTOCOL"
+  setting credential.helper ''
+  export GIT_ALLOW_PROTOCOL="${gateway%%:*}:${url%%:*}"
 }
-use_host() { export GIT_CONFIG_COUNT="$had"; }
+use_host() {
+  while [ "${GIT_CONFIG_COUNT:-0}" -gt "$had" ]; do
+    GIT_CONFIG_COUNT=$((GIT_CONFIG_COUNT - 1))
+    unset "GIT_CONFIG_KEY_$GIT_CONFIG_COUNT" "GIT_CONFIG_VALUE_$GIT_CONFIG_COUNT"
+  done
+  export GIT_CONFIG_COUNT="$had" GIT_ALLOW_PROTOCOL="${url%%:*}"
+}
 
-# A repository that everybody may read does not depend on the gateway.
+# A repository that everybody may read does not depend on the gateway. Sets `source`.
 list_refs_anywhere() {
+  source=host
   if [ -z "$ticket" ]; then
     list_refs
     return
   fi
+  source=gateway
   use_gateway
   list_refs
   if [ "$code" -eq 0 ] || grep -q 'returned error: 403' .agent/said; then return; fi
   mv .agent/said .agent/refused
+  source=host
   use_host
   list_refs
   if [ "$code" -ne 0 ] && ! grep -q "' not found\$" .agent/refused; then mv .agent/refused .agent/said; fi
@@ -167,9 +181,9 @@ copy_objects() {
 }
 # Sets `code`. Where a repack of the mirror removes objects before they are copied, the list of
 # files is another one afterwards.
-clone_with_mirror() { # CLONE_ARGUMENT...
+clone_with_mirror() { # GIT_ARGUMENT...
   before=$(objects)
-  watched git clone --reference "$mirror" "$@" -- "$url" "$half/tree"
+  watched git "$@" --reference "$mirror" -- "$url" "$half/tree"
   [ "$code" -eq 0 ] || return 0
   watched copy_objects
   [ "$code" -eq 0 ] || return 0
@@ -182,9 +196,10 @@ clone_with_mirror() { # CLONE_ARGUMENT...
   echo "The clone has the objects of $mirror."
 }
 
-set -- --progress --no-checkout
+set -- -c core.hooksPath=/dev/null -c core.fsmonitor=false clone --template= --progress --no-checkout
 if [ -n "$branch" ]; then set -- "$@" --branch "$branch"; fi
-clone() { # CLONE_ARGUMENT...
+clone() { # GIT_ARGUMENT...
+  "use_$source"
   while :; do
     rm -rf "$half"
     mkdir -p "$half"
@@ -193,7 +208,7 @@ clone() { # CLONE_ARGUMENT...
     if [ "$code" -eq 0 ]; then break; fi
     rm -rf "$half/tree"
     mirror=
-    watched git clone "$@" -- "$url" "$half/tree"
+    watched git "$@" -- "$url" "$half/tree"
     if [ "$code" -eq 0 ]; then break; fi
     # The pause lets the last output of git reach the log of the step.
     sleep 0.3
@@ -204,23 +219,38 @@ clone() { # CLONE_ARGUMENT...
   printf %s "$url $branch" >"$half/fetched.new"
   mv "$half/fetched.new" "$half/fetched"
 }
-# Sets `code`.
+# Sets `code`. The ticket is in no environment any more.
 check_out() {
+  use_host
+  export GIT_DIR="$half/tree/.git" GIT_WORK_TREE="$half/tree"
   code=0
-  if git -C "$half/tree" rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null 2>&1; then
-    watched git -C "$half/tree" checkout --force --progress HEAD --
-  elif git -C "$half/tree" rev-parse --quiet --verify HEAD >/dev/null 2>&1; then
+  if git rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null 2>&1; then
+    watched git -c core.hooksPath=/dev/null -c core.fsmonitor=false checkout --force --progress HEAD --
+  elif git rev-parse --quiet --verify HEAD >/dev/null 2>&1; then
     code=1
   elif [ -s .agent/refs ]; then
     echo 'The branch that HEAD names does not exist. Nothing is checked out.'
   else
     echo 'The repository has no commits yet.'
   fi
+  export GIT_DIR=/dev/null
+  unset GIT_WORK_TREE
+}
+
+# The tree of a killed run is used again unless it has a setting that a clone does not write: an
+# earlier conversation may have written it, and settings run programs.
+own_settings='core\.(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase)'
+own_settings="$own_settings|extensions\.objectformat|remote\.origin\.(url|fetch)|branch\..*\.(remote|merge)"
+is_own_clone() {
+  [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ] || return 1
+  ! [ -L "$half/tree" ] && ! [ -L "$half/tree/.git" ] && ! [ -e "$half/tree/.git/commondir" ] || return 1
+  settings=$(git config --file "$half/tree/.git/config" --name-only --list) || return 1
+  ! printf '%s\n' "$settings" | grep -qvxE "$own_settings"
 }
 
 rm -f "$half.large"
-if [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ]; then
-  rm -f "$half/tree/.git/index" "$half/tree/.git/"*.lock
+if is_own_clone; then
+  rm -rf "$half/tree/.git/index" "$half/tree/.git/"*.lock "$half/tree/.git/hooks"
 else
   is_usable || mirror=
   clone "$@"

@@ -1,13 +1,15 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '@conversation-operator/kube/object';
+import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../../resources/conversation.ts';
-import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
+import { isMadeFor } from '../../../resources/sandbox-makers.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
-import { byMaker } from '../../caches.ts';
+import { byMaker, makerKeyOf } from '../../caches.ts';
 import { storedObject } from '../../stored-object.ts';
-import type { SandboxAccess } from '../sandbox-lookup.ts';
 import { storedConversation } from '../stored-conversation.ts';
+import { isUsedByAnother, ownSandboxNames, type NamedStores } from './sandbox-names.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 
 export type ClaimSpare = (
@@ -15,14 +17,18 @@ export type ClaimSpare = (
   signal: AbortSignal,
 ) => Promise<Sandbox | undefined>;
 
-interface StartAccess extends SandboxAccess {
+export interface StartAccess {
+  readonly client: KubeClient;
+  readonly stores: NamedStores;
+  readonly keys: Pick<SandboxKeys, 'derivedIds'>;
   readonly claimSpare?: ClaimSpare | undefined;
 }
 
 /**
  * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own. A
  * spare of a pool becomes its own; without a spare, the function creates it if absent. Undefined: a
- * sandbox of an earlier conversation still has the name, so the caller has to try again.
+ * sandbox of the same owner still has the name, so the caller has to try again. Throws
+ * `StartFailure` when other owners use every name that the sandbox may have.
  */
 export async function ensureSandbox(
   access: StartAccess,
@@ -34,43 +40,66 @@ export async function ensureSandbox(
     : join(access, conversation, conversation.spec.sandboxName, signal);
 }
 
+const isGoing = ({ metadata }: Sandbox): boolean => metadata.deletionTimestamp !== undefined;
+
 async function ensureOwn(
   access: StartAccess,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
-  const name = ownSandboxName(conversationIdOf(conversation));
-  const { owner, templateName } = conversation.spec;
-  const [claimedBefore] = access.store.byIndex(byMaker, conversation.metadata.uid);
-  let sandbox = access.store.get(namespace, name) ?? claimedBefore;
-  if (sandbox === undefined) {
-    if (!(await stillNeeds(access, conversation, signal))) return undefined;
-    const claimed = await access.claimSpare?.(conversation, signal);
-    if (claimed !== undefined) return claimed;
-    try {
-      sandbox = await access.client.create(
-        sandboxes,
-        {
-          apiVersion: apiVersionOf(sandboxes),
-          kind: sandboxes.kind,
-          metadata: {
-            name,
-            namespace,
-            ownerReferences: [ownerReferenceTo(conversation, { controller: true })],
-          },
-          spec: { owner, templateName, replicas: 1 },
-        },
-        { signal },
-      );
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      sandbox = await access.client.get(sandboxes, namespace, name, { signal });
-    }
+  const { owner } = conversation.spec;
+  const known = access.stores.sandboxes
+    .byIndex(byMaker, makerKeyOf(conversation))
+    .filter((sandbox) => isMadeFor(conversation, sandbox));
+  const usable = known.find((sandbox) => !isGoing(sandbox));
+  if (usable !== undefined || known.length > 0) return usable;
+  const names = ownSandboxNames(conversation, access.keys).filter(
+    (name) => !isUsedByAnother(access.stores, { namespace, name, owner }),
+  );
+  const [name] = names;
+  if (name !== undefined && access.stores.sandboxes.get(namespace, name) !== undefined)
+    return undefined;
+  if (!(await stillNeeds(access, conversation, signal))) return undefined;
+  const claimed = await access.claimSpare?.(conversation, signal);
+  if (claimed !== undefined) return claimed;
+  for (const free of names) {
+    const sandbox = await createOrRead(access.client, conversation, free, signal);
+    if (isMadeFor(conversation, sandbox)) return isGoing(sandbox) ? undefined : sandbox;
+    // The sandbox of an earlier conversation of this name, whose volume may be retained.
+    if (sandbox.spec.owner === owner) return undefined;
   }
-  return isOwnedBy(sandbox, conversation) && sandbox.metadata.deletionTimestamp === undefined
-    ? sandbox
-    : undefined;
+  throw new StartFailure(
+    StartErrorCode.sandboxNameTaken,
+    'Other owners use every name that the sandbox of the conversation may have.',
+  );
+}
+
+/** Creates the sandbox of a conversation; returns the present one when the name is in use. */
+async function createOrRead(
+  client: KubeClient,
+  conversation: CachedConversation,
+  name: string,
+  signal: AbortSignal,
+): Promise<Sandbox> {
+  const { namespace } = conversation.metadata;
+  const { owner, templateName } = conversation.spec;
+  const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
+  try {
+    return await client.create(
+      sandboxes,
+      {
+        apiVersion: apiVersionOf(sandboxes),
+        kind: sandboxes.kind,
+        metadata: { name, namespace, ownerReferences },
+        spec: { owner, templateName, replicas: 1 },
+      },
+      { signal },
+    );
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    return client.get(sandboxes, namespace, name, { signal });
+  }
 }
 
 /**
@@ -79,7 +108,7 @@ async function ensureOwn(
  * again, over and over; a conversation that had its sandbox would start twice.
  */
 async function stillNeeds(
-  { client }: SandboxAccess,
+  { client }: Pick<StartAccess, 'client'>,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -88,7 +117,7 @@ async function stillNeeds(
 }
 
 async function join(
-  access: SandboxAccess,
+  access: Pick<StartAccess, 'client'>,
   conversation: CachedConversation,
   name: string,
   signal: AbortSignal,

@@ -1,8 +1,12 @@
-import { byMaker, type Stores } from '../../caches.ts';
+import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import { conversations, startStatusOf } from '../../../resources/conversation.ts';
+import {
+  conversations,
+  startStatusOf,
+  type Conversation,
+} from '../../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
 import { storedObject } from '../../stored-object.ts';
 import { storedConversation } from '../stored-conversation.ts';
@@ -13,29 +17,50 @@ export interface SandboxReleaseOptions {
 }
 
 /**
- * Deletes spares that the start of a conversation has claimed and does not use: the outcome of the
- * claim was unknown, and the start got another sandbox. Each deletion follows a read of the
- * conversation, and names the version that no other conversation has joined.
+ * Whether the operator has made a sandbox for the conversation that the conversation does not use.
+ * The status names the sandbox of a start once and for all, so a conversation whose status names
+ * another sandbox never uses this one. A failed start whose status names none uses none.
+ */
+export function isUnusedBy(
+  {
+    metadata,
+    spec,
+    status,
+  }: Pick<Conversation, 'metadata' | 'status'> & {
+    readonly spec: Pick<Conversation['spec'], 'owner' | 'sandboxName'>;
+  },
+  sandbox: Sandbox,
+): boolean {
+  const [owner, ...joined] = sandbox.metadata.ownerReferences ?? [];
+  return (
+    owner?.uid === metadata.uid &&
+    owner.controller === true &&
+    joined.length === 0 &&
+    spec.sandboxName === undefined &&
+    sandbox.spec.owner === spec.owner &&
+    sandbox.metadata.deletionTimestamp === undefined &&
+    (status?.sandboxName === undefined
+      ? startStatusOf({ status }) === 'ERROR'
+      : status.sandboxName !== sandbox.metadata.name)
+  );
+}
+
+/**
+ * Deletes sandboxes that the start of a conversation has created or claimed and does not use: the
+ * API server executed the write without an answer, and the start got another sandbox or failed.
+ * Each deletion follows a read of the conversation, and names the version that no other
+ * conversation has joined. A conflict needs no retry: the change of the sandbox calls this function
+ * again.
  */
 export async function releaseUnusedClaims(
   { client, stores }: SandboxReleaseOptions,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<void> {
-  const isUnused = (
-    sandbox: Sandbox,
-    { sandboxUID }: { readonly sandboxUID?: string | undefined },
-  ) =>
-    sandboxUID !== undefined &&
-    sandbox.metadata.uid !== sandboxUID &&
-    sandbox.spec.poolName !== undefined &&
-    sandbox.metadata.deletionTimestamp === undefined &&
-    sandbox.metadata.ownerReferences?.length === 1;
-  const claimed = stores.sandboxes.byIndex(byMaker, conversation.metadata.uid);
-  for (const sandbox of claimed) {
-    if (!isUnused(sandbox, conversation.status ?? {})) continue;
+  for (const sandbox of stores.sandboxes.byIndex(byMaker, makerKeyOf(conversation))) {
+    if (!isUnusedBy(conversation, sandbox)) continue;
     const stored = await storedConversation(client, conversation, signal);
-    if (stored === undefined || !isUnused(sandbox, stored.status ?? {})) continue;
+    if (stored === undefined || !isUnusedBy(stored, sandbox)) continue;
     const { namespace, name, uid, resourceVersion } = sandbox.metadata;
     try {
       await client.delete(sandboxes, namespace, name, { uid, resourceVersion, signal });

@@ -1,4 +1,4 @@
-import { plainText } from '../../../agent/plain-text.ts';
+import { plainText } from '../../../resources/plain-text.ts';
 import type { ConversationStatus, StartStatus } from '../../../resources/conversation-status.ts';
 import type { StartFailure } from './start-failure.ts';
 

@@ -11,6 +11,7 @@ import { createConversation, type CreateConversationOptions } from './create-con
 import { prepareWorkspace, type PrepareWorkspaceOptions } from './prepare-workspace.ts';
 import { Preparation } from './preparation.ts';
 import type { PreparationLimits } from './preparation-failures.ts';
+import type { NamedStores } from './sandbox-names.ts';
 import { runStages, type AgentStageContext, type Stage } from './stage.ts';
 import { StartFailure } from './start-failure.ts';
 import { agentRetryMs, withFailure } from './start-status.ts';
@@ -19,7 +20,7 @@ import { StepDeadlines } from './step-deadlines.ts';
 type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConversationOptions;
 
 export interface StartOptions extends Omit<StageOptions, 'stores' | 'deadlines' | 'preparation'> {
-  readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
+  readonly stores: NamedStores & Pick<Stores, 'templates'>;
   /**
    * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
    * for a repository.

@@ -72,10 +72,9 @@ export class StepDeadlines {
         StartErrorCode.stepDeadlineExceeded,
         `The step ${startStatus} did not end within ${allowedMs / 1000} s.`,
       );
-    if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
     throw new StartFailure(
-      StartErrorCode.sandboxNameTaken,
-      'The sandbox of an earlier conversation with this ID is still in use.',
+      errorCode ?? StartErrorCode.stepDeadlineExceeded,
+      error ?? `The step ${startStatus} did not end within ${allowedMs / 1000} s.`,
     );
   }
 

@@ -1,3 +1,5 @@
+import type { CachedClaim } from '../../../../../src/resources/cached-claim.ts';
+import type { CachedPod } from '../../../../../src/resources/cached-pod.ts';
 import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
@@ -91,6 +93,8 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
     conversations: new IndexedStore<CachedConversation>(),
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
+    pods: new IndexedStore<CachedPod>(),
+    claims: new IndexedStore<CachedClaim>(),
   };
   stores.sandboxes.set(sandbox);
   client.put(pods, aRunningPod(sandbox));

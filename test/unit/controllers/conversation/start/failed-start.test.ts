@@ -62,6 +62,7 @@ it('gives back a spare that it has claimed in vain, and keeps the sandbox that i
       ...spare.metadata,
       ownerReferences: [ownerReferenceTo(ready, { controller: true })],
     },
+    spec: { ...spare.spec, owner: ready.spec.owner },
   });
   await scene.reconcile(own);
   expect(await scene.sandboxes()).toEqual(['sbx-1']);

@@ -1,3 +1,5 @@
+import type { CachedClaim } from '../../../../../src/resources/cached-claim.ts';
+import type { CachedPod } from '../../../../../src/resources/cached-pod.ts';
 import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import type {
@@ -63,6 +65,8 @@ function besideHanging(count: number) {
     conversations: new IndexedStore<CachedConversation>(),
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
+    pods: new IndexedStore<CachedPod>(),
+    claims: new IndexedStore<CachedClaim>(),
   };
   stores.templates.set(aTemplate());
   const addSandbox = (name: string, owner: string, podIP: string) =>

@@ -1,0 +1,19 @@
+const controls =
+  // eslint-disable-next-line no-control-regex -- these are what is to go
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * Returns a text of an agent or a client that is safe to store in a resource and to print on a
+ * terminal: bounded, without control characters (except tab and newline) and bidirectional
+ * controls, and without unpaired surrogates, which no API server stores.
+ */
+export function plainText(text: string, maxLength: number): string {
+  // The text is truncated first, because the input may have ten million characters.
+  const plain = text
+    .slice(0, maxLength * 2)
+    .toWellFormed()
+    .replace(controls, '')
+    .slice(0, maxLength);
+  // Truncation may have split a surrogate pair.
+  return plain.isWellFormed() ? plain : plain.slice(0, -1);
+}

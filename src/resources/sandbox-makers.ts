@@ -1,0 +1,63 @@
+import type { OwnerReference } from '@conversation-operator/kube/object';
+import type { CachedConversation } from './cached-conversation.ts';
+import { conversations } from './conversation.ts';
+import { group } from './group.ts';
+import type { Sandbox } from './sandbox.ts';
+
+type Described = Pick<Sandbox, 'metadata' | 'spec'>;
+
+/**
+ * References of a sandbox to the conversations that it was made for or that joined it. An owner can
+ * write the metadata of their own sandboxes, so a reference proves nothing about a conversation of
+ * another owner. Each reader compares the owners: a sandbox never changes its own, and the
+ * admission policies refuse one of another owner.
+ */
+export const makerReferencesOf = ({
+  metadata: { ownerReferences = [] },
+}: Pick<Sandbox, 'metadata'>): readonly OwnerReference[] =>
+  ownerReferences.filter(
+    ({ apiVersion, kind }) => kind === conversations.kind && apiVersion.startsWith(`${group}/`),
+  );
+
+/** Reference of a sandbox to the conversation that it was made for, or that claimed it. */
+export const madeForReferenceOf = (
+  sandbox: Pick<Sandbox, 'metadata'>,
+): OwnerReference | undefined =>
+  makerReferencesOf(sandbox).find(({ controller }) => controller === true);
+
+/** Whether a sandbox names the conversation in a reference, and belongs to the same owner. */
+export const isNamedBy = (
+  { metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>,
+  sandbox: Described,
+): boolean =>
+  sandbox.spec.owner === spec.owner &&
+  makerReferencesOf(sandbox).some(({ uid }) => uid === metadata.uid);
+
+/**
+ * Whether a sandbox is the one that the status of the conversation names. After the deletion of
+ * that sandbox, another owner may create one of the same name.
+ */
+export const isInSandbox = (
+  {
+    spec,
+    status,
+  }: Pick<CachedConversation, 'status'> & { readonly spec: { readonly owner: string } },
+  sandbox: Described,
+): boolean =>
+  sandbox.metadata.name === status?.sandboxName &&
+  sandbox.metadata.uid === (status.sandboxUID ?? sandbox.metadata.uid) &&
+  sandbox.spec.owner === spec.owner;
+
+/**
+ * Whether a start may use a sandbox that its status does not name yet: the operator may have made
+ * or claimed it, and have died before it stored the name. The sandbox has to equal the one that the
+ * operator would create, in owner, template and reference. A sandbox that its owner wrote by
+ * hand gives access to nothing more than the start itself would give.
+ */
+export const isMadeFor = (
+  conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
+  sandbox: Described,
+): boolean =>
+  sandbox.spec.owner === conversation.spec.owner &&
+  sandbox.spec.templateName === conversation.spec.templateName &&
+  madeForReferenceOf(sandbox)?.uid === conversation.metadata.uid;

@@ -1,0 +1,38 @@
+import type { OwnerReference } from '../../packages/kube/src/object.ts';
+import { conversations as kind, type Conversation } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
+
+/**
+ * Whether the sandbox names the conversation as one of those that it was made for or that have
+ * joined it. The owner of a sandbox writes its owner references, so a reference to a conversation
+ * of another owner means nothing.
+ */
+export const isMadeFor = (
+  { metadata: { ownerReferences = [] }, spec: { owner } }: Sandbox,
+  { metadata: { uid }, spec }: Pick<Conversation, 'metadata' | 'spec'>,
+): boolean => spec.owner === owner && ownerReferences.some((reference) => reference.uid === uid);
+
+/**
+ * Whether the conversation has taken the sandbox, by its status. An earlier sandbox may have had
+ * the same name.
+ */
+export const isIn = (
+  { metadata: { name, uid } }: Sandbox,
+  { status }: Pick<Conversation, 'status'>,
+): boolean =>
+  status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid;
+
+/** References of the sandbox to conversations, without those that are known to be of another owner. */
+export const makerReferences = (
+  conversations: readonly Conversation[],
+  sandbox: Sandbox,
+): readonly OwnerReference[] =>
+  (sandbox.metadata.ownerReferences ?? []).filter(
+    (reference) =>
+      reference.apiVersion === apiVersion &&
+      reference.kind === kind.kind &&
+      !conversations.some(
+        ({ metadata, spec }) => metadata.uid === reference.uid && spec.owner !== sandbox.spec.owner,
+      ),
+  );

@@ -1,0 +1,21 @@
+import type { Mutant } from './mutant.ts';
+
+const noForeignText = 'no text of an owner reaches a sandbox of another owner';
+
+/** Mistakes by which a tenant with kubectl gets at what is another owner's. */
+export const tenantMutants = {
+  'a reference makes a sandbox of any owner the sandbox of a start': {
+    file: 'src/resources/sandbox-makers.ts',
+    from: 'sandbox.spec.owner === conversation.spec.owner &&\n  sandbox.spec.templateName',
+    to: 'sandbox.spec.templateName',
+    rule: noForeignText,
+    tenant: true,
+  },
+  'a conversation joins a sandbox of any owner': {
+    file: 'src/controllers/conversation/start/sandbox-creation.ts',
+    from: 'sandbox.metadata.deletionTimestamp !== undefined ||\n    sandbox.spec.owner !== conversation.spec.owner',
+    to: 'sandbox.metadata.deletionTimestamp !== undefined',
+    rule: noForeignText,
+    tenant: true,
+  },
+} satisfies Readonly<Record<string, Mutant>>;
