@@ -66,7 +66,11 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
             ? due('a sandbox is admitted in time when the quota has room', promptMs, generation)
             : [];
       if (!isOwnedBy(pod, sandbox) || pod.metadata.deletionTimestamp !== undefined) return [];
-      return due('a pause ends in time', pauseMs(agent), history.of(uid)?.unwantedSince);
+      return due(
+        'a pause ends in time',
+        pauseMs(history.agentToStop(uid)),
+        history.of(uid)?.unwantedSince,
+      );
     }
     const template = templateOf(sandbox);
     if (pod === undefined)

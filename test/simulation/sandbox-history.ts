@@ -47,6 +47,20 @@ export class SandboxHistory {
   }
 
   /**
+   * The agent that a pause has to stop: the one that runs, or one whose container has ended since
+   * the sandbox ceased to be wanted. A call to it that got no answer outlasts its container.
+   */
+  agentToStop(sandboxUid: string): AgentProcess | undefined {
+    const since = this.#records.get(sandboxUid)?.unwantedSince ?? Infinity;
+    return (
+      this.agentOf(sandboxUid) ??
+      [...this.#options.node.processes.values()].findLast(
+        (process) => process.sandboxUid === sandboxUid && (process.endedAt ?? 0) >= since,
+      )
+    );
+  }
+
+  /**
    * When an agent of this sandbox first had its keys in the time for which it has been wanted
    * without a break; Infinity: none has.
    */

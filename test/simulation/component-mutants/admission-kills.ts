@@ -59,17 +59,12 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
   'a sandbox without unfinished work resumes automatically again': {
     focus: 'resumes',
     rule: /^a sandbox without unfinished work resumes automatically only once|^automatic resumes of a sandbox keep their delay/,
+    seeds: rareSeeds,
   },
   'a sandbox that starts is stalled at once': {
     rule: 'a sandbox that still starts is not evicted',
   },
   'the pods of deleted sandboxes are never read': { rule: 'everything settles' },
-  'objects of writes with unknown outcome are never read': {
-    rule: /everything settles|a slot is released in time/,
-    faults: 'all',
-    world: 'shared',
-    focus: 'answers',
-  },
   'a change of a quota is ignored': {
     rule: /the limit is never exceeded|no sandbox is evicted without need|a sandbox that must not resume stays paused/,
     seeds: rareSeeds,

@@ -1,7 +1,6 @@
 import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
 import { OrphanedPods } from '../../../src/controllers/admission/orphaned-pods.ts';
 import { SlotIndex } from '../../../src/controllers/admission/slot-index.ts';
-import { LiveReads } from '../../../src/controllers/admission/live-reads.ts';
 import { createCaches } from '../../../src/controllers/caches.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
@@ -189,9 +188,6 @@ export const admissionMutants = {
   ),
   'the pods of deleted sandboxes are never read': {
     patches: [patched(OrphanedPods.prototype, 'read', () => Promise.resolve(undefined))],
-  },
-  'objects of writes with unknown outcome are never read': {
-    patches: [patched(LiveReads.prototype, 'read', () => Promise.resolve(undefined))],
   },
   'a change of a quota is ignored': {
     patches: [

@@ -1,4 +1,4 @@
-import type { Kill } from '../mutants/mutant.ts';
+import { rareSeeds, type Kill } from '../mutants/mutant.ts';
 import type { AgentMutantName } from './agent-mutants.ts';
 
 /** The check that kills each mutant and the faults. */
@@ -17,9 +17,9 @@ export const agentKills: Readonly<Record<AgentMutantName, Kill>> = {
   'an agent that was unresponsive is never probed again': {
     rule: /an agent that answers again is reported as responsive|everything settles/,
   },
-  'a stuck run is never interrupted': { rule: 'everything settles' },
+  'a stuck run is never interrupted': { rule: 'everything settles', seeds: rareSeeds },
   'a run is interrupted at its first poll': {
     rule: 'only a run that reports nothing is interrupted as stuck',
   },
-  'the interrupt of a stuck run is not stored': { rule: 'everything settles' },
+  'the interrupt of a stuck run is not stored': { rule: 'everything settles', seeds: rareSeeds },
 };

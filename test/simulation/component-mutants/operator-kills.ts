@@ -1,4 +1,4 @@
-import type { Kill } from '../mutants/mutant.ts';
+import { rareSeeds, type Kill } from '../mutants/mutant.ts';
 import type { OperatorMutantName } from './operator-mutants.ts';
 
 const deliveredOnce = 'each message is delivered once and in order';
@@ -11,17 +11,6 @@ export const operatorKills: Readonly<Record<OperatorMutantName, Kill>> = {
     world: 'shared',
   },
   'a delayed requeue is lost': { rule: 'everything settles' },
-  'the operator acts before its caches are filled': {
-    rule: /the reason of a failed start is true|everything settles/,
-    focus: 'restarts',
-    world: 'shared',
-  },
-  'the UID of a recreated object is ignored': {
-    rule: 'a start has a sandbox of its own',
-    faults: 'none',
-    focus: 'lag',
-    world: 'shared',
-  },
   'a sandbox is created once more a minute later': {
     rule: 'no sandbox is created for a deleted conversation',
     world: 'shared',
@@ -37,9 +26,8 @@ export const operatorKills: Readonly<Record<OperatorMutantName, Kill>> = {
   'the writes of a leader are not fenced': { rule: 'only the leader writes', faults: 'of leaders' },
   'the first message is sent again': {
     rule: 'an agent receives a first message once',
-
-    world: 'shared',
-    focus: 'restarts',
+    world: 'single-owner',
+    seeds: rareSeeds,
   },
   'a pod is deleted without an interrupt of its runs': {
     rule: 'a run is interrupted before its pod is deleted',

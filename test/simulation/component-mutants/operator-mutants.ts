@@ -1,4 +1,3 @@
-import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
 import type { AgentClient } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
 import type { InterruptedRun } from '../../../src/controllers/conversation/execution/interruption.ts';
@@ -9,11 +8,9 @@ import type { Store } from '../../../packages/kube/src/store.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
-import { conversationIdOf, ownSandboxName } from '../../../src/resources/ids.ts';
-import { ownerReferenceTo, type KubeObject } from '../../../packages/kube/src/object.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { but, client } from './replaced-methods.ts';
-import { patched } from './patched.ts';
 import type { ComponentMutant } from './component-mutant.ts';
 
 const agent =
@@ -64,31 +61,6 @@ export const operatorMutants = {
             ? { cancel: () => undefined }
             : whole.after(delayMs, callback),
       }),
-  },
-  'the operator acts before its caches are filled': {
-    // The reads of the admission at its start take so long that most caches are filled by then.
-    patches: [patched(AdmissionCache.prototype, 'seed', () => Promise.resolve())],
-    caches: (options) => {
-      const whole = createCaches(options);
-      const synced = () => Promise.resolve();
-      return {
-        ...whole,
-        templates: but(whole.templates, { synced }),
-        pods: but(whole.pods, { synced }),
-        claims: but(whole.claims, { synced }),
-      };
-    },
-  },
-  'the UID of a recreated object is ignored': {
-    caches: (options) => {
-      const whole = createCaches(options);
-      return {
-        ...whole,
-        sandboxes: mapped(whole.sandboxes, (sandbox) =>
-          ownedByPresent(sandbox, whole.conversations.store),
-        ),
-      };
-    },
   },
   'a sandbox is created once more a minute later': {
     client: (whole, { clock }) =>
@@ -385,23 +357,5 @@ function withLossForPause(conversation: CachedConversation): CachedConversation 
   return {
     ...conversation,
     status: { ...status, interruption: { ...status.interruption, reason: 'Loss' } },
-  };
-}
-
-/** As if it had been made for whichever conversation has that id now. */
-function ownedByPresent(sandbox: Sandbox, store: Store<CachedConversation>): Sandbox {
-  const owner = store
-    .list()
-    .find(
-      (conversation) => ownSandboxName(conversationIdOf(conversation)) === sandbox.metadata.name,
-    );
-  const references = sandbox.metadata.ownerReferences ?? [];
-  if (owner === undefined || references.length === 0) return sandbox;
-  return {
-    ...sandbox,
-    metadata: {
-      ...sandbox.metadata,
-      ownerReferences: [...references, ownerReferenceTo(owner, { controller: false })],
-    },
   };
 }

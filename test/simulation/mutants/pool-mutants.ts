@@ -36,7 +36,7 @@ export const poolMutants = {
     file: 'src/resources/quota-rules.ts',
     from: "owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner)",
     to: 'rules.owners.get(owner) ?? rules.everyOwner',
-    rule: 'no controller runs hot',
+    rule: /no controller runs hot|everything settles/,
     pools: true,
   },
   'a claimed sandbox is a spare again': {
@@ -44,7 +44,14 @@ export const poolMutants = {
     from: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';",
     to: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.poolName !== undefined;",
     pools: true,
-    rule: /a claimed spare stays with its conversation|no claimed sandbox is deleted by a pool|a sandbox whose agent answers is RUNNING in time/,
+    rule: /a claimed spare stays with its conversation|no claimed sandbox is deleted by a pool|a sandbox whose agent answers is RUNNING in time|everything settles|a sandbox that still starts is not evicted/,
+  },
+  'outdated spares are kept': {
+    file: 'src/controllers/pool/decide.ts',
+    from: 'outdated.slice(0, Math.max(0, outdated.length - kept))',
+    to: 'outdated.slice(0, 0 * kept)',
+    rule: 'everything settles',
+    pools: true,
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',

@@ -115,14 +115,6 @@ export const quotaMutants = {
     focus: 'quota',
     seeds: rareSeeds,
   },
-  'an automatic resume comes before newcomers': {
-    file: 'src/quota/admission-queue.ts',
-    from: 'this.#due.expire(now) ??\n',
-    to: 'this.#due.expire(now) ??\n      this.#resume(now) ??\n',
-    rule: 'newcomers come first',
-    faults: 'none',
-    seeds: rareSeeds,
-  },
   'autoResume Never is ignored': {
     file: 'src/quota/owner-groups.ts',
     from: "if (policies.includes('Never')) return undefined;",

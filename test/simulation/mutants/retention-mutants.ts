@@ -66,6 +66,7 @@ export const retentionMutants = {
     to: '',
     rule: used,
     retention: true,
+    seeds: rareSeeds,
   },
   'an object without a setting is deleted': {
     file: 'src/controllers/retention/countdown.ts',
