@@ -5,6 +5,7 @@ import type { PruneOptions } from './commands/claims.ts';
 import type { ClusterOptions } from './commands/cluster-client.ts';
 import { CommandError } from './commands/command-error.ts';
 import type { CreateKeyOptions } from './commands/keys.ts';
+import type { LoginLinkOptions } from './commands/login-link.ts';
 import { ConfigError } from './config/environment.ts';
 
 const { version, description } = packageJson;
@@ -77,6 +78,25 @@ inCluster(keys.command('revoke <name>').description('delete a key')).action(
   async (name: string, options: ClusterOptions) =>
     (await import('./commands/keys.ts')).revokeKey(name, options),
 );
+
+inCluster(
+  program
+    .command('login-link')
+    .description(
+      'make a link that signs a person in once: for the service of this machine, else for a cluster',
+    ),
+)
+  .option('--owner <name>', 'whom it signs in as; needed for a cluster')
+  .addOption(
+    new Option('--role <role>', 'what the person may do; by default user on a cluster').choices([
+      'user',
+      'admin',
+    ]),
+  )
+  .option('--url <url>', 'of the gateway; by default http://127.0.0.1:3000 on a cluster')
+  .action(async (options: LoginLinkOptions) =>
+    (await import('./commands/login-link.ts')).loginLink(options),
+  );
 
 const claims = program
   .command('claims')

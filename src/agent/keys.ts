@@ -136,6 +136,16 @@ export class SandboxKeys {
     });
   }
 
+  /**
+   * Keys of 32 bytes that seal the sessions of people in browsers: one for each master key, the
+   * current one first.
+   */
+  sessionSealKeys(): readonly Buffer[] {
+    return Array.from(this.#masterKeys.values(), (masterKey) =>
+      createHmac('sha256', masterKey).update('browser-sessions').digest(),
+    );
+  }
+
   /** Key with which the agent encrypts secrets in its files. */
   secretKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secret', keyId);

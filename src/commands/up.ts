@@ -4,12 +4,12 @@ import { preparationLimits } from '../config/environment.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
-import { issueKey } from '../gateway/auth/issue-key.ts';
-import { hashKey } from '../gateway/auth/key.ts';
+import { issueKey, type IssuedKey } from '../gateway/auth/issue-key.ts';
 import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
 import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
+import { createLoginLink } from '../gateway/sign-in/login-link.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
@@ -26,12 +26,13 @@ import { interrupted } from './interruption.ts';
 import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
 import { loggerOf } from './logging.ts';
+import { announceService, localNamespace, storedFirstKey } from './local-service.ts';
 import { localMasterKey } from './master-keys.ts';
 import { serveTelemetry, startReflectors } from './process.ts';
 import { createRuntime } from './runtime.ts';
 import { keepWarm } from './warm-pool.ts';
 
-const namespace = 'default';
+const namespace = localNamespace;
 const loopback = '127.0.0.1';
 /**
  * The first key, kept in the data folder: the key of the last start, unless a user has revoked it.
@@ -40,22 +41,18 @@ async function ensureFirstKey(
   client: KubeClient,
   folder: DataFolder,
   owner: string,
-): Promise<string> {
-  const known = folder.read('api-key');
-  if (known !== undefined) {
-    const sha256 = hashKey(known);
-    const { items } = await client.list(apiKeys, { namespace });
-    if (items.some(({ spec }) => spec.sha256 === sha256 && spec.disabled !== true)) return known;
-  }
-  const { key } = await issueKey({
+): Promise<IssuedKey> {
+  const known = await storedFirstKey(client, folder);
+  if (known !== undefined) return known;
+  const issued = await issueKey({
     client,
     namespace,
     owner,
     role: 'admin',
     description: 'Made at the first start.',
   });
-  folder.write('api-key', key);
-  return key;
+  folder.write('api-key', issued.key);
+  return issued;
 }
 
 /**
@@ -74,6 +71,7 @@ function sandboxOrigins(
 }
 
 interface Facts {
+  readonly link: string;
   readonly url: string;
   readonly key: string;
   readonly kubeconfig: string;
@@ -84,7 +82,16 @@ interface Facts {
   readonly example: string;
 }
 
-function banner({ url, key, kubeconfig, metricsUrl, dataDir, notes, example }: Facts): string {
+function banner({
+  link,
+  url,
+  key,
+  kubeconfig,
+  metricsUrl,
+  dataDir,
+  notes,
+  example,
+}: Facts): string {
   const message = JSON.stringify({
     initial_message: { content: [{ type: 'text', text: example }] },
   });
@@ -99,7 +106,11 @@ function banner({ url, key, kubeconfig, metricsUrl, dataDir, notes, example }: F
     '',
     '  Agents run here as local processes of this user, WITHOUT isolation. Give them only work that you would run yourself.',
     '',
-    '  Start a conversation:',
+    '  Open this link in a browser. It signs you in once, within 10 minutes; `node dist/main.js login-link` prints another:',
+    '',
+    link,
+    '',
+    '  Or start a conversation over REST:',
     '',
     `curl -s ${url}/api/v1/app-conversations -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${message}'`,
     '',
@@ -159,7 +170,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await agents.ensureTemplates(client, namespace);
   await ensure(client, conversationQuotas, defaultQuota(namespace));
   await keepWarm(client, namespace, agents.templateName, config.WARM);
-  const key = await ensureFirstKey(client, folder, config.OWNER);
+  const first = await ensureFirstKey(client, folder, config.OWNER);
 
   const caches = createCaches({ client, namespace, ...runtime, indexers: gatewayIndexers });
   const keyCache = new Reflector<ApiKey>({
@@ -237,10 +248,17 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     portInUse('METRICS_PORT', config.METRICS_PORT),
   );
 
+  const url = config.PUBLIC_URL ?? `http://${loopback}:${port}`;
+  stack.defer(announceService(folder, { url, owner: config.OWNER }));
+  const { clock } = runtime;
   process.stdout.write(
     banner({
-      url: config.PUBLIC_URL ?? `http://${loopback}:${port}`,
-      key,
+      link: await createLoginLink({
+        ...{ client, namespace, clock, url, owner: config.OWNER, role: 'admin' },
+        maker: first.resource,
+      }),
+      url,
+      key: first.key,
       kubeconfig,
       metricsUrl: `http://${loopback}:${metricsPort}/metrics`,
       dataDir: folder.path,

@@ -22,7 +22,10 @@ export interface GatewayOptions {
   readonly namespace: string;
   /** Caches with the indexers of `gatewayIndexers`. The caller starts and stops them. */
   readonly caches: Caches;
-  readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows' | 'derivedIds'>;
+  readonly keys: Pick<
+    SandboxKeys,
+    'sessionKey' | 'clientKey' | 'knows' | 'derivedIds' | 'sessionSealKeys'
+  >;
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;

@@ -2,6 +2,7 @@ import type { Route } from './http/route.ts';
 import { openApiRoutes } from './openapi/route.ts';
 import { conversationPage } from './pages/conversation.ts';
 import type { Services } from './services.ts';
+import { signInRoutes } from './sign-in/routes.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
@@ -36,6 +37,7 @@ export function routesOf(services: Services, health: HealthOptions): readonly Ro
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     conversationPage(),
+    ...signInRoutes(services),
     ...healthRoutes(health),
   ];
   return [

@@ -29,6 +29,7 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
+import { Sessions } from './sign-in/sessions.ts';
 
 /** Headers that pages of other origins may send. */
 const requestHeaders = [
@@ -111,6 +112,12 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     limits: options.proxyLimits,
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
+  const random = options.random ?? randomBytes;
+  const { maxKeyLifetimeMs } = options;
+  const sessions = new Sessions({
+    ...{ client: options.client, namespace, clock, keys, ring, lookup, feeds, publicUrl, random },
+    ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
+  });
   return {
     client,
     namespace,
@@ -132,12 +139,13 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     slowReaders,
     rateLimits,
     ownerConnections,
-    random: options.random ?? randomBytes,
+    random,
+    sessions,
     isSynced: () =>
       Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
-    maxKeyLifetimeMs: options.maxKeyLifetimeMs,
+    maxKeyLifetimeMs,
     caps: new StorageCaps(lookup, totals),
     // The fair client would bound these reads twice, and streams have no request whose owner it
     // could know.

@@ -19,6 +19,9 @@ import {
 
 export const apiKeyRoles = ['user', 'admin'] as const;
 
+/** Uses of an ApiKey that belongs to the sign-in of a person in a browser. */
+export const signInUses = ['Link', 'Session'] as const;
+
 export const apiKeySpecSchema = z
   .object({
     owner: described(ownerName(), 'Owner whose conversations the key opens.'),
@@ -40,9 +43,15 @@ export const apiKeySpecSchema = z
       }),
       'Key that created this one over REST. This key is valid only as long as that one is. Absent: created on the command line or with kubectl.',
     ),
+    signIn: optional(
+      z.enum(signInUses),
+      'Link: the key signs a person in once, at /login, and opens nothing else. Session: the session of a person who has signed in; the key itself is shown nowhere. Absent: the key is for requests.',
+    ),
   })
   .meta(
-    validations(...immutable({ required: ['owner', 'role', 'sha256'], optional: ['issuedBy'] })),
+    validations(
+      ...immutable({ required: ['owner', 'role', 'sha256'], optional: ['issuedBy', 'signIn'] }),
+    ),
   );
 
 export const apiKeyStatusSchema = z.object({

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { KeyChain } from './key-chain.ts';
-import type { KeyRing } from './key-ring.ts';
+import type { KeyRing, ValidKey } from './key-ring.ts';
 import { equalHashes, hashKey, isWellFormedKey } from './key.ts';
 
 /** The key that makes a request, and its owner. */
@@ -40,19 +40,25 @@ function keysOf(headers: IncomingHttpHeaders): string[] {
  */
 export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Principal {
   for (const key of keysOf(headers)) {
-    const principal = principalOf(ring, key);
+    const principal = authenticateKey(ring, key);
     if (principal !== undefined) return principal;
   }
   throw unauthorized();
 }
 
-function principalOf(ring: KeyRing, key: string): Principal | undefined {
+/** The principal of a key; undefined where the key is not valid. */
+export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
   if (!isWellFormedKey(key)) return undefined;
   const hash = hashKey(key);
-  const found = ring.byHash(hash, ({ spec }) => equalHashes(spec.sha256, hash));
-  if (found === undefined) return undefined;
-  const { metadata, spec } = found.key;
-  const { chain } = found;
+  // The key of a link opens the page /login alone.
+  const found = ring.byHash(
+    hash,
+    ({ spec }) => spec.signIn === undefined && equalHashes(spec.sha256, hash),
+  );
+  return found === undefined ? undefined : principalOfKey(found);
+}
+
+export function principalOfKey({ key: { metadata, spec }, chain }: ValidKey): Principal {
   return {
     owner: spec.owner,
     role: chain.role,

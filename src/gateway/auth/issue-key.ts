@@ -14,6 +14,8 @@ export interface IssueKeyOptions {
   readonly expiresAt?: string;
   /** The key that makes this one; this one ends with it. Absent where no key makes it. */
   readonly issuedBy?: NonNullable<ApiKeySpec['issuedBy']>;
+  /** Use of the key in a sign-in; absent: the key is for requests. */
+  readonly signIn?: ApiKeySpec['signIn'];
   readonly random?: RandomBytes;
 }
 
@@ -48,6 +50,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       ...(options.description === undefined ? {} : { description: options.description }),
       ...(options.expiresAt === undefined ? {} : { expirationTime: options.expiresAt }),
       ...(issuedBy === undefined ? {} : { issuedBy }),
+      ...(options.signIn === undefined ? {} : { signIn: options.signIn }),
     },
   });
   return { key, resource };

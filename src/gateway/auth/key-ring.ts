@@ -63,6 +63,12 @@ export class KeyRing {
     return this.#valid(this.#cache.store.byIndex('sha256', sha256), accepts);
   }
 
+  /** The valid key of this name and uid. */
+  byName(name: string, uid: string): ValidKey | undefined {
+    const key = this.#find(name);
+    return this.#valid(key === undefined ? [] : [key], ({ metadata }) => metadata.uid === uid);
+  }
+
   /** The valid key that a session key refers to. */
   byReference(reference: string): ValidKey | undefined {
     return this.#valid(this.#cache.store.byIndex('sessionReference', reference), () => true);

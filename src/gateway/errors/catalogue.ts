@@ -8,6 +8,7 @@ export const problems = {
   'too-many-ids': { status: 400, title: 'Too many ids' },
   unauthorized: { status: 401, title: 'A valid API key is needed' },
   forbidden: { status: 403, title: 'Not allowed with this key' },
+  'cross-origin-request': { status: 403, title: 'Not a page of this service' },
   'clone-ticket-refused': { status: 403, title: 'The ticket does not open this' },
   'repository-access-denied': { status: 403, title: 'No such repository, or no access to it' },
   'not-found': { status: 404, title: 'Not found' },

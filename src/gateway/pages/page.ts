@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Response } from 'express';
 import { z } from 'zod';
 import type { Route } from '../http/route.ts';
 
@@ -7,6 +8,8 @@ export interface Page {
   /** The content of the element `body`. Texts of others have passed `escapeHtml`. */
   readonly body: string;
   readonly script?: string;
+  /** Whether the page sends a form to the service. */
+  readonly hasForm?: true;
 }
 
 const entities: Readonly<Record<string, string>> = {
@@ -45,7 +48,7 @@ const hashOf = (text: string): string =>
  * The policy refuses resources of other origins, frames, and every script and style but those in
  * the page itself.
  */
-const policyOf = (script: string | undefined): string =>
+const policyOf = ({ script, hasForm }: Page): string =>
   [
     "default-src 'none'",
     `style-src ${hashOf(styles)}`,
@@ -57,7 +60,7 @@ const policyOf = (script: string | undefined): string =>
           "require-trusted-types-for 'script'",
         ]),
     "base-uri 'none'",
-    "form-action 'none'",
+    `form-action ${hasForm === true ? "'self'" : "'none'"}`,
     "frame-ancestors 'none'",
   ].join('; ');
 
@@ -75,6 +78,32 @@ const htmlOf = ({ title, body, script }: Page): string =>
     '',
   ].join('\n');
 
+interface RenderedPage {
+  readonly body: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+function render(page: Page): RenderedPage {
+  const body = Buffer.from(htmlOf(page));
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': String(body.length),
+    'content-security-policy': policyOf(page),
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'cache-control': 'no-cache',
+  };
+  return { body, headers };
+}
+
+/** Sends a page that belongs to one request. */
+export function sendPage(response: Response, page: Page, status: number): void {
+  const { body, headers } = render(page);
+  response.status(status).set({ ...headers, 'cache-control': 'no-store' });
+  response.end(body);
+}
+
 interface PageRoute {
   readonly path: string;
   readonly operationId: string;
@@ -89,22 +118,7 @@ interface PageRoute {
  * a key.
  */
 export function pageRoute({ page, ...description }: PageRoute): Route {
-  let made:
-    { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> } | undefined;
-  const make = () => {
-    const made = page();
-    const body = Buffer.from(htmlOf(made));
-    const headers = {
-      'content-type': 'text/html; charset=utf-8',
-      'content-length': String(body.length),
-      'content-security-policy': policyOf(made.script),
-      'x-frame-options': 'DENY',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-opener-policy': 'same-origin',
-      'cache-control': 'no-cache',
-    };
-    return { body, headers };
-  };
+  let made: RenderedPage | undefined;
   return {
     ...description,
     method: 'get',
@@ -113,7 +127,7 @@ export function pageRoute({ page, ...description }: PageRoute): Route {
     mediaType: 'text/html',
     responses: { 200: z.string() },
     handle: ({ response }) => {
-      made ??= make();
+      made ??= render(page());
       response.set(made.headers);
       response.end(made.body);
       return undefined;

@@ -5,17 +5,18 @@ import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Finds the owner of a request by its key. Throws 401 for a request without a valid key, 429 after
+ * Finds the owner of a request by its key, or by the session of a person. Throws 401 for a request
+ * without either, 429 after
  * too many of these, and 503 until the caches are filled: before that, a key that the cache lacks
  * could be right.
  */
 export const authenticate =
   (services: Services, route: Route): RequestHandler =>
-  (request, response, next) => {
+  async (request, response, next) => {
     if (!services.isSynced()) throw unavailable();
     const sessionOwner = sessionOwnerOf(services, route, request);
     if (sessionOwner === undefined) {
-      const principal = principalOf(services, request);
+      const principal = (await personOf(services, request)) ?? principalOf(services, request);
       services.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
@@ -37,6 +38,14 @@ function sessionOwnerOf(
   return access === 'session' && typeof id === 'string'
     ? agents.opensSession(id, headers)
     : undefined;
+}
+
+/** The person whose session cookie a request without a key shows. */
+async function personOf({ sessions }: Services, request: Request): Promise<Principal | undefined> {
+  const { cookie, authorization, 'x-session-api-key': key } = request.headers;
+  if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;
+  await sessions.seen(request);
+  return sessions.principalOf(request);
 }
 
 function principalOf({ ring, rateLimits, proxies }: Services, request: Request): Principal {

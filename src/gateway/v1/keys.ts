@@ -88,7 +88,10 @@ export const keyRoutes = (services: Services): readonly Route[] => [
         maxLifetimeMs: services.maxKeyLifetimeMs,
         nowMs: services.clock.now(),
       });
-      if (services.lookup.apiKeysOf(owner).length >= maxKeys) {
+      const known = services.lookup
+        .apiKeysOf(owner)
+        .filter(({ spec }) => spec.signIn === undefined);
+      if (known.length >= maxKeys) {
         throw new ProblemError(
           'too-many-keys',
           `An owner can have ${maxKeys} keys. Revoke one that is not needed.`,

@@ -102,6 +102,9 @@ describe('the OpenAPI document', () => {
       '/conversations/{id}',
       '/docs',
       '/health',
+      '/login',
+      '/login',
+      '/logout',
       '/oauth/device/authorize',
       '/openapi.json',
       '/ready',
@@ -127,7 +130,11 @@ describe('the OpenAPI document', () => {
     const pages = operations().filter(
       ({ responses }) => 'text/html' in (responses['200']?.content ?? {}),
     );
-    expect(pages.map(({ path }) => path).sort()).toEqual(['/conversations/{id}', '/docs']);
+    expect(pages.map(({ path }) => path).sort()).toEqual([
+      '/conversations/{id}',
+      '/docs',
+      '/login',
+    ]);
   });
 
   it('says nothing that belongs to zod alone', () => {

@@ -1,0 +1,141 @@
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { readForm } from '@conversation-operator/http/body/form-body';
+import { authenticateKey } from '../auth/authenticate.ts';
+import { ProblemError, unavailable } from '../errors/problem-error.ts';
+import type { Route } from '../http/route.ts';
+import { sendPage } from '../pages/page.ts';
+import type { Services } from '../services.ts';
+import { endpoints, success, successSchema } from '../v1/endpoints.ts';
+import { confirmationPage, keyPage } from './login-page.ts';
+import { isFromElsewhere, isFromOwnPage, isPrefetch, ownPath } from './request-origin.ts';
+
+const description = { tag: 'pages', access: 'open', mediaType: 'text/html' } as const;
+const { post } = endpoints('pages');
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const refusedLink =
+  'The link is not valid: it signs in once, within 10 minutes. Get a new link, or use an API key.';
+const refusedKey = 'The API key is not valid.';
+
+/** The pages and calls by which a person signs in and out. */
+export const signInRoutes = (services: Services): readonly Route[] => {
+  const { sessions, isSynced, publicUrl, rateLimits, proxies } = services;
+
+  /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
+  function refuse(request: Request, response: Response, notice: string, returnTo: string): void {
+    rateLimits.failedKey(proxies.clientAddress(request));
+    sendPage(response, keyPage({ notice, returnTo }), 401);
+  }
+
+  function redirect(response: Response, returnTo: string): void {
+    response.set({ location: ownPath(returnTo), 'cache-control': 'no-store' });
+    response.status(303).end();
+  }
+
+  async function signInByLink(
+    token: string,
+    request: Request,
+    response: Response,
+    returnTo: string,
+  ): Promise<void> {
+    const owner = await sessions.redeem(token, request, response);
+    if (owner === undefined) refuse(request, response, refusedLink, returnTo);
+    else redirect(response, returnTo);
+  }
+
+  return [
+    {
+      ...description,
+      method: 'get',
+      path: '/login',
+      operationId: 'loginPage',
+      summary:
+        'Sign in by a link (?token=), which works once, or by the form for an API key; then 303 to ?return_to=',
+      query: z.object({ token: z.string().optional(), return_to: z.string().optional() }),
+      responses: { 200: z.string(), 303: z.string(), 401: z.string() },
+      handle: async ({ query, request, response }) => {
+        if (!isSynced()) throw unavailable();
+        const [token, returnTo] = [textOf(query['token']), textOf(query['return_to'])];
+        const present = sessions.holderOf(request)?.owner;
+        if (token === '') {
+          if (present === undefined) sendPage(response, keyPage({ returnTo }), 200);
+          else redirect(response, returnTo);
+          return undefined;
+        }
+        const link = sessions.linkOf(token);
+        if (link === undefined) {
+          refuse(request, response, refusedLink, returnTo);
+          return undefined;
+        }
+        const { owner } = link.key.spec;
+        const isAsked =
+          request.method === 'GET' && !isFromElsewhere(request) && !isPrefetch(request);
+        if (isAsked && (present === undefined || present === owner))
+          await signInByLink(token, request, response, returnTo);
+        else sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
+        return undefined;
+      },
+    },
+    {
+      ...description,
+      method: 'post',
+      path: '/login',
+      operationId: 'login',
+      summary:
+        'Sign in with the form of the page: api_key or token, and return_to (application/x-www-form-urlencoded)',
+      responses: { 303: z.string(), 401: z.string() },
+      problems: ['cross-origin-request'],
+      handle: async ({ request, response }) => {
+        refuseForeignForm(request, publicUrl());
+        if (!isSynced()) throw unavailable();
+        const form = await readForm(request);
+        const returnTo = form.get('return_to') ?? '';
+        const token = form.get('token');
+        if (token !== null) {
+          await signInByLink(token, request, response, returnTo);
+          return undefined;
+        }
+        const principal = authenticateKey(services.ring, (form.get('api_key') ?? '').trim());
+        if (principal === undefined) {
+          refuse(request, response, refusedKey, returnTo);
+          return undefined;
+        }
+        sessions.openWithKey(principal, request, response);
+        redirect(response, returnTo);
+        return undefined;
+      },
+    },
+    {
+      ...description,
+      method: 'post',
+      path: '/logout',
+      operationId: 'logout',
+      summary: 'Sign out: ends the session, and removes its cookie; then 303 to /login',
+      responses: { 303: z.string() },
+      problems: ['cross-origin-request'],
+      handle: async ({ request, response }) => {
+        refuseForeignForm(request, publicUrl());
+        await sessions.close(request, response);
+        response.set({ location: './login', 'cache-control': 'no-store' });
+        response.status(303).end();
+        return undefined;
+      },
+    },
+    post('/api/authenticate', 'authenticate', {
+      summary: 'Whether the request has a valid key or session',
+      responses: { 200: successSchema },
+      handle: () => success,
+    }),
+  ];
+};
+
+/** A form of another site could sign a person in as another owner, or out. */
+function refuseForeignForm(request: Request, publicUrl: string): void {
+  if (!isFromOwnPage(request, publicUrl))
+    throw new ProblemError(
+      'cross-origin-request',
+      'The form has to be sent by the page of this service: the headers Origin and Sec-Fetch-Site have to say so.',
+    );
+}

@@ -1,0 +1,257 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
+import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
+import { principalOfKey, type Principal } from '../auth/authenticate.ts';
+import { issueKey } from '../auth/issue-key.ts';
+import { equalHashes, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
+import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
+import { readCookie, setCookie, type CookieRequest } from './session-cookie.ts';
+import { seal, unseal, type Session } from './session-seal.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** Maximum lifetime of a session; then the person signs in again. */
+const sessionMs = 7 * dayMs;
+/** Age of a session whose ApiKey a replica may not have seen yet, and how long it waits for it. */
+const youngMs = 30_000;
+const appearMs = 1_000;
+/** Maximum sessions of one owner that a link or an identity provider has made. */
+const maxSessions = 50;
+
+/** A person whom a link or an identity provider vouches for. */
+export interface Identity {
+  readonly owner: string;
+  readonly role: ApiKeySpec['role'];
+  /** How the person has signed in, for the list of keys. */
+  readonly description: string;
+  /** The key that the session ends with; absent where none is. */
+  readonly issuedBy?: ApiKeySpec['issuedBy'];
+  /** Time in milliseconds since 1970 from which the identity is not valid; Infinity: always. */
+  readonly expiresAtMs: number;
+}
+
+export interface SessionsOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly keys: Pick<SandboxKeys, 'sessionSealKeys'>;
+  readonly ring: KeyRing;
+  readonly lookup: Pick<ResourceLookup, 'apiKeysOf'>;
+  readonly feeds: { readonly apiKeys: Pick<ObjectFeed<ApiKey>, 'settled'> };
+  /** URL of the gateway for clients. */
+  readonly publicUrl: () => string;
+  readonly random: RandomBytes;
+  /** Maximum lifetime of a key that is made over REST; by default without limit. */
+  readonly maxKeyLifetimeMs?: number;
+}
+
+/**
+ * Sessions of people in browsers. A session is a sealed cookie that names an ApiKey: every replica
+ * reads it, none stores it, and it ends with the ApiKey.
+ */
+export class Sessions {
+  readonly #options: SessionsOptions;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The principal of the session of a request; undefined where it has none. The cookie does not
+   * count in a request from a page elsewhere. Throws `cross-origin-request` for a write that no
+   * page of the service has made.
+   */
+  principalOf(request: IncomingMessage): Principal | undefined {
+    if (isFromElsewhere(request)) return undefined;
+    const principal = this.holderOf(request);
+    if (principal === undefined) return undefined;
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    if (!isRead && !isFromOwnPage(request, this.#options.publicUrl()))
+      throw new ProblemError(
+        'cross-origin-request',
+        'A write with a session has to come from a page of this service: the headers Origin and Sec-Fetch-Site have to say so.',
+      );
+    return principal;
+  }
+
+  /** The principal of the cookie, wherever the request comes from. */
+  holderOf(request: CookieRequest): Principal | undefined {
+    const session = this.#sessionOf(request);
+    const valid = session && this.#options.ring.byName(session.name, session.uid);
+    return valid === undefined || valid.key.spec.signIn === 'Link'
+      ? undefined
+      : principalOfKey(valid);
+  }
+
+  /**
+   * Waits until the cache shows the ApiKey of a session that another replica has opened a moment
+   * ago.
+   */
+  async seen(request: CookieRequest): Promise<void> {
+    const { ring, clock } = this.#options;
+    const session = this.#sessionOf(request);
+    if (session !== undefined && clock.now() - session.issuedAtMs < youngMs)
+      await ring.appears(sessionReferenceOf(session.uid), appearMs);
+  }
+
+  /** The valid ApiKey of a link; undefined where the link is wrong, was used, or is too old. */
+  linkOf(token: string): ValidKey | undefined {
+    if (!isWellFormedKey(token)) return undefined;
+    const hash = hashKey(token);
+    return this.#options.ring.byHash(
+      hash,
+      ({ spec }) => spec.signIn === 'Link' && equalHashes(spec.sha256, hash),
+    );
+  }
+
+  /**
+   * Signs in by a link. The deletion of the link's ApiKey decides: of concurrent requests on any
+   * replica, one gets a session.
+   * @returns The owner; undefined where the link is wrong, was used, or is too old.
+   */
+  async redeem(
+    token: string,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<string | undefined> {
+    const link = this.linkOf(token);
+    if (link === undefined) return undefined;
+    const { metadata, spec } = link.key;
+    try {
+      await this.#options.client.delete(apiKeys, metadata.namespace, metadata.name, {
+        uid: metadata.uid,
+      });
+    } catch (error) {
+      if (isNotFound(error) || isConflict(error)) return undefined;
+      throw error;
+    }
+    await this.open(
+      {
+        owner: spec.owner,
+        role: spec.role,
+        description: 'Signed in by a link.',
+        ...(spec.issuedBy === undefined ? {} : { issuedBy: spec.issuedBy }),
+        expiresAtMs: this.#makerExpiryOf(spec),
+      },
+      request,
+      response,
+    );
+    return spec.owner;
+  }
+
+  /**
+   * Opens a session for an identity: creates an ApiKey that opens nothing but this session, and
+   * sets the cookie.
+   */
+  async open(
+    identity: Identity,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
+    const { expiresAtMs: identityEndMs, issuedBy, ...rest } = identity;
+    await this.#makeRoom(identity.owner);
+    const nowMs = clock.now();
+    const expiresAtMs = Math.min(nowMs + sessionMs, nowMs + maxKeyLifetimeMs, identityEndMs);
+    // The key itself is in no place: only the cookie acts for it.
+    const { resource } = await issueKey({
+      ...rest,
+      ...(issuedBy === undefined ? {} : { issuedBy }),
+      client,
+      namespace,
+      random,
+      signIn: 'Session',
+      expiresAt: new Date(expiresAtMs).toISOString(),
+    });
+    await feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
+    this.#set(resource, expiresAtMs, request, response);
+  }
+
+  /** Signs in with an API key: the session ends with that key. */
+  openWithKey(
+    { keyName: name, keyUid: uid, chain }: Principal,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
+    const expiresAtMs = Math.min(this.#options.clock.now() + sessionMs, chain.expiresAtMs);
+    this.#set({ metadata: { name, uid } }, expiresAtMs, request, response);
+  }
+
+  /** Removes the cookie, and deletes the ApiKey of the session where the session has its own. */
+  async close(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { namespace, ring, publicUrl } = this.#options;
+    response.appendHeader(
+      'set-cookie',
+      setCookie(request, publicUrl(), { value: '', maxAgeSeconds: 0 }),
+    );
+    const holder = this.holderOf(request);
+    if (holder === undefined) return;
+    const { keyName, keyUid } = holder;
+    if (ring.byName(keyName, keyUid)?.key.spec.signIn !== 'Session') return;
+    await this.#delete({ namespace, name: keyName, uid: keyUid });
+    await this.#options.feeds.apiKeys.settled(keyName, (seen) => seen?.metadata.uid !== keyUid);
+  }
+
+  #sessionOf(request: CookieRequest): Session | undefined {
+    const { keys, clock, publicUrl } = this.#options;
+    const sealed = readCookie(request, publicUrl());
+    if (sealed === undefined) return undefined;
+    const session = unseal(sealed, keys.sessionSealKeys());
+    return session === undefined || session.expiresAtMs <= clock.now() ? undefined : session;
+  }
+
+  #set(
+    { metadata: { name, uid } }: { readonly metadata: Pick<ApiKey['metadata'], 'name' | 'uid'> },
+    expiresAtMs: number,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): void {
+    const { keys, clock, publicUrl, random } = this.#options;
+    const issuedAtMs = clock.now();
+    const value = seal({ name, uid, issuedAtMs, expiresAtMs }, keys.sessionSealKeys(), random);
+    const maxAgeSeconds = Math.max(1, Math.floor((expiresAtMs - issuedAtMs) / 1000));
+    response.appendHeader('set-cookie', setCookie(request, publicUrl(), { value, maxAgeSeconds }));
+  }
+
+  #makerExpiryOf({ issuedBy }: ApiKeySpec): number {
+    if (issuedBy === undefined) return Infinity;
+    return this.#options.ring.byName(issuedBy.name, issuedBy.uid)?.chain.expiresAtMs ?? 0;
+  }
+
+  /**
+   * Deletes what earlier sign-ins of the owner have left: links and sessions that have expired, and
+   * the oldest session where there are too many.
+   */
+  async #makeRoom(owner: string): Promise<void> {
+    const { lookup, clock } = this.#options;
+    const ofSignIns = lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn !== undefined);
+    const isOver = ({ spec }: ApiKey) => Date.parse(spec.expirationTime ?? '') <= clock.now();
+    const open = ofSignIns
+      .filter((key) => key.spec.signIn === 'Session' && !isOver(key))
+      .sort(
+        (one, other) =>
+          Date.parse(one.metadata.creationTimestamp) - Date.parse(other.metadata.creationTimestamp),
+      );
+    const surplus = open.slice(0, Math.max(0, open.length - maxSessions + 1));
+    for (const { metadata } of [...ofSignIns.filter(isOver), ...surplus])
+      await this.#delete(metadata);
+  }
+
+  async #delete({
+    namespace,
+    name,
+    uid,
+  }: Pick<ApiKey['metadata'], 'namespace' | 'name' | 'uid'>): Promise<void> {
+    try {
+      await this.#options.client.delete(apiKeys, namespace, name, { uid });
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+}

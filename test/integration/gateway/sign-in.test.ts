@@ -1,0 +1,427 @@
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
+import { apiKeys } from '../../../src/resources/api-key.ts';
+import { eventually } from '../../support/eventually.ts';
+import { TestGateway, namespace, type RequestOptions } from '../../support/gateway/test-gateway.ts';
+
+/** A browser with one jar of cookies, which says where each request comes from. */
+class Browser {
+  readonly #gateway: TestGateway;
+  cookie: string | undefined;
+
+  constructor(gateway: TestGateway, cookie?: string) {
+    this.#gateway = gateway;
+    this.cookie = cookie;
+  }
+
+  get ownHeaders() {
+    return { origin: this.#gateway.url, 'sec-fetch-site': 'same-origin' };
+  }
+
+  async send(method: string, path: string, { headers, ...options }: RequestOptions = {}) {
+    const answer = await this.#gateway.send(method, path, {
+      key: null,
+      ...options,
+      headers: { ...(this.cookie === undefined ? {} : { cookie: this.cookie }), ...headers },
+    });
+    for (const line of answer.headers['set-cookie'] ?? []) {
+      const [pair = ''] = line.split(';');
+      this.cookie = line.includes('Max-Age=0') ? undefined : pair;
+    }
+    return answer;
+  }
+
+  /** Types an address, or opens a link in a terminal. */
+  open = (path: string, headers: RequestOptions['headers'] = { 'sec-fetch-site': 'none' }) =>
+    this.send('GET', path, { headers });
+
+  submit = (path: string, fields: Record<string, string>, headers = this.ownHeaders) =>
+    this.send('POST', path, {
+      rawBody: new URLSearchParams(fields).toString(),
+      headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
+    });
+
+  fetch = (method: string, path: string, body?: unknown, headers: object = this.ownHeaders) =>
+    this.send(method, path, { body, headers: { ...headers } });
+
+  owner = async () => {
+    const { status, json } = await this.fetch('GET', '/api/v1/users/me');
+    return status === 200 ? (json as { id: string }).id : status;
+  };
+}
+
+describe('A person signs in', () => {
+  let gateway: TestGateway;
+  let now = 0;
+  const clock = { ...systemClock, now: () => now };
+  beforeEach(async () => {
+    now = Date.now();
+    gateway = await TestGateway.start({ clock });
+  });
+  afterEach(() => gateway.stop());
+
+  /** A link, once the gateway has seen its ApiKey. */
+  async function aLink(owner = 'alice', role: 'user' | 'admin' = 'user'): Promise<string> {
+    const { client, url } = gateway;
+    const link = await createLoginLink({ client, namespace, clock, url, owner, role });
+    const path = link.slice(url.length);
+    await eventually('the link is known', () =>
+      Promise.resolve(
+        gateway.caches.apiKeys.store
+          .list()
+          .some(({ spec }) => spec.signIn === 'Link' && spec.owner === owner),
+      ),
+    );
+    return path;
+  }
+
+  const signInKeys = () =>
+    gateway.caches.apiKeys.store.list().filter(({ spec }) => spec.signIn !== undefined);
+
+  const withKey = async (key = gateway.alice) => {
+    const browser = new Browser(gateway);
+    expect((await browser.submit('/login', { api_key: key })).status).toBe(303);
+    return browser;
+  };
+
+  it('by a link, which works once', async () => {
+    const link = await aLink();
+    const browser = new Browser(gateway);
+    const { status, headers } = await browser.open(`${link}&return_to=/c/1`);
+    expect([status, headers.location]).toEqual([303, './c/1']);
+    expect(headers['set-cookie']).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^conversation-operator-${gateway.port}=[\\w-]+; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax$`,
+        ),
+      ),
+    ]);
+    expect(await browser.owner()).toBe('alice');
+    const other = new Browser(gateway);
+    const again = await other.open(link);
+    expect([again.status, again.headers['set-cookie']]).toEqual([401, undefined]);
+    expect(again.text).toContain('login-link');
+    expect(await other.owner()).toBe(401);
+  });
+
+  it('by one of two concurrent uses of a link on two replicas', async () => {
+    const replica = await gateway.replica({ clock });
+    try {
+      const link = await aLink();
+      await eventually('the replica knows the link', () =>
+        Promise.resolve(replica.caches.apiKeys.store.list().length === 3),
+      );
+      const browsers = [new Browser(gateway), new Browser(replica)];
+      const answers = await Promise.all(browsers.map((browser) => browser.open(link)));
+      expect(answers.map(({ status }) => status).sort()).toEqual([303, 401]);
+      expect(await gateway.client.list(apiKeys, { namespace })).toMatchObject({
+        items: { length: 3 },
+      });
+    } finally {
+      await replica.stop();
+    }
+  });
+
+  it('on one replica, and is known on another at once', async () => {
+    const replica = await gateway.replica({ clock });
+    try {
+      const browser = new Browser(gateway);
+      await browser.open(await aLink());
+      expect(
+        await new Browser(replica, browser.cookie).fetch('GET', '/api/v1/users/me'),
+      ).toMatchObject({ status: 401 });
+      const [, value = ''] = browser.cookie?.split('=') ?? [];
+      const cookie = `conversation-operator-${replica.port}=${value}`;
+      expect(await new Browser(replica, cookie).owner()).toBe('alice');
+    } finally {
+      await replica.stop();
+    }
+  });
+
+  it.each([
+    ['is wrong', () => `/login?token=co_${'x'.repeat(38)}`],
+    ['is no token', () => '/login?token=%3Cscript%3E'],
+    ['is an API key', () => `/login?token=${gateway.alice}`],
+  ])('not by a link that %s', async (_why, link) => {
+    const browser = new Browser(gateway);
+    const { status, headers, text } = await browser.open(link());
+    expect([status, headers['set-cookie']]).toEqual([401, undefined]);
+    expect(text).not.toContain('<script>');
+  });
+
+  it('not by a link after 10 minutes', async () => {
+    const link = await aLink();
+    now += 10 * 60_000 + 1;
+    expect((await new Browser(gateway).open(link)).status).toBe(401);
+  });
+
+  it('not by a link that is loaded in advance', async () => {
+    const link = await aLink();
+    const browser = new Browser(gateway);
+    const early = { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' };
+    expect((await browser.open(link, early)).headers['set-cookie']).toBeUndefined();
+    expect((await browser.send('HEAD', link)).headers['set-cookie']).toBeUndefined();
+    expect((await browser.open(link)).status).toBe(303);
+  });
+
+  it('not with the key of a link as an API key', async () => {
+    const [, key = ''] = (await aLink()).split('=');
+    expect((await gateway.get('/api/v1/users/me', { key })).status).toBe(401);
+    expect((await new Browser(gateway).submit('/login', { api_key: key })).status).toBe(401);
+  });
+
+  it('by the form, until the key is revoked', async () => {
+    const browser = await withKey();
+    expect(await browser.owner()).toBe('alice');
+    const { json } = await browser.fetch('GET', '/api/keys/current');
+    await gateway.client.delete(apiKeys, namespace, (json as { id: string }).id);
+    await eventually('the session has ended', async () => (await browser.owner()) === 401);
+  });
+
+  it('not with a wrong key in the form, and the page shows why', async () => {
+    const browser = new Browser(gateway);
+    const { status, text } = await browser.submit('/login', { api_key: '<b>', return_to: '"><b>' });
+    expect([status, browser.cookie]).toEqual([401, undefined]);
+    expect(text).toContain('The API key is not valid.');
+    expect(text).not.toContain('"><b>');
+  });
+
+  it('for 7 days at most, and never longer than the key', async () => {
+    const browser = await withKey();
+    now += 7 * 86_400_000 - 1000;
+    expect(await browser.owner()).toBe('alice');
+    now += 1000;
+    expect(await browser.owner()).toBe(401);
+    const issued = await gateway.post('/api/keys', {
+      name: 'short',
+      expires_at: new Date(now + 60_000).toISOString(),
+    });
+    const short = await withKey((issued.json as { key: string }).key);
+    now += 60_000;
+    expect(await short.owner()).toBe(401);
+  });
+
+  it('with the role of the link, whose session ends with its maker', async () => {
+    const { client, url } = gateway;
+    const [maker] = gateway.caches.apiKeys.store.list().filter(({ spec }) => spec.owner === 'bob');
+    if (maker === undefined) throw new Error('bob has no key');
+    const options = { client, namespace, clock, url, owner: 'root', role: 'admin', maker } as const;
+    const link = await createLoginLink(options);
+    await eventually('the link is known', () => Promise.resolve(signInKeys().length === 1));
+    const browser = new Browser(gateway);
+    await browser.open(link.slice(url.length));
+    // The chain has the lowest role of its keys.
+    expect((await browser.fetch('GET', '/api/v1/users/me')).json).toMatchObject({
+      id: 'root',
+      role: 'user',
+    });
+    await client.delete(apiKeys, namespace, maker.metadata.name);
+    await eventually('the session has ended', async () => (await browser.owner()) === 401);
+  });
+
+  it('and out, which ends the session everywhere', async () => {
+    const browser = new Browser(gateway);
+    await browser.open(await aLink());
+    const stolen = new Browser(gateway, browser.cookie);
+    expect(await stolen.owner()).toBe('alice');
+    const { status, headers } = await browser.submit('/logout', {});
+    expect([status, headers.location, browser.cookie]).toEqual([303, './login', undefined]);
+    expect(await stolen.owner()).toBe(401);
+    expect(signInKeys()).toEqual([]);
+  });
+
+  it('and out of a session of an API key, which stays valid', async () => {
+    const browser = await withKey();
+    await browser.submit('/logout', {});
+    expect(browser.cookie).toBeUndefined();
+    expect((await gateway.get('/api/v1/users/me')).status).toBe(200);
+  });
+
+  it('fifty times, of which the oldest session ends with the next', async () => {
+    for (let index = 0; index < 51; index++) {
+      await new Browser(gateway).open(await aLink());
+      await eventually('the link is gone', () =>
+        Promise.resolve(signInKeys().every(({ spec }) => spec.signIn === 'Session')),
+      );
+    }
+    expect(signInKeys()).toHaveLength(50);
+    // They are none of the keys that a person may make.
+    expect((await gateway.post('/api/keys', { name: 'one more' })).status).toBe(201);
+  }, 60_000);
+
+  it('and earlier links and sessions that have expired are deleted', async () => {
+    await aLink();
+    await new Browser(gateway).open(await aLink('bob'));
+    now += 8 * 86_400_000;
+    await new Browser(gateway).open(await aLink('bob'));
+    await eventually('only the new session of bob is left', () =>
+      Promise.resolve(signInKeys().filter(({ spec }) => spec.owner === 'bob').length === 1),
+    );
+  });
+
+  describe('and pages elsewhere', () => {
+    it.each<[string, Record<string, string>]>([
+      ['another site', { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }],
+      ['a sandbox', { origin: 'http://127.130.0.1', 'sec-fetch-site': 'cross-site' }],
+      ['another port', { origin: 'http://127.0.0.1:1', 'sec-fetch-site': 'same-site' }],
+      ['a page without an origin', { origin: 'null', 'sec-fetch-site': 'cross-site' }],
+      ['a forged origin', { origin: 'https://evil.example', 'sec-fetch-site': 'same-origin' }],
+      ['no origin', { 'sec-fetch-site': 'same-origin' }],
+      ['no site', { origin: 'own' }],
+    ])('cannot write with the session: %s', async (_where, { origin, ...site }) => {
+      const browser = await withKey();
+      const headers = {
+        ...site,
+        ...(origin === undefined ? {} : { origin: origin === 'own' ? gateway.url : origin }),
+      };
+      for (const [method, path] of [
+        ['POST', '/api/v1/app-conversations'],
+        ['POST', '/api/keys'],
+        ['POST', '/logout'],
+        ['POST', '/login'],
+      ] as const) {
+        const { status } = await browser.fetch(method, path, {}, headers);
+        expect([path, status === 401 || status === 403]).toEqual([path, true]);
+      }
+      expect(await browser.owner()).toBe('alice');
+      expect(gateway.caches.apiKeys.store.list()).toHaveLength(2);
+    });
+
+    it('cannot read with the session', async () => {
+      const browser = await withKey();
+      for (const site of ['cross-site', 'same-site']) {
+        const { status } = await browser.fetch('GET', '/api/v1/users/me', undefined, {
+          'sec-fetch-site': site,
+        });
+        expect([site, status]).toEqual([site, 401]);
+      }
+    });
+
+    it('cannot sign a person in as another owner: the page asks first', async () => {
+      const link = await aLink('mallory');
+      for (const browser of [new Browser(gateway), await withKey()]) {
+        const before = browser.cookie;
+        const { status, text } = await browser.open(link, { 'sec-fetch-site': 'cross-site' });
+        expect([status, browser.cookie]).toEqual([200, before]);
+        expect(text).toContain('Sign in as mallory?');
+      }
+      // Nor does a link replace the session of another person without a question.
+      const alice = await withKey();
+      expect((await alice.open(link)).text).toContain('signed in as <b>alice</b> now');
+      const token = link.slice(link.indexOf('=') + 1);
+      expect((await alice.submit('/login', { token })).status).toBe(303);
+      expect(await alice.owner()).toBe('mallory');
+    });
+
+    it('cannot fix a session: every sign-in gets another cookie', async () => {
+      const browser = new Browser(gateway, `conversation-operator-${gateway.port}=chosen`);
+      await browser.open(await aLink());
+      const [first] = [browser.cookie];
+      expect(first).not.toContain('chosen');
+      await browser.submit('/login', { api_key: gateway.alice });
+      expect(browser.cookie).not.toBe(first);
+    });
+
+    it.each([
+      'https://evil.example/',
+      '//evil.example/',
+      '/\\evil.example/',
+      '/%5cevil.example',
+      '/./ /evil',
+      '/..//evil.example/',
+      'javascript:alert(1)',
+      '/\t/evil.example',
+      `/${'x'.repeat(3000)}`,
+    ])('are never the page after a sign-in: %s', async (wanted) => {
+      const browser = new Browser(gateway);
+      const fields = { api_key: gateway.alice, return_to: wanted };
+      const { headers } = await browser.submit('/login', fields);
+      const target = new URL(headers.location ?? '', `${gateway.url}/login`);
+      expect(target.origin).toBe(gateway.url);
+      expect(target.pathname.startsWith('//')).toBe(false);
+    });
+  });
+
+  describe('and a cookie is refused that', () => {
+    const cookieOf = async (of: TestGateway) => (await signIn(of)).cookie ?? '';
+    const signIn = async (of: TestGateway) => {
+      const browser = new Browser(of);
+      await browser.submit('/login', { api_key: of.alice });
+      return browser;
+    };
+
+    it('was changed', async () => {
+      const cookie = await cookieOf(gateway);
+      const [name = '', value = ''] = cookie.split('=');
+      for (const at of [0, 14, 30, value.length - 2]) {
+        const changed = `${value.slice(0, at)}${value[at] === 'A' ? 'B' : 'A'}${value.slice(at + 1)}`;
+        expect(await new Browser(gateway, `${name}=${changed}`).owner()).toBe(401);
+      }
+      expect(await new Browser(gateway, `${name}=${value}; ${name}=${value}`).owner()).toBe(401);
+      expect(await new Browser(gateway, `${name}=${'A'.repeat(5000)}`).owner()).toBe(401);
+    });
+
+    it('another installation has sealed', async () => {
+      const keys = new SandboxKeys([Buffer.alloc(32, 8)]);
+      const other = await TestGateway.start({ keys });
+      try {
+        const [, value = ''] = (await cookieOf(other)).split('=');
+        expect(
+          await new Browser(gateway, `conversation-operator-${gateway.port}=${value}`).owner(),
+        ).toBe(401);
+      } finally {
+        await other.stop();
+      }
+    });
+  });
+
+  it('behind TLS with a cookie that no other host can set', async () => {
+    const secure = await TestGateway.start({ publicUrl: 'https://agents.example.com/' });
+    try {
+      const host = { host: 'agents.example.com' };
+      const own = { origin: 'https://agents.example.com', 'sec-fetch-site': 'same-origin' };
+      const answer = await secure.send('POST', '/login', {
+        key: null,
+        rawBody: new URLSearchParams({ api_key: secure.alice }).toString(),
+        headers: { ...host, ...own, 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      const [line = ''] = answer.headers['set-cookie'] ?? [];
+      expect(line).toMatch(/^__Host-conversation-operator=[^;]+; Path=\/; .*HttpOnly; .*; Secure$/);
+      const [cookie = ''] = line.split(';');
+      const me = await secure.get('/api/v1/users/me', { key: null, headers: { ...host, cookie } });
+      expect(me.json).toMatchObject({ id: 'alice' });
+    } finally {
+      await secure.stop();
+    }
+  });
+
+  it('and nothing of it is in a log', async () => {
+    const link = await aLink();
+    const browser = new Browser(gateway);
+    await browser.open(link);
+    await browser.submit('/login', { api_key: gateway.alice });
+    const lines = JSON.stringify(gateway.log);
+    expect(lines).not.toContain(link.slice(link.indexOf('=') + 1));
+    expect(lines).not.toContain(browser.cookie?.split('=')[1]);
+  });
+
+  it('with the same failures as for API keys counted for an address', async () => {
+    const limited = await TestGateway.start({ rateLimits: { failedKeysPerMinute: 3 } });
+    try {
+      const browser = new Browser(limited);
+      const statuses = [];
+      for (let index = 0; index < 5; index++)
+        statuses.push((await browser.submit('/login', { api_key: 'co_wrong' })).status);
+      expect(statuses).toEqual([401, 401, 401, 429, 429]);
+    } finally {
+      await limited.stop();
+    }
+  });
+
+  it('and the web UI asks whether one has', async () => {
+    const browser = await withKey();
+    expect((await browser.fetch('POST', '/api/authenticate')).json).toEqual({ success: true });
+    expect((await new Browser(gateway).fetch('POST', '/api/authenticate')).status).toBe(401);
+  });
+});
