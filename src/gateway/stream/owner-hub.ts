@@ -116,24 +116,37 @@ export class OwnerHub {
     if (this.#followers.size > 0) this.#schedule(gatherMs);
   }
 
+  /** Everything that a snapshot has to show. */
   subjects(): Iterable<Subject> {
+    for (const key of this.#changed.keys()) this.#sendInAnyCase(key);
     return this.#options.records.subjects();
   }
 
   /** The record for a snapshot; undefined where a snapshot has none. */
   show(subject: Subject): string | undefined {
+    const key = keyOf(subject);
+    const isChanged = this.#changed.has(key);
+    if (isChanged) this.#sendInAnyCase(key);
     const record = this.#recordOf(subject);
     if (record === undefined || record.isOver) return undefined;
     const { id, json } = record;
-    const key = keyOf(subject);
-    if (this.#changed.has(key)) this.#shown.set(key, { id, digest: undefined });
-    else if (!this.#shown.has(key)) this.#shown.set(key, { id, digest: digestOf(json) });
+    if (!this.#shown.has(key))
+      this.#shown.set(key, { id, digest: isChanged ? undefined : digestOf(json) });
     return json;
   }
 
   /** The quota for a snapshot: as the last event has it, if there was one. */
   showQuota(): string {
     return (this.#quotaJson ??= this.#presentQuota());
+  }
+
+  /**
+   * A snapshot shows a state, or the absence of an object, that other streams do not show yet. The
+   * event of the change is sent also where the state is back to what these show.
+   */
+  #sendInAnyCase(key: string): void {
+    const shown = this.#shown.get(key);
+    if (shown !== undefined) this.#shown.set(key, { ...shown, digest: undefined });
   }
 
   #schedule(delayMs: number): void {

@@ -6,6 +6,9 @@ interface SnapshotPart {
   readonly isLast: boolean;
 }
 
+/** Maximum length of the records of a part before its last one. */
+const maxPartLength = 262_144;
+
 /**
  * The state of an owner in parts. Each step makes one part, of a bounded number of records, so that
  * the caller decides when the next one is made. An object that is created meanwhile is in no part:
@@ -18,7 +21,7 @@ export function* snapshotParts(
   for (const subject of hub.subjects()) {
     const json = hub.show(subject);
     if (json !== undefined) part.add(subject.kind, json);
-    if (part.size < hub.recordsPerTurn) continue;
+    if (part.size < hub.recordsPerTurn && part.length < maxPartLength) continue;
     yield { json: part.text('null', false), isLast: false };
     part = new Part();
   }
@@ -32,10 +35,12 @@ class Part {
     sandbox: [],
   };
   size = 0;
+  length = 0;
 
   add(kind: SubjectKind, json: string): void {
     this.#records[kind].push(json);
     this.size += 1;
+    this.length += json.length;
   }
 
   text(quotaJson: string, isLast: boolean): string {

@@ -37,11 +37,15 @@ describe('the changes of a stream', () => {
       ({ caches }) => caches.conversations.set(ready('start')),
       ['conversation', 'start_task'],
     ],
-    ['a deletion', ({ caches }) => caches.conversations.delete(ready('ready')), ['removed']],
+    [
+      'a deletion',
+      ({ caches }) => caches.conversations.delete(ready('ready')),
+      ['removed', 'conversation'],
+    ],
     [
       'a deletion that is under way',
       ({ caches }) => caches.conversations.set(deleting(ready('ready'))),
-      ['removed', 'conversation'],
+      ['removed'],
     ],
     [
       'the deletion of a start',
@@ -158,6 +162,36 @@ describe('the changes of a stream', () => {
     for (const { state } of streams) expect(state.conversations.size).toBe(1);
     scene.close();
   });
+
+  it.each<[string, (scene: StreamScene) => void, (scene: StreamScene) => void]>([
+    [
+      'is changed and changed back',
+      ({ caches }) => caches.conversations.set(ready('ready', { title: 'One' })),
+      ({ caches }) => caches.conversations.set(ready('ready')),
+    ],
+    [
+      'is deleted and made again',
+      ({ caches }) => caches.conversations.delete(ready('ready')),
+      ({ caches }) => caches.conversations.set(ready('ready')),
+    ],
+  ])(
+    'reach a client whose snapshot comes while an object %s',
+    async (_case, change, changeBack) => {
+      const scene = new StreamScene();
+      scene.caches.conversations.set(ready('ready'));
+      const first = scene.connect('alice');
+      await scene.pass(flushMs);
+      change(scene);
+      const second = scene.connect('alice');
+      await scene.pass(1);
+      expect(second.state.contents).not.toEqual(first.state.contents);
+      changeBack(scene);
+      await scene.pass(minute);
+      expect(second.state.contents).toEqual(scene.contentsOf('alice'));
+      expect(first.state.contents).toEqual(scene.contentsOf('alice'));
+      scene.close();
+    },
+  );
 
   it('send the quota at most once a second, and only a different one', async () => {
     const scene = new StreamScene();
