@@ -61,8 +61,8 @@ export class SandboxHistory {
   }
 
   /**
-   * Whether a call to an agent of this sandbox may still wait: the agent does not answer, or has not
-   * answered a call of at most `callMs`. Such a call outlasts its container.
+   * Whether a call to an agent of this sandbox may still wait: the agent does not answer, or has
+   * left a call of at most `callMs` without an answer. Such a call outlasts its container.
    */
   mayHoldCall(sandboxUid: string, callMs: number): boolean {
     const now = this.#options.scheduler.monotonic();
