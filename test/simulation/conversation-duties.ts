@@ -147,8 +147,12 @@ export function dutiesOfConversations({
   ): readonly Duty[] {
     const shows =
       status?.sandboxStatus === 'ERROR' && status.sandboxStatusReason === status.start?.errorCode;
+    // A finalizer of the tenant delays the end of a sandbox that is deleted already.
     const own = cluster.sandboxes.filter(
-      (sandbox) => sandbox.metadata.uid === status?.sandboxUID && sandbox.spec.owner === spec.owner,
+      (sandbox) =>
+        sandbox.metadata.uid === status?.sandboxUID &&
+        sandbox.metadata.deletionTimestamp === undefined &&
+        sandbox.spec.owner === spec.owner,
     );
     const isUnused = own.some(
       ({ metadata: { ownerReferences = [] } }) =>
