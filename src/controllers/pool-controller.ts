@@ -9,11 +9,10 @@ import { workers } from './workers.ts';
 
 /** Keeps the spares of pools. */
 export function poolController(context: OperatorContext): ControllerSpec {
-  const { caches, stores, channels, admission, startCounts } = context;
+  const { caches, stores, channels, startCounts } = context;
   const reconciler = new PoolReconciler({
     ...context,
     counts: startCounts,
-    queue: (namespace) => admission.queue(namespace),
   });
   const poolOf = ({ metadata: { namespace }, spec: { poolName } }: Sandbox): readonly Request[] =>
     poolName === undefined ? [] : [{ namespace, name: poolName }];

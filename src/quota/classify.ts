@@ -127,21 +127,21 @@ function isScaledSince(sandbox: Sandbox): boolean {
 /**
  * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the
  * last pause: the annotation of an earlier resume is never removed, and would keep its place in the
- * queue for ever.
+ * queue for ever. A sandbox that was created paused did not wait since its creation.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
   const admitted = admittedOf(sandbox);
-  if (admitted === undefined) return Math.min(now, time(metadata.creationTimestamp, now));
-  const waitingSince = waitingReasons.has(admitted.reason)
+  const created = time(metadata.creationTimestamp, now);
+  if (admitted === undefined && metadata.generation === 1) return Math.min(now, created);
+  const waitingSince = waitingReasons.has(admitted?.reason ?? '')
     ? time(status?.waitingSinceTime, now)
     : undefined;
   if (waitingSince !== undefined && !isScaledSince(sandbox)) return waitingSince;
   const request = resumeRequestOf(sandbox);
   const asked = request === status?.observedResumeRequest ? now : time(request, now);
-  return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0))
-    ? Math.min(now, asked)
-    : now;
+  const pausedSince = admitted === undefined ? created : time(admitted.lastTransitionTime, 0);
+  return asked > Math.max(waitingSince ?? 0, pausedSince) ? Math.min(now, asked) : now;
 }
 
 /**

@@ -75,12 +75,13 @@ export function dutiesOfConversations({
     const sandbox = cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
     const view = viewOfSandbox(sandbox);
     const duties: Duty[] = [];
-    const silent =
-      sandbox !== undefined && history.agentOf(sandbox.metadata.uid)?.silentSince !== undefined;
+    // The step of a start waits for its agent even when the sandbox is deleted or paused meanwhile:
+    // only the timeout of the step ends that call.
+    const isHeld =
+      status?.sandboxUID !== undefined && history.mayHoldCall(status.sandboxUID, stepCallMs);
+    const heldMs = isHeld ? stepCallMs : startMs;
     const showMs = !isStartOver(start)
-      ? silent
-        ? stepCallMs
-        : startMs
+      ? heldMs
       : undeliveredMessages(conversation).length > 0
         ? callMs
         : promptMs;
@@ -96,7 +97,7 @@ export function dutiesOfConversations({
         due('a conversation shows its sandbox in time', showMs, `${view.phase} ${view.reason}`),
       );
     if (!isStartOver(start) && (view.phase === 'ERROR' || view.phase === 'MISSING'))
-      duties.push(due('a start ends with its sandbox in time', startMs));
+      duties.push(due('a start ends with its sandbox in time', heldMs));
     const agent = sandbox === undefined ? undefined : history.agentOf(sandbox.metadata.uid);
     if (
       sandbox === undefined ||
@@ -146,8 +147,12 @@ export function dutiesOfConversations({
   ): readonly Duty[] {
     const shows =
       status?.sandboxStatus === 'ERROR' && status.sandboxStatusReason === status.start?.errorCode;
+    // A finalizer of the tenant delays the end of a sandbox that is deleted already.
     const own = cluster.sandboxes.filter(
-      (sandbox) => sandbox.metadata.uid === status?.sandboxUID && sandbox.spec.owner === spec.owner,
+      (sandbox) =>
+        sandbox.metadata.uid === status?.sandboxUID &&
+        sandbox.metadata.deletionTimestamp === undefined &&
+        sandbox.spec.owner === spec.owner,
     );
     const isUnused = own.some(
       ({ metadata: { ownerReferences = [] } }) =>

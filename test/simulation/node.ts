@@ -74,12 +74,16 @@ const noRoom = {
   lastTransitionTime: null,
 };
 
+const isBroken = ({ noImage, restarts }: PodRun): boolean => noImage || restarts > 1;
+
 /**
  * Scheduler, kubelet and volume provisioner of a cluster whose pods are agents, without a network.
  */
 export class SimulatedNode {
   readonly #options: NodeOptions;
   readonly #runs = new Map<string, PodRun>();
+  /** By the UID of a sandbox: when its last broken pod went. */
+  readonly #brokenUntil = new Map<string, number>();
   readonly #volumes = new Map<string, Volume>();
   #containers = 0;
   #addresses = 0;
@@ -211,13 +215,20 @@ export class SimulatedNode {
   }
 
   /**
-   * Whether the pod of this sandbox can't run for a lasting cause: it has no image, or its
-   * container ends again and again.
+   * Whether a pod of this sandbox can't run for a lasting cause, or could not when it went, at most
+   * `withinMs` ago: it has no image, or its container ends again and again.
    */
-  isBroken(sandboxUid: string): boolean {
-    return [...this.#runs.values()].some(
-      (run) => run.sandboxUid === sandboxUid && (run.noImage || run.restarts > 1),
+  hasBeenBroken(sandboxUid: string, withinMs: number): boolean {
+    const goneAt = this.#brokenUntil.get(sandboxUid) ?? -Infinity;
+    return (
+      goneAt >= this.#options.scheduler.monotonic() - withinMs ||
+      [...this.#runs.values()].some((run) => run.sandboxUid === sandboxUid && isBroken(run))
     );
+  }
+
+  #drop(run: PodRun): void {
+    if (!this.#runs.delete(run.uid) || !isBroken(run)) return;
+    this.#brokenUntil.set(run.sandboxUid, this.#options.scheduler.monotonic());
   }
 
   /** Whether pods of a lost machine still have to be removed from the cluster. */
@@ -243,7 +254,7 @@ export class SimulatedNode {
       trace.note('node: replaced by another');
       this.#lost = false;
       this.#replacements--;
-      for (const run of runs) this.#runs.delete(run.uid);
+      for (const run of runs) this.#drop(run);
       for (const pod of cluster.pods) {
         if (runs.some(({ uid }) => uid === pod.metadata.uid))
           void this.#remove(pod.metadata.name, pod.metadata.uid);
@@ -494,7 +505,7 @@ export class SimulatedNode {
     if (run === undefined) return;
     run.disrupted = true;
     run.process?.kill();
-    this.#runs.delete(run.uid);
+    this.#drop(run);
   }
 
   async #remove(name: string, uid: string): Promise<void> {

@@ -17,6 +17,12 @@ export interface PassingFailureCheckOptions {
 }
 
 /**
+ * Maximum time from the read of a pod to the write of its failure: the answer takes 4 s, and the
+ * write waits 8 s for a connection and takes 5 s. A pod that is deleted meanwhile has failed.
+ */
+const decisionMs = 17_000;
+
+/**
  * A sandbox that has run has work on its volume: it fails only for what lasts, by the node's own
  * record of its pods and by what there is of its template and its volume. No room, no registry, a
  * volume that another node holds, a lost node and a clock that jumps all pass.
@@ -54,7 +60,10 @@ export class PassingFailureCheck {
       ({ metadata }) => metadata.name === spec.templateName,
     );
     return (
-      node.isBroken(uid) || !hasTemplate || claim === undefined || claim.status?.phase === 'Lost'
+      node.hasBeenBroken(uid, decisionMs) ||
+      !hasTemplate ||
+      claim === undefined ||
+      claim.status?.phase === 'Lost'
     );
   }
 }

@@ -384,14 +384,15 @@ export class Safety {
   /** An agent has stored a conversation with its first message. */
   firstMessage(process: AgentProcess, conversationId: string): void {
     const sandboxOwner = this.#ownerNames.get(process.sandboxUid);
+    const owners = (this.#owners.get(process.sandboxUid) ?? []).filter(
+      ({ uid, name }) =>
+        idOfName(name) === conversationId && this.#ownerNames.get(uid) === sandboxOwner,
+    );
     // The conversation that the sandbox was made for; of a sandbox that is shared, the present one
-    // of that id.
-    const owner = this.#owners
-      .get(process.sandboxUid)
-      ?.find(
-        ({ uid, name }) =>
-          idOfName(name) === conversationId && this.#ownerNames.get(uid) === sandboxOwner,
-      )?.uid;
+    // of that id. A deleted conversation and a later one of its name may both have joined the
+    // sandbox: then the message is of the one whose UID the agent has stored.
+    const storedUid = process.volume.conversations.get(conversationId)?.uid;
+    const owner = (owners.find(({ uid }) => uid === storedUid) ?? owners[0])?.uid;
     const uid =
       owner ??
       this.#options.cluster.conversations.find(

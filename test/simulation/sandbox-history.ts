@@ -61,6 +61,21 @@ export class SandboxHistory {
   }
 
   /**
+   * Whether a call to an agent of this sandbox may still wait: the agent does not answer, or has
+   * left a call of at most `callMs` without an answer. Such a call outlasts its container.
+   */
+  mayHoldCall(sandboxUid: string, callMs: number): boolean {
+    const now = this.#options.scheduler.monotonic();
+    return [...this.#options.node.processes.values()].some(
+      ({ sandboxUid: uid, silentSince, troubledUntil, endedAt }) =>
+        uid === sandboxUid &&
+        (endedAt === undefined
+          ? silentSince !== undefined || now < troubledUntil
+          : now < Math.min(troubledUntil, endedAt + callMs)),
+    );
+  }
+
+  /**
    * When an agent of this sandbox first had its keys in the time for which it has been wanted
    * without a break; Infinity: none has.
    */

@@ -97,6 +97,11 @@ export class AdmissionCache {
     return this.#index.queue(namespace);
   }
 
+  /** The newest known version of every sandbox. */
+  sandboxes(): Iterable<Sandbox> {
+    return this.#index.sandboxes();
+  }
+
   /** Time when the rules of a namespace change without any event; Infinity: never. */
   rulesChangeAt(namespace: string): number {
     return this.#index.rulesChangeAt(namespace);

@@ -98,6 +98,10 @@ export class SlotIndex {
     return this.#sandboxes.get(uid);
   }
 
+  sandboxes(): Iterable<Sandbox> {
+    return this.#sandboxes.values();
+  }
+
   quotas(namespace: string): Iterable<ConversationQuota> {
     return this.#namespace(namespace).quotas.values();
   }

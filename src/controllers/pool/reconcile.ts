@@ -16,6 +16,7 @@ import { conditionUpdate, setConditions } from '../../resources/conditions.ts';
 import { ownSandboxName } from '../../resources/ids.ts';
 import {
   isReadySpare,
+  isSpare,
   poolLabel,
   sandboxes,
   templateVersionAnnotation,
@@ -39,7 +40,11 @@ import type { StartCounts } from './start-counts.ts';
 export interface PoolReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
-  readonly queue: (namespace: string) => Pick<AdmissionQueue, 'roomForSpares'>;
+  readonly admission: {
+    queue(namespace: string): Pick<AdmissionQueue, 'roomForSpares'>;
+    /** The sandboxes that admission knows, from its list at the start of this leader on. */
+    sandboxes(): Iterable<Sandbox>;
+  };
   readonly counts: StartCounts;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
@@ -61,7 +66,10 @@ interface Memory {
   /** Identifies the pace of `bucket`. */
   readonly maxPerMinute: number;
   readonly bucket: TokenBucket;
-  /** Spares that were created and that the cache has not shown, by uid, with the time. */
+  /**
+   * Spares that the API server has stored and that the cache has not shown, by uid, with the time
+   * of their creation or of their last read.
+   */
   readonly unseen: Map<string, { readonly spare: Sandbox; readonly createdAt: number }>;
   /** Uids of failed spares that were counted. */
   readonly counted: Set<string>;
@@ -103,7 +111,7 @@ export class PoolReconciler {
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const { stores, queue } = this.#options;
+    const { stores, admission } = this.#options;
     const pool = this.#newest.get(namespace, name);
     // Garbage collection deletes the spares of a deleted pool.
     if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return undefined;
@@ -119,7 +127,7 @@ export class PoolReconciler {
       template,
       spares,
       unseen: memory.unseen.size,
-      room: queue(namespace).roomForSpares,
+      room: admission.queue(namespace).roomForSpares,
       allowance: this.#allowance(memory),
       isProbing: memory.failures > 0,
     });
@@ -138,7 +146,9 @@ export class PoolReconciler {
     return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) };
   }
 
-  #memoryOf({ metadata: { uid }, spec, status }: SandboxPool): Memory {
+  #memoryOf(pool: SandboxPool): Memory {
+    const { metadata, spec, status } = pool;
+    const { uid } = metadata;
     const known = this.#memories.get(uid);
     const { maxPerMinute } = spec.refill;
     if (known?.maxPerMinute === maxPerMinute) return known;
@@ -149,7 +159,7 @@ export class PoolReconciler {
     const memory: Memory = {
       // A new leader waits as long as the failures before it demand.
       ...(known ?? {
-        unseen: new Map(),
+        unseen: this.#known(pool),
         counted: new Set(),
         failures,
         failedAt: clock.now(),
@@ -161,6 +171,22 @@ export class PoolReconciler {
     };
     this.#memories.set(uid, memory);
     return memory;
+  }
+
+  /**
+   * The stored spares of a pool. Earlier leaders, of this process too, may have created spares that
+   * the cache does not show yet.
+   */
+  #known({ metadata: { namespace, name } }: SandboxPool): Memory['unseen'] {
+    const { admission, clock } = this.#options;
+    const unseen: Memory['unseen'] = new Map();
+    for (const spare of admission.sandboxes()) {
+      const { metadata, spec } = spare;
+      const isStored = isSpare(spare) && metadata.deletionTimestamp === undefined;
+      if (isStored && metadata.namespace === namespace && spec.poolName === name)
+        unseen.set(metadata.uid, { spare, createdAt: clock.monotonic() });
+    }
+    return unseen;
   }
 
   /** Number of spares that may be created now. */

@@ -206,6 +206,21 @@ describe('to its quotas a sandbox', () => {
       { state: 'waiting', requestedAt: noonMs + 1000, explained: false },
     ],
     [
+      'waits as of now when its owner has resumed it before any decision, not as of its creation',
+      { sandbox: scaled(aSandbox()) },
+      { state: 'waiting', requestedAt: noonMs + 1000 },
+    ],
+    [
+      'waits as of the request that resumed it before any decision',
+      { sandbox: scaled(asking(aSandbox(), later(500))) },
+      { state: 'waiting', requestedAt: noonMs + 500 },
+    ],
+    [
+      'waits as of now when the request that resumed it is older than the sandbox',
+      { sandbox: scaled(asking(aSandbox(), later(-9000))) },
+      { state: 'waiting', requestedAt: noonMs + 1000 },
+    ],
+    [
       'was not created in the future of this process',
       {
         sandbox: {

@@ -73,8 +73,9 @@ export async function releaseUnusedClaims(
 /**
  * Deletes the sandbox that was created for a conversation whose start has failed; garbage
  * collection deletes pod, volume and slot. The sandbox stays as long as a conversation that joined
- * the sandbox has not failed. A cache that is behind does no harm: each change of the sandbox, and
- * each start that fails, calls this function again.
+ * the sandbox has not failed. A reference to a conversation of another owner proves nothing, so it
+ * keeps the sandbox, which may be its owner's own. A cache that is behind does no harm: each change
+ * of the sandbox, and each start that fails, calls this function again.
  */
 export async function releaseSandbox(
   { client, stores }: SandboxReleaseOptions,
@@ -85,12 +86,19 @@ export async function releaseSandbox(
   const { sandboxName, sandboxUID } = failed.status ?? {};
   const hasFailed = (uid: string, name: string): boolean => {
     const other = stores.conversations.get(namespace, name);
-    return uid === failedUid || (other?.metadata.uid === uid && startStatusOf(other) === 'ERROR');
+    return (
+      uid === failedUid ||
+      (other?.metadata.uid === uid &&
+        other.spec.owner === failed.spec.owner &&
+        startStatusOf(other) === 'ERROR')
+    );
   };
   const isUnused = ({
     metadata: { uid, deletionTimestamp, ownerReferences = [] },
+    spec,
   }: Sandbox): boolean =>
     uid === sandboxUID &&
+    spec.owner === failed.spec.owner &&
     deletionTimestamp === undefined &&
     ownerReferences.length > 0 &&
     ownerReferences.every(

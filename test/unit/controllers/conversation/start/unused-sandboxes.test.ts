@@ -98,6 +98,25 @@ describe('the reconcile of a conversation', () => {
     await plane.reconcileBehind(conversation.metadata.name);
     expect(await plane.sandboxes()).toEqual(['spare', 'late']);
   });
+
+  it.each([
+    ['deletes the sandbox of a failed start', 'alice', []],
+    [
+      'keeps a sandbox of its owner that names only a failed start of another owner',
+      'bob',
+      ['late'],
+    ],
+  ])('%s', async (_sentence, owner, kept) => {
+    const failed = aConversation({
+      spec: { sandboxName: 'late' },
+      status: { ...started('ERROR'), sandboxName: 'late', sandboxUID: 'uid-of-late' },
+    });
+    const named = aConversation({ name: 'named', spec: { owner }, status: started('ERROR') });
+    const plane = scene(failed, made(named, { owner: 'alice' }));
+    plane.client.put(conversations, named);
+    await plane.reconcile(failed.metadata.name);
+    expect(await plane.sandboxes()).toEqual(kept);
+  });
 });
 
 describe('a sandbox', () => {
