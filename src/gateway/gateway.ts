@@ -10,7 +10,6 @@ import { sessionKeyHeader } from './proxy/request-keys.ts';
 import { createApp, requestStages, upgradeStages } from './request-stages.ts';
 import { routesOf } from './routes.ts';
 import { createServices } from './services.ts';
-import { createLiveState } from './stream/live-state.ts';
 
 export type { GatewayOptions };
 
@@ -41,14 +40,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } =
     services;
   const beganMs = clock.monotonic();
-  const live = createLiveState(services, options);
   const routes = routesOf(services, {
-    health: {
-      isReady: () => closing === undefined && services.isSynced(),
-      uptimeSeconds: () => (clock.monotonic() - beganMs) / 1000,
-      version,
-    },
-    live,
+    isReady: () => closing === undefined && services.isSynced(),
+    uptimeSeconds: () => (clock.monotonic() - beganMs) / 1000,
+    version,
   });
   const stages = requestStages(
     services,
@@ -75,7 +70,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
   streams.add(() => agents.drain());
 
-  const followers = [totals, ...Object.values(feeds), ring, live.hubs];
+  const followers = [totals, ...Object.values(feeds), ring];
   const unfollow = () => {
     for (const follower of followers) follower.close();
   };

@@ -176,12 +176,7 @@ export class TwoOwners {
         AsyncIterable<Buffer> & Got & { readonly statusCode: number },
       ];
       const chunks: Buffer[] = [];
-      const isStream = response.headers['content-type']?.startsWith('text/event-stream') === true;
-      for await (const chunk of response) {
-        chunks.push(chunk);
-        // A stream of events has no end.
-        if (isStream && Buffer.concat(chunks).includes('"last":true}')) break;
-      }
+      for await (const chunk of response) chunks.push(chunk);
       return {
         status: response.statusCode,
         headers: response.headers,
