@@ -14,6 +14,7 @@ import type { GitDirectory } from './git/directory.ts';
 import type { GitHosts } from './git/static-directory.ts';
 import type { AgentReadLimits } from './limits/agent-reads.ts';
 import type { ProxyLimits } from './proxy/limits.ts';
+import type { EventMemory, StreamPlacesLimits } from './stream/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions {
@@ -50,6 +51,8 @@ export interface GatewayOptions {
   readonly eventReads?: Partial<AgentReadLimits>;
   /** Limits of streams that follow a start that replace the defaults. */
   readonly streams?: Partial<StreamLimits>;
+  /** Limits of live streams, and of the memory of their events, that replace the defaults. */
+  readonly liveStreams?: Partial<StreamPlacesLimits & EventMemory>;
   /** Whether the deprecated interface under /api answers; otherwise its status is 410. */
   readonly legacyApi: boolean;
   /** Origins whose pages may use the service; none by default. */

@@ -10,6 +10,7 @@ import { sessionKeyHeader } from './proxy/request-keys.ts';
 import { createApp, requestStages, upgradeStages } from './request-stages.ts';
 import { routesOf } from './routes.ts';
 import { createServices } from './services.ts';
+import { createLiveState } from './stream/live-state.ts';
 
 export type { GatewayOptions };
 
@@ -40,10 +41,14 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } =
     services;
   const beganMs = clock.monotonic();
+  const live = createLiveState(services, options);
   const routes = routesOf(services, {
-    isReady: () => closing === undefined && services.isSynced(),
-    uptimeSeconds: () => (clock.monotonic() - beganMs) / 1000,
-    version,
+    health: {
+      isReady: () => closing === undefined && services.isSynced(),
+      uptimeSeconds: () => (clock.monotonic() - beganMs) / 1000,
+      version,
+    },
+    live,
   });
   const stages = requestStages(
     services,
@@ -70,7 +75,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
   streams.add(() => agents.drain());
 
-  const followers = [totals, ...Object.values(feeds), ring];
+  const followers = [totals, ...Object.values(feeds), ring, live.hubs];
   const unfollow = () => {
     for (const follower of followers) follower.close();
   };

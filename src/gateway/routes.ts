@@ -4,6 +4,8 @@ import { conversationPage } from './pages/conversation.ts';
 import type { Services } from './services.ts';
 import { signInRoutes } from './sign-in/routes.ts';
 import { legacyRoutes } from './v0/conversations.ts';
+import { streamRoute } from './stream/route.ts';
+import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
 import { eventRoutes } from './v1/events.ts';
@@ -20,11 +22,15 @@ import { startTaskRoutes } from './v1/start-tasks.ts';
 import { unsupportedRoutes } from './v1/unsupported.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
-export function routesOf(services: Services, health: HealthOptions): readonly Route[] {
+export function routesOf(
+  services: Services,
+  { health, live }: { readonly health: HealthOptions; readonly live: LiveState },
+): readonly Route[] {
   const search = new ConversationSearch();
   const documented = [
-    ...conversationRoutes(services, search),
+    ...conversationRoutes(services, search, live.responses),
     ...startTaskRoutes(services, search),
+    streamRoute(services, live),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),

@@ -38,6 +38,7 @@ const requestHeaders = [
   'X-Org-Id',
   'X-Session-API-Key',
   'Idempotency-Key',
+  'Last-Event-ID',
   'X-OpenHands-Client',
   'X-OpenHands-Client-Version',
   'X-OpenHands-Telemetry-Distinct-Id',

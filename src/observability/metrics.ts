@@ -118,6 +118,15 @@ export function createMetrics(registry: Registry = new Registry()) {
       'WebSockets between clients and agents that are open.',
       {},
     ),
+    openStreams: gauge('open_streams', 'Streams of /api/v1/stream that are open.', {}),
+    streamEvents: counter('stream_events_total', 'Events sent on streams of /api/v1/stream.', {
+      kind: ['snapshot', 'conversation', 'start_task', 'sandbox', 'quota', 'removed'],
+    }),
+    closedStreams: counter(
+      'closed_streams_total',
+      'Streams of /api/v1/stream that have ended, by code: key-invalid, slow-reader, shutdown, max-age, client-gone (the client has closed the connection).',
+      { code: ['key-invalid', 'slow-reader', 'shutdown', 'max-age', 'client-gone'] },
+    ),
     startStageSeconds: histogram(
       'start_stage_duration_seconds',
       'How long a start stays in each status.',

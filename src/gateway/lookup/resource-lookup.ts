@@ -133,6 +133,14 @@ export class ResourceLookup {
       : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
+  /** The conversations of any owner whose status names this sandbox, from the cache alone. */
+  conversationsNaming(sandboxName: string): readonly CachedConversation[] {
+    return this.#caches.conversations.store.byIndex(
+      'sandboxName',
+      inNamespace(this.#namespace, sandboxName),
+    );
+  }
+
   /** An undefined owner means every owner. */
   apiKey(owner: string | undefined, name: string): Promise<ApiKey | undefined> {
     const cached = this.#caches.apiKeys.store.get(this.#namespace, name);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { problemSchema } from '../errors/problem-body.ts';
+import { streamEventSchema } from '../stream/schemas.ts';
 import { successSchema } from '../v1/endpoints.ts';
 import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
@@ -46,6 +47,7 @@ const answers = {
   Success: successSchema,
   Sent: sentSchema,
   EventPage: eventPage,
+  StreamEvent: streamEventSchema,
   LegacyStart: legacyStartAnswer,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 

@@ -23,10 +23,11 @@ export const sandboxSchema = z.object({
 export const sandboxList = z.array(sandboxSchema.nullable());
 export const sandboxPage = pageSchema(sandboxSchema);
 
+/** The record of a sandbox. Without a reader, the record has no session key. */
 export function presentSandbox(
   sandbox: Sandbox,
   exposure: Exposure,
-  reader: Reader,
+  reader?: Reader,
 ): z.output<typeof sandboxSchema> {
   const { phase, message } = viewOfSandbox(sandbox);
   const access = exposure.accessTo(sandbox);
@@ -36,7 +37,7 @@ export function presentSandbox(
     sandbox_spec_id: sandbox.spec.templateName,
     status: phase,
     status_detail: message === '' ? null : message,
-    session_api_key: access?.sessionKeyFor(reader) ?? null,
+    session_api_key: (reader && access?.sessionKeyFor(reader)) ?? null,
     exposed_urls:
       access === undefined
         ? []

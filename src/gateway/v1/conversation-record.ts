@@ -6,7 +6,7 @@ import type { StartTexts } from '../presenters/start-request.ts';
 
 /** A conversation with what the caches know around it. */
 export const sourcesOf = (
-  { lookup }: Services,
+  { lookup }: Pick<Services, 'lookup'>,
   conversation: CachedConversation,
   sandbox = lookup.sandboxIn(conversation),
 ): ConversationSources => ({

@@ -19,7 +19,7 @@ import { endpoints, success, successSchema } from './endpoints.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ownConversation } from './own-objects.ts';
-import { ResponseCache } from './response-cache.ts';
+import type { ResponseCache } from './response-cache.ts';
 import { accessTo, startTextsOf } from './conversation-record.ts';
 import {
   conversationFilters,
@@ -43,8 +43,8 @@ const { get, patch, post, remove } = endpoints('conversations');
 export const conversationRoutes = (
   services: Services,
   search: ConversationSearch,
+  responses: ResponseCache,
 ): readonly Route[] => {
-  const responses = new ResponseCache(services);
   return [
     post(base, 'startConversation', {
       summary: 'Start a conversation; answers with the start task to poll',

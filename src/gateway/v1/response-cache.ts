@@ -30,10 +30,10 @@ const isSame = (one: ConversationSources, other: ConversationSources): boolean =
  * of what an answer costs.
  */
 export class ResponseCache {
-  readonly #services: Services;
+  readonly #services: Pick<Services, 'lookup' | 'exposure'>;
   readonly #records = new WeakMap<CachedConversation, MadeRecord>();
 
-  constructor(services: Services) {
+  constructor(services: Pick<Services, 'lookup' | 'exposure'>) {
     this.#services = services;
   }
 
@@ -52,6 +52,13 @@ export class ResponseCache {
   ): Promise<string> {
     const texts = conversations.map((conversation) => this.#fresh(conversation, reader));
     return listText(plainFrame, await Promise.all(texts));
+  }
+
+  /** The record without a session key, with the sandbox from the cache only. */
+  conversationText(conversation: CachedConversation): string {
+    const sources = sourcesOf(this.#services, conversation);
+    const access = this.#services.exposure.accessTo(sources.sandbox);
+    return this.#made(conversation, sources, access?.agentUrl).text;
   }
 
   /** Records with sandboxes from the cache only. */

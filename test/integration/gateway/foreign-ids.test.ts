@@ -36,6 +36,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'searchStartTasks query conversation_id__eq': 'conversation',
   'searchStartTasks query page_id': 'cursor',
   'countStartTasks query conversation_id__eq': 'conversation',
+  'streamState query last_event_id': 'own',
   'searchEvents path id': 'conversation',
   'searchEvents query page_id': 'own',
   'countEvents path id': 'conversation',

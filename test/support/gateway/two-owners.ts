@@ -176,7 +176,12 @@ export class TwoOwners {
         AsyncIterable<Buffer> & Got & { readonly statusCode: number },
       ];
       const chunks: Buffer[] = [];
-      for await (const chunk of response) chunks.push(chunk);
+      const isStream = response.headers['content-type']?.startsWith('text/event-stream') === true;
+      for await (const chunk of response) {
+        chunks.push(chunk);
+        // A stream of events has no end.
+        if (isStream && Buffer.concat(chunks).includes('"last":true}')) break;
+      }
       return {
         status: response.statusCode,
         headers: response.headers,

@@ -1,9 +1,6 @@
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import fc from 'fast-check';
-import type { Cache } from '../../../src/gateway/lookup/cache.ts';
 import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
-import type { Handler } from '../../../packages/kube/src/reflector.ts';
-import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import {
   cachedConversation,
   type CachedConversation,
@@ -13,36 +10,10 @@ import type {
   ConversationStatus,
   StartStatus,
 } from '../../../src/resources/conversation-status.ts';
-import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, condition, noon } from '../../support/builders.ts';
+import { TestCache } from '../../support/test-cache.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-
-/** A cache whose objects the test sets. */
-class TestCache<T extends KubeObject> implements Cache<T> {
-  readonly store = new IndexedStore<T>();
-  readonly hasSynced = true;
-  readonly #handlers: Handler<T>[] = [];
-
-  addHandler(handler: Handler<T>): () => void {
-    this.#handlers.push(handler);
-    for (const object of this.store.list()) handler.added?.(object);
-    return () => void this.#handlers.splice(this.#handlers.indexOf(handler), 1);
-  }
-
-  set(object: T): void {
-    const old = this.store.get(object.metadata.namespace ?? '', object.metadata.name);
-    this.store.set(object);
-    for (const handler of this.#handlers)
-      if (old === undefined) handler.added?.(object);
-      else handler.updated?.(object, old);
-  }
-
-  delete({ metadata: { namespace = '', name } }: T): void {
-    const old = this.store.delete(namespace, name);
-    for (const handler of this.#handlers) if (old !== undefined) handler.deleted?.(old);
-  }
-}
 
 const namespace = 'default';
 const setUp = () => {

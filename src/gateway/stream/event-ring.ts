@@ -1,0 +1,106 @@
+import type { RingLimits } from './limits.ts';
+import { eventText, type EventKind } from './sse.ts';
+
+export interface StreamEvent {
+  readonly kind: EventKind;
+  readonly json: string;
+}
+
+/** Events that were sent together, as every stream of the owner sends them. */
+export interface Batch {
+  readonly sequence: number;
+  readonly kinds: readonly EventKind[];
+  readonly bytes: Buffer;
+}
+
+/** The sequence of clients that do not know everything up to any batch. */
+const nothingKnown = 0;
+
+/**
+ * The newest events of one owner, for streams that are behind and for clients that connect again.
+ * The id of an event says up to which batch a client that has this event knows everything: the last
+ * event of a batch has the sequence of this batch, the others have that of the batch before. So a
+ * client that has part of a batch gets the whole batch again.
+ */
+export class EventRing {
+  readonly #token: string;
+  readonly #batches = new Map<number, Batch>();
+  #limits: RingLimits;
+  #last = nothingKnown + 1;
+  #bytes = 0;
+
+  /** @param token Differs for each ring of any process, and has no dash. */
+  constructor(token: string, limits: RingLimits) {
+    this.#token = token;
+    this.#limits = limits;
+  }
+
+  /** Sequence of the newest batch. */
+  get last(): number {
+    return this.#last;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Id of an event after which a client knows everything up to this sequence. */
+  idOf(sequence: number): string {
+    return `${this.#token}-${sequence}`;
+  }
+
+  /** Id of an event after which a client that connects again needs a snapshot. */
+  get idOfNothing(): string {
+    return this.idOf(nothingKnown);
+  }
+
+  /**
+   * The sequence of an id whose later batches are all here; undefined where the id is malformed, of
+   * another ring, or too old.
+   */
+  sequenceOf(id: string): number | undefined {
+    const [token, digits = '', ...others] = id.split('-');
+    if (token !== this.#token || others.length > 0 || !/^[1-9]\d{0,14}$/.test(digits))
+      return undefined;
+    const sequence = Number(digits);
+    return this.holdsAllAfter(sequence) ? sequence : undefined;
+  }
+
+  /** Whether every batch after this sequence is here. */
+  holdsAllAfter(sequence: number): boolean {
+    return sequence <= this.#last && sequence >= this.#last - this.#batches.size;
+  }
+
+  after(sequence: number): Batch | undefined {
+    return this.#batches.get(sequence + 1);
+  }
+
+  append(events: readonly StreamEvent[]): void {
+    if (events.length === 0) return;
+    const sequence = this.#last + 1;
+    const texts = events.map(({ kind, json }, index) =>
+      eventText(this.idOf(index === events.length - 1 ? sequence : this.#last), kind, json),
+    );
+    const bytes = Buffer.from(texts.join(''));
+    this.#batches.set(sequence, { sequence, kinds: events.map(({ kind }) => kind), bytes });
+    this.#last = sequence;
+    this.#bytes += bytes.length;
+    this.#trim();
+  }
+
+  /** Replaces the limits. */
+  limit(limits: RingLimits): void {
+    this.#limits = limits;
+    this.#trim();
+  }
+
+  #trim(): void {
+    const { maxBytes, maxBatches } = this.#limits;
+    for (const [sequence, { bytes }] of this.#batches) {
+      const { size } = this.#batches;
+      if (size <= 1 || (size <= maxBatches && this.#bytes <= maxBytes)) return;
+      this.#batches.delete(sequence);
+      this.#bytes -= bytes.length;
+    }
+  }
+}

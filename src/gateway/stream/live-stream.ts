@@ -1,0 +1,194 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { OwnerHubs } from './owner-hubs.ts';
+import type { Follower, OwnerHub } from './owner-hub.ts';
+import { snapshotParts } from './snapshot.ts';
+import {
+  closedText,
+  eventText,
+  heartbeatText,
+  openingText,
+  type CloseCode,
+  type EventKind,
+} from './sse.ts';
+
+export const contentType = 'text/event-stream; charset=utf-8';
+/** Delay between two comments: less than the idle time after which proxies close a connection. */
+const heartbeatMs = 15_000;
+/** Maximum time in which a client reads nothing of what waits for it. */
+const stallMs = 30_000;
+/** Maximum age of a stream, so that clients spread over replicas that come later. */
+const maxAgeMs = 3_600_000;
+/** Maximum time for the rest of a stream that was closed. */
+const lastBytesMs = 5_000;
+
+/** The part of a response that a stream uses. */
+export type StreamResponse = Writable & {
+  statusCode: number;
+  setHeader(name: string, value: string): unknown;
+};
+
+export interface LiveStreamOptions {
+  readonly owner: string;
+  readonly response: StreamResponse;
+  readonly hubs: OwnerHubs;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
+  readonly slowReaders: Pick<SlowReaderGuard, 'add'>;
+  readonly metrics: Pick<Metrics, 'openStreams' | 'streamEvents' | 'closedStreams'>;
+  /** Called once, when the stream is over. */
+  readonly ended: () => void;
+}
+
+/**
+ * One open stream: a snapshot, or what a client has missed, then the batches of the hub. The stream
+ * keeps its position alone, and writes no more than the client takes; a client that the hub's
+ * events do not wait for is closed.
+ */
+export class LiveStream implements Follower {
+  readonly #options: LiveStreamOptions;
+  readonly #hub: OwnerHub;
+  /** Sequence of the batch up to which everything was written, or is part of the snapshot. */
+  #sequence: number;
+  #hasSnapshot = false;
+  #isOver = false;
+  #stall: Timer | undefined;
+  #heartbeat: Timer;
+  readonly #age: Timer;
+
+  constructor(options: LiveStreamOptions) {
+    const { response, hubs, owner, clock, metrics } = options;
+    this.#options = options;
+    this.#hub = hubs.join(owner, this);
+    this.#sequence = this.#hub.ring.last;
+    this.#heartbeat = this.#beatLater();
+    this.#age = clock.after(maxAgeMs, () => this.close('max-age'));
+    metrics.openStreams.inc({});
+    response.on('drain', () => this.#drained());
+    response.once('close', () => {
+      this.#stall?.cancel();
+      this.#end('client-gone');
+    });
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Begins to write. @param lastEventId What the client says that it has. */
+  begin(lastEventId: string | undefined): void {
+    const { response } = this.#options;
+    response.statusCode = 200;
+    response.setHeader('content-type', contentType);
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('x-accel-buffering', 'no');
+    this.#write(openingText);
+    const known = lastEventId === undefined ? undefined : this.#hub.ring.sequenceOf(lastEventId);
+    if (known === undefined) {
+      void this.#sendSnapshot().catch((error: unknown) => {
+        this.#options.logger.error('The snapshot of a stream can not be sent', { error });
+        response.destroy();
+      });
+    } else {
+      this.#sequence = known;
+      this.#hasSnapshot = true;
+      this.advance();
+    }
+  }
+
+  advance(): void {
+    const { ring } = this.#hub;
+    while (!this.#isOver) {
+      if (!ring.holdsAllAfter(this.#sequence)) {
+        this.close('slow-reader');
+        return;
+      }
+      const batch = this.#hasSnapshot && !this.#isFull ? ring.after(this.#sequence) : undefined;
+      if (batch === undefined) return;
+      this.#sequence = batch.sequence;
+      this.#write(batch.bytes, batch.kinds);
+    }
+  }
+
+  close(code: CloseCode): void {
+    if (this.#isOver) return;
+    const { response, clock } = this.#options;
+    this.#end(code);
+    response.end(closedText(code));
+    const timer = clock.after(lastBytesMs, () => response.destroy());
+    response.once('close', () => timer.cancel());
+  }
+
+  /** Makes and writes part by part, each in a turn of the owner, as fast as the client reads. */
+  async #sendSnapshot(): Promise<void> {
+    const { scheduler, owner } = this.#options;
+    const { ring } = this.#hub;
+    const parts = snapshotParts(this.#hub);
+    const next = async () => (await scheduler.run(owner, () => parts.next())).value;
+    for (let part = await next(); part !== undefined && !this.#isOver; part = await next()) {
+      const id = part.isLast ? ring.idOf(this.#sequence) : ring.idOfNothing;
+      this.#write(eventText(id, 'snapshot', part.json), ['snapshot']);
+      scheduler.chargeBytes(owner, part.json.length);
+      await (this.#isFull ? this.#roomForMore() : setImmediate());
+    }
+    this.#hasSnapshot = true;
+    this.advance();
+  }
+
+  async #roomForMore(): Promise<void> {
+    const { response } = this.#options;
+    const closed = new AbortController();
+    const abort = () => closed.abort();
+    response.once('close', abort);
+    await once(response, 'drain', { signal: closed.signal }).catch(() => undefined);
+    response.off('close', abort);
+  }
+
+  get #isFull(): boolean {
+    return this.#options.response.writableNeedDrain;
+  }
+
+  #write(text: string | Buffer, kinds: readonly EventKind[] = []): void {
+    const { response, owner, clock, metrics, slowReaders } = this.#options;
+    response.write(text);
+    for (const kind of kinds) metrics.streamEvents.inc({ kind });
+    if (this.#isFull) this.#stall ??= clock.after(stallMs, () => this.close('slow-reader'));
+    slowReaders.add(response, owner, () => {
+      this.close('slow-reader');
+      response.destroy();
+    });
+  }
+
+  #drained(): void {
+    this.#stall?.cancel();
+    this.#stall = undefined;
+    this.advance();
+  }
+
+  #beatLater(): Timer {
+    return this.#options.clock.after(heartbeatMs, () => {
+      this.#heartbeat = this.#beatLater();
+      if (!this.#isFull) this.#write(heartbeatText);
+    });
+  }
+
+  #end(code: CloseCode | 'client-gone'): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { hubs, metrics, ended } = this.#options;
+    this.#stall?.cancel();
+    this.#heartbeat.cancel();
+    this.#age.cancel();
+    hubs.leave(this.#hub, this);
+    metrics.openStreams.dec({});
+    metrics.closedStreams.inc({ code });
+    ended();
+  }
+}

@@ -1,0 +1,114 @@
+import { conversationIdOf, startTaskIdOf } from '../../resources/ids.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { creationOf, sortedBy } from '../paging/keyset.ts';
+import type { Exposure } from '../presenters/exposure.ts';
+import { presentSandbox } from '../presenters/sandbox.ts';
+import type { StartTexts } from '../presenters/start-request.ts';
+import { startTaskRecord } from '../presenters/start-task.ts';
+import type { ResponseCache } from '../v1/response-cache.ts';
+
+export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
+export type SubjectKind = (typeof subjectKinds)[number];
+
+/** What a record is about. A start task has the name of its conversation. */
+export interface Subject {
+  readonly kind: SubjectKind;
+  /** Name of the resource. */
+  readonly name: string;
+}
+
+export interface OwnRecord {
+  readonly id: string;
+  readonly json: string;
+  /** A start that is READY: clients need no more of it than this record. */
+  readonly isOver: boolean;
+}
+
+/**
+ * The texts of a start are not in the caches, and a stream reads nothing else: an owner with many
+ * long texts would have them read and sent again with each change.
+ */
+const withoutTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
+
+const isReady = (conversation: CachedConversation): boolean =>
+  startStatusOf(conversation) === 'READY';
+
+export interface OwnRecordsOptions {
+  readonly owner: string;
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+  readonly responses: Pick<ResponseCache, 'conversationText'>;
+  /** The record of GET /api/v1/quota. */
+  readonly quota: (owner: string) => unknown;
+}
+
+/**
+ * The records of one owner as its streams show them: those of the reads, from the caches alone,
+ * without session keys, so that they are the same for every client of the owner.
+ */
+export class OwnRecords {
+  readonly #options: OwnRecordsOptions;
+
+  constructor(options: OwnRecordsOptions) {
+    this.#options = options;
+  }
+
+  get owner(): string {
+    return this.#options.owner;
+  }
+
+  /** Everything that may have a record now: the newest conversations first, then the sandboxes. */
+  *subjects(): Generator<Subject, void, undefined> {
+    const { owner, lookup } = this.#options;
+    for (const { item } of sortedBy(lookup.conversationsOf(owner), creationOf).toReversed()) {
+      const { name } = item.metadata;
+      yield { kind: 'conversation', name };
+      if (!isReady(item)) yield { kind: 'start_task', name };
+    }
+    for (const { item } of sortedBy(lookup.sandboxesOf(owner), creationOf).toReversed())
+      yield { kind: 'sandbox', name: item.metadata.name };
+  }
+
+  /** Undefined where the owner has no such object, or it is being deleted. */
+  recordOf({ kind, name }: Subject): OwnRecord | undefined {
+    if (kind === 'sandbox') return this.#sandbox(name);
+    const conversation = this.#options.lookup.cachedConversation(name);
+    if (conversation === undefined || !this.#isShown(conversation)) return undefined;
+    return kind === 'start_task' ? this.#startTask(conversation) : this.#conversation(conversation);
+  }
+
+  quotaJson(): string {
+    return JSON.stringify(this.#options.quota(this.owner));
+  }
+
+  #isShown({ metadata, spec }: Pick<CachedConversation, 'metadata'> & { spec: { owner: string } }) {
+    return spec.owner === this.owner && metadata.deletionTimestamp === undefined;
+  }
+
+  #conversation(conversation: CachedConversation): OwnRecord {
+    return {
+      id: conversationIdOf(conversation),
+      json: this.#options.responses.conversationText(conversation),
+      isOver: false,
+    };
+  }
+
+  #startTask(conversation: CachedConversation): OwnRecord {
+    const { lookup, exposure } = this.#options;
+    const access = exposure.accessTo(lookup.sandboxIn(conversation));
+    return {
+      id: startTaskIdOf(conversationIdOf(conversation)),
+      json: JSON.stringify(startTaskRecord(conversation, withoutTexts, access)),
+      isOver: isReady(conversation),
+    };
+  }
+
+  #sandbox(name: string): OwnRecord | undefined {
+    const { lookup, exposure } = this.#options;
+    const sandbox = lookup.sandboxNamed(name);
+    if (sandbox === undefined || !this.#isShown(sandbox)) return undefined;
+    return { id: name, json: JSON.stringify(presentSandbox(sandbox, exposure)), isOver: false };
+  }
+}

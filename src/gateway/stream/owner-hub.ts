@@ -1,0 +1,245 @@
+import { hash } from 'node:crypto';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { EventRing, type StreamEvent } from './event-ring.ts';
+import type { RingLimits } from './limits.ts';
+import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
+
+/** Delay between a change and its event, in which further changes join the first one. */
+const gatherMs = 250;
+/** Minimum time between two records of the quota. */
+const quotaMs = 1_000;
+/** Delay before the quota is presented without a change: some of it depends on the time. */
+const quotaAgeMs = 15_000;
+/** Inverse of the share of the time that the quotas of all hubs may take together. */
+const quotaShare = 20;
+
+/** A stream of the hub. */
+export interface Follower {
+  /** Called after new batches. */
+  advance(): void;
+}
+
+interface Shown {
+  readonly id: string;
+  /** Digest of the JSON that every stream has; undefined where some streams have another one. */
+  readonly digest: string | undefined;
+}
+
+export interface OwnerHubOptions {
+  readonly records: Pick<OwnRecords, 'owner' | 'recordOf' | 'quotaJson' | 'subjects'>;
+  /** Differs for each hub of any process, and has no dash. */
+  readonly token: string;
+  readonly ringLimits: RingLimits;
+  readonly recordsPerTurn: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Number of hubs, which share the time for quotas. */
+  readonly hubs: () => number;
+  /** Runs work at once and counts its time as the owner's. */
+  readonly charge: (owner: string, work: () => void) => void;
+}
+
+const keyOf = ({ kind, name }: Subject): string => `${kind}/${name}`;
+const digestOf = (json: string): string => hash('sha1', json, 'base64');
+
+/**
+ * What all streams of one owner share: the events, each of them made once. The hub is marked with
+ * what may have changed, and makes events of the latest states a moment later. The cost of a change
+ * does not depend on the number of other conversations, except that of the quota.
+ *
+ * The hub remembers what any stream may show. So a snapshot and the events after it lead to the same
+ * state, whenever the snapshot was made: a record that a snapshot shows before its event is sent in
+ * any case.
+ */
+export class OwnerHub {
+  readonly ring: EventRing;
+  readonly #options: OwnerHubOptions;
+  readonly #followers = new Set<Follower>();
+  readonly #changed = new Map<string, Subject>();
+  readonly #shown = new Map<string, Shown>();
+  #timer: Timer | undefined;
+  /** Time at which the timer fires. */
+  #dueMs = 0;
+  #quotaJson: string | undefined;
+  #quotaChanged = false;
+  #quotaAtMs = -Infinity;
+  #quotaCostMs = 0;
+  #quotaTimer: Timer | undefined;
+
+  constructor(options: OwnerHubOptions) {
+    this.#options = options;
+    this.ring = new EventRing(options.token, options.ringLimits);
+  }
+
+  get owner(): string {
+    return this.#options.records.owner;
+  }
+
+  get recordsPerTurn(): number {
+    return this.#options.recordsPerTurn;
+  }
+
+  get size(): number {
+    return this.#followers.size;
+  }
+
+  /** Adds a stream. */
+  join(follower: Follower): void {
+    this.#followers.add(follower);
+    if (this.#quotaChanged) this.#schedule(gatherMs);
+    this.#quotaTimer ??= this.#refreshQuotaLater();
+  }
+
+  leave(follower: Follower): void {
+    this.#followers.delete(follower);
+    if (this.#followers.size > 0) return;
+    this.#quotaTimer?.cancel();
+    this.#quotaTimer = undefined;
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#quotaTimer?.cancel();
+  }
+
+  /** Says that the record of an object may have changed. */
+  mark(kind: SubjectKind, name: string): void {
+    const subject = { kind, name };
+    this.#changed.set(keyOf(subject), subject);
+    this.#schedule(gatherMs);
+  }
+
+  /** Says that the quota may have changed. */
+  markQuota(): void {
+    this.#quotaChanged = true;
+    if (this.#followers.size > 0) this.#schedule(gatherMs);
+  }
+
+  /** Everything that a snapshot has to show. */
+  subjects(): Iterable<Subject> {
+    for (const key of this.#changed.keys()) this.#sendInAnyCase(key);
+    return this.#options.records.subjects();
+  }
+
+  /** The record for a snapshot; undefined where a snapshot has none. */
+  show(subject: Subject): string | undefined {
+    const key = keyOf(subject);
+    const isChanged = this.#changed.has(key);
+    if (isChanged) this.#sendInAnyCase(key);
+    const record = this.#recordOf(subject);
+    if (record === undefined || record.isOver) return undefined;
+    const { id, json } = record;
+    if (!this.#shown.has(key))
+      this.#shown.set(key, { id, digest: isChanged ? undefined : digestOf(json) });
+    return json;
+  }
+
+  /** The quota for a snapshot: as the last event has it, if there was one. */
+  showQuota(): string {
+    return (this.#quotaJson ??= this.#presentQuota());
+  }
+
+  /**
+   * A snapshot shows a state, or the absence of an object, that other streams do not show yet. The
+   * event of the change is sent also where the state is back to what these show.
+   */
+  #sendInAnyCase(key: string): void {
+    const shown = this.#shown.get(key);
+    if (shown !== undefined) this.#shown.set(key, { ...shown, digest: undefined });
+  }
+
+  #schedule(delayMs: number): void {
+    const { clock } = this.#options;
+    const dueMs = clock.monotonic() + delayMs;
+    if (this.#timer !== undefined && this.#dueMs <= dueMs) return;
+    this.#timer?.cancel();
+    this.#dueMs = dueMs;
+    this.#timer = clock.after(delayMs, () => {
+      this.#timer = undefined;
+      this.#options.charge(this.owner, () => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    const events: StreamEvent[] = [];
+    let turns = this.recordsPerTurn;
+    for (const [key, subject] of this.#changed) {
+      if (turns-- === 0) break;
+      this.#changed.delete(key);
+      events.push(...this.#eventsOf(key, subject));
+    }
+    const quotaDelayMs = this.#quotaDelayMs();
+    if (this.#changed.size === 0 && quotaDelayMs === 0) events.push(...this.#quotaEvents());
+    this.ring.append(events);
+    for (const follower of [...this.#followers]) follower.advance();
+    if (this.#changed.size > 0) this.#schedule(0);
+    else if (quotaDelayMs !== undefined && quotaDelayMs > 0) this.#schedule(quotaDelayMs);
+  }
+
+  #eventsOf(key: string, subject: Subject): readonly StreamEvent[] {
+    const { kind } = subject;
+    const shown = this.#shown.get(key);
+    const record = this.#recordOf(subject);
+    // What no stream shows needs no end.
+    if (record === undefined || record.isOver) {
+      if (shown === undefined) return [];
+      this.#shown.delete(key);
+      return record === undefined
+        ? [{ kind: 'removed', json: JSON.stringify({ kind, id: shown.id }) }]
+        : [{ kind, json: record.json }];
+    }
+    const { id, json } = record;
+    const digest = digestOf(json);
+    if (shown?.digest === digest) return [];
+    this.#shown.set(key, { id, digest });
+    return [{ kind, json }];
+  }
+
+  /** A record that can not be made is absent, as in a snapshot; the other streams are served. */
+  #recordOf(subject: Subject): OwnRecord | undefined {
+    try {
+      return this.#options.records.recordOf(subject);
+    } catch (error) {
+      const { kind, name } = subject;
+      this.#options.logger.error('A record of a stream can not be made', { kind, name, error });
+      return undefined;
+    }
+  }
+
+  /** Time until the quota is due; undefined where it has not changed, or no stream shows it. */
+  #quotaDelayMs(): number | undefined {
+    if (!this.#quotaChanged || this.#followers.size === 0) return undefined;
+    const { clock, hubs } = this.#options;
+    const pauseMs = Math.max(quotaMs, this.#quotaCostMs * hubs() * quotaShare);
+    return Math.max(0, this.#quotaAtMs + pauseMs - clock.monotonic());
+  }
+
+  #quotaEvents(): readonly StreamEvent[] {
+    const json = this.#presentQuota();
+    if (json === this.#quotaJson) return [];
+    this.#quotaJson = json;
+    return [{ kind: 'quota', json }];
+  }
+
+  #presentQuota(): string {
+    const { clock, records, logger } = this.#options;
+    this.#quotaChanged = false;
+    this.#quotaAtMs = clock.monotonic();
+    try {
+      return records.quotaJson();
+    } catch (error) {
+      logger.error('The quota of a stream can not be made', { owner: this.owner, error });
+      return 'null';
+    } finally {
+      this.#quotaCostMs = clock.monotonic() - this.#quotaAtMs;
+    }
+  }
+
+  #refreshQuotaLater(): Timer {
+    return this.#options.clock.after(quotaAgeMs, () => {
+      this.#quotaTimer = this.#refreshQuotaLater();
+      this.markQuota();
+    });
+  }
+}

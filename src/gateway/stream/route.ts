@@ -1,0 +1,45 @@
+import type { Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { endpoints } from '../v1/endpoints.ts';
+import { contentType, LiveStream } from './live-stream.ts';
+import type { OwnerHubs } from './owner-hubs.ts';
+import { lastEventIdHeaders, lastEventIdQuery, streamResponse } from './schemas.ts';
+import type { StreamPlaces } from './stream-places.ts';
+
+const { get } = endpoints('stream');
+
+/** The stream of everything of an owner. */
+export const streamRoute = (
+  services: Services,
+  { hubs, places }: { readonly hubs: OwnerHubs; readonly places: StreamPlaces },
+): Route =>
+  get('/api/v1/stream', 'streamState', {
+    summary:
+      'Conversations, start tasks, sandboxes and the quota, and each of their changes as it happens',
+    query: lastEventIdQuery,
+    headers: lastEventIdHeaders,
+    responses: { 200: streamResponse },
+    mediaType: 'text/event-stream',
+    problems: ['share-exceeded'],
+    handle: ({ principal, owner, query, headers, response }) => {
+      const { clock, logger, scheduler, slowReaders, metrics, streams, ring } = services;
+      const { keyName, keyUid } = principal;
+      if (response.req.method === 'HEAD') {
+        response.setHeader('content-type', contentType).end();
+        return undefined;
+      }
+      const forgets = [places.enter(owner, keyUid)];
+      const stream = new LiveStream({
+        ...{ owner, response, hubs, clock, logger, scheduler, slowReaders, metrics },
+        ended: () => {
+          for (const forget of forgets) forget();
+        },
+      });
+      stream.begin(headers['last-event-id'] ?? query.last_event_id);
+      // A shutdown that has begun, or a key that has ended meanwhile, closes the stream at once.
+      forgets.push(streams.add(() => stream.close('shutdown')));
+      forgets.push(ring.untilEnd(keyName, keyUid, () => stream.close('key-invalid')));
+      if (stream.isOver) for (const forget of forgets) forget();
+      return undefined;
+    },
+  });

@@ -1,0 +1,62 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rules.ts';
+import { slotTaken } from '../../resources/sandbox.ts';
+import type { Holdings, ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
+import { presentQuota, type QuotaSources, type SharedLimit } from '../presenters/quota.ts';
+
+/** What the record of a quota is made of. */
+export interface QuotaReads {
+  readonly lookup: ResourceLookup;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly caps: Pick<StorageCaps, 'of' | 'stored'>;
+}
+
+/** The quota of an owner as clients see it, from the caches alone. */
+export function quotaRecord({ lookup, clock, caps }: QuotaReads, owner: string) {
+  const rules = quotaRules(lookup.quotas());
+  const holdings = lookup.holdingsOf(owner);
+  const inside = conversationsIn(holdings);
+  return presentQuota({
+    owner,
+    group: groupOf(holdings, ownerRule(rules, owner), {
+      now: clock.now(),
+      templates: lookup.templates(),
+    }),
+    starts: startsWithoutSandbox(holdings, lookup),
+    shared: rules.namespace && sharedLimit(lookup, rules.namespace),
+    refused: refusalOf(lookup, owner),
+    stored: caps.stored(owner),
+    caps: caps.of(owner),
+    conversationIdsIn: (name) => (inside.get(name) ?? []).map(conversationIdOf),
+    now: clock.now(),
+  });
+}
+
+function sharedLimit(lookup: ResourceLookup, rule: QuotaRule): SharedLimit {
+  const quota = lookup.quotas().find(({ metadata }) => metadata.name === rule.quotaName);
+  const next = lookup.sandboxNamed(quota?.status?.nextToPause);
+  return {
+    rule,
+    active: quota?.status?.active ?? slotsInUse(lookup.everyHolding(), lookup),
+    next: next !== undefined && slotTaken(next) ? next : undefined,
+  };
+}
+
+type Refusal = NonNullable<QuotaSources['refused']>;
+
+/** The quota with the policy Reject that has no room for one more, as far as the cache knows. */
+export function refusalOf(lookup: ResourceLookup, owner: string): Refusal | undefined {
+  const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {
+    if (rule?.onExceeded !== 'Reject') return undefined;
+    const current = slotsInUse(holdings(), lookup);
+    return current < rule.limit ? undefined : { rule, current };
+  };
+  const rules = quotaRules(lookup.quotas());
+  return (
+    refusal(ownerRule(rules, owner), () => lookup.holdingsOf(owner)) ??
+    refusal(rules.namespace, () => lookup.everyHolding())
+  );
+}

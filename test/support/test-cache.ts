@@ -1,0 +1,34 @@
+import type { Cache } from '../../src/gateway/lookup/cache.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { Handler } from '../../packages/kube/src/reflector.ts';
+import { IndexedStore, type Indexers } from '../../packages/kube/src/store.ts';
+
+/** A cache whose objects the test sets. */
+export class TestCache<T extends KubeObject> implements Cache<T> {
+  readonly store: IndexedStore<T>;
+  readonly hasSynced = true;
+  readonly #handlers: Handler<T>[] = [];
+
+  constructor(indexers: Indexers<T> = {}) {
+    this.store = new IndexedStore<T>(indexers);
+  }
+
+  addHandler(handler: Handler<T>): () => void {
+    this.#handlers.push(handler);
+    for (const object of this.store.list()) handler.added?.(object);
+    return () => void this.#handlers.splice(this.#handlers.indexOf(handler), 1);
+  }
+
+  set(object: T): void {
+    const old = this.store.get(object.metadata.namespace ?? '', object.metadata.name);
+    this.store.set(object);
+    for (const handler of this.#handlers)
+      if (old === undefined) handler.added?.(object);
+      else handler.updated?.(object, old);
+  }
+
+  delete({ metadata: { namespace = '', name } }: Pick<T, 'metadata'>): void {
+    const old = this.store.delete(namespace, name);
+    for (const handler of this.#handlers) if (old !== undefined) handler.deleted?.(old);
+  }
+}
