@@ -19,8 +19,8 @@ const nothingKnown = 0;
 /**
  * The newest events of one owner, for streams that are behind and for clients that connect again.
  * The id of an event says up to which batch a client that has this event knows everything: the last
- * event of a batch has the sequence of this batch, the others have that of the batch before. So a
- * client that has part of a batch gets the whole batch again.
+ * event of a batch has the sequence of this batch, the others have that of the batch before. A
+ * client that has part of a batch therefore gets the whole batch again.
  */
 export class EventRing {
   readonly #token: string;

@@ -6,7 +6,7 @@ import { OwnRecords } from './own-records.ts';
 import { OwnerHubs } from './owner-hubs.ts';
 import { StreamPlaces } from './stream-places.ts';
 
-/** What the streams of one gateway share, and the texts of records, which reads use too. */
+/** State that the streams of one gateway share, and the texts of records, which reads use too. */
 export type LiveState = ReturnType<typeof createLiveState>;
 
 export function createLiveState(
@@ -25,5 +25,5 @@ export function createLiveState(
     charge: (owner, work) => scheduler.now(owner, work),
     memory: liveStreams,
   });
-  return { responses, hubs, places: new StreamPlaces(liveStreams) };
+  return { responses, hubs, places: new StreamPlaces(clock, liveStreams) };
 }

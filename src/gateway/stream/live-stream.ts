@@ -8,6 +8,7 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { OwnerHubs } from './owner-hubs.ts';
 import type { Follower, OwnerHub } from './owner-hub.ts';
+import type { StreamPlaces } from './stream-places.ts';
 import { snapshotParts } from './snapshot.ts';
 import {
   closedText,
@@ -38,6 +39,7 @@ export interface LiveStreamOptions {
   readonly owner: string;
   readonly response: StreamResponse;
   readonly hubs: OwnerHubs;
+  readonly places: Pick<StreamPlaces, 'beginSnapshot'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
@@ -55,8 +57,12 @@ export interface LiveStreamOptions {
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
   readonly #hub: OwnerHub;
-  /** Sequence of the batch up to which everything was written, or is part of the snapshot. */
-  #sequence: number;
+  /**
+   * Sequence of the batch up to which everything was written, or is part of the snapshot; undefined
+   * until the snapshot begins.
+   */
+  #sequence: number | undefined;
+  readonly #over = new AbortController();
   #hasSnapshot = false;
   #isOver = false;
   #stall: Timer | undefined;
@@ -67,7 +73,6 @@ export class LiveStream implements Follower {
     const { response, hubs, owner, clock, metrics } = options;
     this.#options = options;
     this.#hub = hubs.join(owner, this);
-    this.#sequence = this.#hub.ring.last;
     this.#heartbeat = this.#beatLater();
     this.#age = clock.after(maxAgeMs, () => this.close('max-age'));
     metrics.openStreams.inc({});
@@ -84,7 +89,7 @@ export class LiveStream implements Follower {
 
   /** Begins to write. @param lastEventId What the client says that it has. */
   begin(lastEventId: string | undefined): void {
-    const { response } = this.#options;
+    const { response, logger } = this.#options;
     response.statusCode = 200;
     response.setHeader('content-type', contentType);
     response.setHeader('cache-control', 'no-store');
@@ -93,7 +98,8 @@ export class LiveStream implements Follower {
     const known = lastEventId === undefined ? undefined : this.#hub.ring.sequenceOf(lastEventId);
     if (known === undefined) {
       void this.#sendSnapshot().catch((error: unknown) => {
-        this.#options.logger.error('The snapshot of a stream can not be sent', { error });
+        if (this.#isOver) return;
+        logger.error('The snapshot of a stream can not be sent', { error });
         response.destroy();
       });
     } else {
@@ -105,7 +111,7 @@ export class LiveStream implements Follower {
 
   advance(): void {
     const { ring } = this.#hub;
-    while (!this.#isOver) {
+    while (!this.#isOver && this.#sequence !== undefined) {
       if (!ring.holdsAllAfter(this.#sequence)) {
         this.close('slow-reader');
         return;
@@ -128,27 +134,37 @@ export class LiveStream implements Follower {
 
   /** Makes and writes part by part, each in a turn of the owner, as fast as the client reads. */
   async #sendSnapshot(): Promise<void> {
-    const { scheduler, owner } = this.#options;
-    const { ring } = this.#hub;
-    const parts = snapshotParts(this.#hub);
-    const next = async () => (await scheduler.run(owner, () => parts.next())).value;
-    for (let part = await next(); part !== undefined && !this.#isOver; part = await next()) {
-      const id = part.isLast ? ring.idOf(this.#sequence) : ring.idOfNothing;
-      this.#write(eventText(id, 'snapshot', part.json), ['snapshot']);
-      scheduler.chargeBytes(owner, part.json.length);
-      await (this.#isFull ? this.#roomForMore() : setImmediate());
+    const { places, owner } = this.#options;
+    const leave = await places.beginSnapshot(owner, this.#over.signal);
+    try {
+      await this.#sendParts();
+    } finally {
+      leave();
     }
     this.#hasSnapshot = true;
     this.advance();
   }
 
+  async #sendParts(): Promise<void> {
+    const { scheduler, owner } = this.#options;
+    const { ring } = this.#hub;
+    const sequence = ring.last;
+    this.#sequence = sequence;
+    const parts = snapshotParts(this.#hub);
+    const next = async () => (await scheduler.run(owner, () => parts.next())).value;
+    for (let part = await next(); part !== undefined && !this.#isOver; part = await next()) {
+      const id = part.isLast ? ring.idOf(sequence) : ring.idOfNothing;
+      // Bytes that wait for a client take no room in the heap.
+      this.#write(Buffer.from(eventText(id, 'snapshot', part.json)), ['snapshot']);
+      scheduler.chargeBytes(owner, part.json.length);
+      await (this.#isFull ? this.#roomForMore() : setImmediate());
+    }
+  }
+
   async #roomForMore(): Promise<void> {
     const { response } = this.#options;
-    const closed = new AbortController();
-    const abort = () => closed.abort();
-    response.once('close', abort);
-    await once(response, 'drain', { signal: closed.signal }).catch(() => undefined);
-    response.off('close', abort);
+    // The end of the stream ends the wait.
+    await once(response, 'drain', { signal: this.#over.signal }).catch(() => undefined);
   }
 
   get #isFull(): boolean {
@@ -182,6 +198,7 @@ export class LiveStream implements Follower {
   #end(code: CloseCode | 'client-gone'): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#over.abort();
     const { hubs, metrics, ended } = this.#options;
     this.#stall?.cancel();
     this.#heartbeat.cancel();

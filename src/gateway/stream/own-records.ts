@@ -12,7 +12,7 @@ import type { ResponseCache } from '../v1/response-cache.ts';
 export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];
 
-/** What a record is about. A start task has the name of its conversation. */
+/** The subject of a record. A start task has the name of its conversation. */
 export interface Subject {
   readonly kind: SubjectKind;
   /** Name of the resource. */

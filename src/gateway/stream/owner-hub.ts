@@ -5,6 +5,8 @@ import { EventRing, type StreamEvent } from './event-ring.ts';
 import type { RingLimits } from './limits.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
 
+/** Maximum streams that write in one turn of the event loop. */
+const streamsPerTurn = 25;
 /** Delay between a change and its event, in which further changes join the first one. */
 const gatherMs = 250;
 /** Minimum time between two records of the quota. */
@@ -44,13 +46,13 @@ const keyOf = ({ kind, name }: Subject): string => `${kind}/${name}`;
 const digestOf = (json: string): string => hash('sha1', json, 'base64');
 
 /**
- * What all streams of one owner share: the events, each of them made once. The hub is marked with
- * what may have changed, and makes events of the latest states a moment later. The cost of a change
- * does not depend on the number of other conversations, except that of the quota.
+ * The events that all streams of one owner share, each of them made once. `OwnerHubs` marks the
+ * objects that may have changed, and the hub makes events of the latest states a moment later. The
+ * cost of a change does not depend on the number of other conversations, except that of the quota.
  *
- * The hub remembers what any stream may show. So a snapshot and the events after it lead to the same
- * state, whenever the snapshot was made: a record that a snapshot shows before its event is sent in
- * any case.
+ * The hub remembers the records that any stream may show. A snapshot and the events after it lead
+ * to the same state, whenever the snapshot was made: the hub sends a record in any case that a
+ * snapshot has shown before its event.
  */
 export class OwnerHub {
   readonly ring: EventRing;
@@ -172,16 +174,24 @@ export class OwnerHub {
     const quotaDelayMs = this.#quotaDelayMs();
     if (this.#changed.size === 0 && quotaDelayMs === 0) events.push(...this.#quotaEvents());
     this.ring.append(events);
-    for (const follower of [...this.#followers]) follower.advance();
+    if (events.length > 0) this.#advance([...this.#followers]);
     if (this.#changed.size > 0) this.#schedule(0);
     else if (quotaDelayMs !== undefined && quotaDelayMs > 0) this.#schedule(quotaDelayMs);
+  }
+
+  /** Each stream writes what it lacks, some streams in one turn of the event loop. */
+  #advance(followers: readonly Follower[]): void {
+    for (const follower of followers.slice(0, streamsPerTurn)) follower.advance();
+    const others = followers.slice(streamsPerTurn);
+    if (others.length === 0) return;
+    setImmediate(() => this.#options.charge(this.owner, () => this.#advance(others)));
   }
 
   #eventsOf(key: string, subject: Subject): readonly StreamEvent[] {
     const { kind } = subject;
     const shown = this.#shown.get(key);
     const record = this.#recordOf(subject);
-    // What no stream shows needs no end.
+    // A record that no stream shows needs no end.
     if (record === undefined || record.isOver) {
       if (shown === undefined) return [];
       this.#shown.delete(key);

@@ -30,7 +30,7 @@ export const streamRoute = (
       }
       const forgets = [places.enter(owner, keyUid)];
       const stream = new LiveStream({
-        ...{ owner, response, hubs, clock, logger, scheduler, slowReaders, metrics },
+        ...{ owner, response, hubs, places, clock, logger, scheduler, slowReaders, metrics },
         ended: () => {
           for (const forget of forgets) forget();
         },

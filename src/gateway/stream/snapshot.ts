@@ -7,7 +7,7 @@ interface SnapshotPart {
 }
 
 /** Maximum length of the records of a part before its last one. */
-const maxPartLength = 262_144;
+const maxPartLength = 65_536;
 
 /**
  * The state of an owner in parts. Each step makes one part, of a bounded number of records, so that

@@ -7,7 +7,7 @@ import type { StorageCaps } from '../lookup/storage-caps.ts';
 import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
 import { presentQuota, type QuotaSources, type SharedLimit } from '../presenters/quota.ts';
 
-/** What the record of a quota is made of. */
+/** Sources of the record of a quota. */
 export interface QuotaReads {
   readonly lookup: ResourceLookup;
   readonly clock: Pick<Clock, 'now'>;

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { conversationSchema } from '../../../src/gateway/presenters/conversation.ts';
 import { quotaSchema } from '../../../src/gateway/presenters/quota.ts';
 import { sandboxSchema } from '../../../src/gateway/presenters/sandbox.ts';

@@ -23,7 +23,7 @@ const status = fc.record(
   { requiredKeys: [] },
 ) satisfies fc.Arbitrary<ConversationStatus>;
 
-/** What a client does: `renew` is a new one, which knows nothing; `sip` reads what was written. */
+/** Steps of a client: `renew` is a new one, which knows nothing; `sip` reads what was written. */
 const clientSteps = ['connect', 'leave', 'renew', 'stop', 'read', 'sip'] as const;
 
 const step = fc.oneof(
