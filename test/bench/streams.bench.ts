@@ -109,7 +109,7 @@ const measure = async (into: number[]) => {
 
 const [alone, beside]: [number[], number[]] = [[], []];
 const opened: number[] = [];
-/** Of each round. */
+/** Growth of the memory in each round. */
 const memory: number[] = [];
 let [sent, processorShare] = [0, 0];
 await measure([]);

@@ -38,6 +38,7 @@ describe('CORS', () => {
       'x-org-id',
       'x-session-api-key',
       'idempotency-key',
+      'last-event-id',
       'x-openhands-client',
       'x-openhands-client-version',
       'x-openhands-telemetry-distinct-id',
