@@ -1,5 +1,6 @@
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './openapi/route.ts';
+import { appRoutes } from './pages/app.ts';
 import { conversationPage } from './pages/conversation.ts';
 import type { Services } from './services.ts';
 import { legacyRoutes } from './v0/conversations.ts';
@@ -36,6 +37,7 @@ export function routesOf(services: Services, health: HealthOptions): readonly Ro
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     conversationPage(),
+    ...appRoutes(services.webDirectory),
     ...healthRoutes(health),
   ];
   return [

@@ -145,6 +145,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     streams: new OpenStreams(options.streams),
     events: new AgentEvents(),
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
+    webDirectory: options.webDirectory,
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     templateName: options.defaultTemplateName ?? defaultTemplateName,

@@ -52,7 +52,7 @@ interface Description {
   /** Good answers may have a Link to the next page. */
   readonly hasNextLink?: true;
   /** Media type of a success; JSON by default. */
-  readonly mediaType?: 'text/html';
+  readonly mediaType?: 'text/html' | 'text/javascript';
 }
 
 export interface Route extends Description {

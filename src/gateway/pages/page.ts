@@ -61,6 +61,16 @@ const policyOf = (script: string | undefined): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
+/** Headers of every page. A page is never in a frame, and is asked for anew each time. */
+export const pageHeaders = (policy: string): Readonly<Record<string, string>> => ({
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': policy,
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cache-control': 'no-cache',
+});
+
 const htmlOf = ({ title, body, script }: Page): string =>
   [
     '<!doctype html>',
@@ -95,13 +105,8 @@ export function pageRoute({ page, ...description }: PageRoute): Route {
     const made = page();
     const body = Buffer.from(htmlOf(made));
     const headers = {
-      'content-type': 'text/html; charset=utf-8',
+      ...pageHeaders(policyOf(made.script)),
       'content-length': String(body.length),
-      'content-security-policy': policyOf(made.script),
-      'x-frame-options': 'DENY',
-      'referrer-policy': 'no-referrer',
-      'cross-origin-opener-policy': 'same-origin',
-      'cache-control': 'no-cache',
     };
     return { body, headers };
   };

@@ -127,7 +127,13 @@ describe('the OpenAPI document', () => {
     const pages = operations().filter(
       ({ responses }) => 'text/html' in (responses['200']?.content ?? {}),
     );
-    expect(pages.map(({ path }) => path).sort()).toEqual(['/conversations/{id}', '/docs']);
+    expect(pages.map(({ path }) => path).sort()).toEqual([
+      '/',
+      '/c/{id}',
+      '/conversations/{id}',
+      '/docs',
+      '/operate',
+    ]);
   });
 
   it('says nothing that belongs to zod alone', () => {

@@ -1,0 +1,113 @@
+import { useComputed } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import { groupNames, type Group } from '../groups.ts';
+import { usePage, type GroupRows } from '../page-state.ts';
+import { rowWindows, type RowWindow } from '../row-window.ts';
+import { ConversationRow } from './conversation-row.tsx';
+import { EmptyList } from './empty-list.tsx';
+import { useViewport } from './use-viewport.ts';
+
+/** Heights in pixels, as styles.css has them. */
+const headingHeight = 40;
+const overscan = 600;
+/** Groups whose sentences name a cause and how to mend it, and have a second line for that. */
+const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'failed']);
+
+const rowHeightOf = (group: Group, isNarrow: boolean): number => {
+  if (isNarrow) return 128;
+  return hasLongSentences.has(group) ? 92 : 76;
+};
+
+interface GroupSectionProps extends GroupRows {
+  readonly rowHeight: number;
+  readonly window: RowWindow;
+}
+
+function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
+  const page = usePage();
+  const active = rows.findIndex(({ id }) => id === page.active.value);
+  const indexes = Array.from({ length: window.last - window.first }, (_, i) => window.first + i);
+  // The row with the focus stays in the document wherever the list is scrolled to.
+  if (active >= 0 && !indexes.includes(active)) indexes.push(active);
+  return (
+    <section class={`group group-${group}`} aria-labelledby={`group-${group}`}>
+      <h2 id={`group-${group}`}>
+        {groupNames[group]} <span class="count">{rows.length}</span>
+      </h2>
+      <ul role="list" style={{ height: `${rows.length * rowHeight}px` }}>
+        {indexes.flatMap((index) => {
+          const row = rows[index];
+          if (row === undefined) return [];
+          const place = { position: index + 1, total: rows.length, top: index * rowHeight };
+          return [<ConversationRow key={row.id} row={row} height={rowHeight} {...place} />];
+        })}
+      </ul>
+    </section>
+  );
+}
+
+function WaitingRows() {
+  const { index } = usePage().store;
+  const count = index.waiting.value;
+  if (count === 0) return null;
+  return (
+    <button type="button" class="waiting-rows" onClick={() => index.flush()}>
+      {count === 1 ? '1 conversation has' : `${count} conversations have`} moved. Show the new order
+    </button>
+  );
+}
+
+/** The groups with their rows. The document has only the rows near the visible part. */
+export function ConversationList() {
+  const page = usePage();
+  const { index } = page.store;
+  const element = useRef<HTMLDivElement>(null);
+  const viewport = useViewport(element);
+  const lists = page.lists.value;
+  const { top, height, isNarrow } = viewport.value;
+  const blocks = lists.map(({ group, rows }) => ({
+    count: rows.length,
+    rowHeight: rowHeightOf(group, isNarrow),
+  }));
+  const windows = rowWindows(blocks, { top, height, headingHeight, overscan });
+  const holders = useRef({ pointer: false, focus: false });
+  const hold = (change: Partial<typeof holders.current>) => {
+    Object.assign(holders.current, change);
+    if (holders.current.pointer || holders.current.focus) index.hold();
+    else index.release();
+  };
+  const needing = useComputed(() => {
+    void index.version.value;
+    const count = index.rowsOf('needs-you').length;
+    if (count === 0) return '';
+    return count === 1 ? '1 conversation needs you.' : `${count} conversations need you.`;
+  });
+  return (
+    <div
+      ref={element}
+      class="list"
+      onPointerEnter={() => hold({ pointer: true })}
+      onPointerLeave={() => hold({ pointer: false })}
+      onFocusIn={() => hold({ focus: true })}
+      onFocusOut={(event) => {
+        const next = event.relatedTarget;
+        hold({ focus: next instanceof Node && event.currentTarget.contains(next) });
+      }}
+    >
+      <p class="unseen" role="status">
+        {needing}
+      </p>
+      <WaitingRows />
+      {lists.length === 0 && <EmptyList />}
+      {lists.map(({ group, rows }, position) => (
+        <GroupSection
+          key={group}
+          group={group}
+          rows={rows}
+          rowHeight={blocks[position]?.rowHeight ?? 0}
+          window={windows[position] ?? { first: 0, last: 0 }}
+        />
+      ))}
+    </div>
+  );
+}
