@@ -38,10 +38,13 @@ function* stepsOfSnapshot(store: Store, snapshot: Snapshot): Generator<void> {
   if (snapshot.last) yield store.endSnapshot();
 }
 
-/** Applies changes in their order, a large number of them in slices. */
+/**
+ * Applies changes in their order. Changes that arrive together are one change of the list, and a
+ * large number of them takes slices, the parsing of each included.
+ */
 export class ChangeQueue {
   readonly #store: Store;
-  readonly #waiting: Change[] = [];
+  readonly #waiting: (() => Change)[] = [];
   #steps: Generator<void> | undefined;
   #isScheduled = false;
 
@@ -49,9 +52,15 @@ export class ChangeQueue {
     this.#store = store;
   }
 
-  push(change: Change): void {
-    this.#waiting.push(change);
-    if (!this.#isScheduled) this.#run();
+  push(parse: () => Change): void {
+    this.#waiting.push(parse);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setTimeout(this.#run);
   }
 
   #run = (): void => {
@@ -60,8 +69,7 @@ export class ChangeQueue {
     batch(() => {
       while (this.#step())
         if (performance.now() > deadline) {
-          this.#isScheduled = true;
-          setTimeout(this.#run);
+          this.#schedule();
           break;
         }
       this.#store.settle();
@@ -71,9 +79,9 @@ export class ChangeQueue {
   /** Whether there may be more. */
   #step(): boolean {
     if (this.#steps === undefined) {
-      const change = this.#waiting.shift();
-      if (change === undefined) return false;
-      this.#steps = stepsOf(this.#store, change);
+      const parse = this.#waiting.shift();
+      if (parse === undefined) return false;
+      this.#steps = stepsOf(this.#store, parse());
     }
     if (this.#steps.next().done === true) this.#steps = undefined;
     return true;

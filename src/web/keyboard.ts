@@ -35,12 +35,18 @@ function act(page: PageState, key: string): boolean {
   }
 }
 
+/** Escape leaves a field, which keeps its text: a search remains while a person moves in the list. */
+function leaves({ key, target }: KeyboardEvent): boolean {
+  if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
+  if (target.closest('dialog, .row') !== null || !isTyping(target)) return false;
+  target.blur();
+  return true;
+}
+
 /** Single keys act wherever nothing takes text. A browser itself opens the focused link on Enter. */
 export function listenToKeys(page: PageState): void {
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === 'Escape' && event.target instanceof HTMLElement && isTyping(event.target))
-      event.target.blur();
-    else if (!isTyping(event.target) && act(page, event.key)) event.preventDefault();
+    if (leaves(event) || (!isTyping(event.target) && act(page, event.key))) event.preventDefault();
   });
 }

@@ -19,7 +19,7 @@ export interface GroupRows {
 export class PageState {
   readonly store = new Store();
   readonly changes = new ChangeQueue(this.store);
-  readonly stream = new ChangeStream((change) => this.changes.push(change));
+  readonly stream = new ChangeStream((parse) => this.changes.push(parse));
   readonly filter = signal(noFilter);
   /** The present time; changes every second while the page is visible. */
   readonly now = signal(Date.now());

@@ -9,7 +9,16 @@ export interface Around {
   readonly now: number;
   /** What a resume would pause, as the forecast of the quota says; undefined: nothing. */
   readonly resumePauses?: string | undefined;
+  /** The title of another conversation by its id. */
+  readonly titleOf?: (id: string) => string | undefined;
 }
+
+/** A text of the service names other conversations by their ids. */
+const withTitles = (text: string, { titleOf }: Around): string =>
+  text.replaceAll(/conversation ([0-9a-f]{32})/g, (all, id: string) => {
+    const title = titleOf?.(id);
+    return title === undefined ? all : `“${title}”`;
+  });
 
 const ended = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
 const joined = (...sentences: readonly (string | null | undefined)[]): string =>
@@ -71,10 +80,13 @@ function running({ conversation }: Facts, now: number): string {
   }
 }
 
-function paused(facts: Facts, { resumePauses }: Around): string {
+function paused(facts: Facts, around: Around): string {
   const { conversation, sandbox } = facts;
+  const { resumePauses } = around;
+  const cause =
+    sandbox?.status_detail ?? `Paused: ${conversation?.sandbox_status_reason ?? 'by its owner'}`;
   return joined(
-    sandbox?.status_detail ?? `Paused: ${conversation?.sandbox_status_reason ?? 'by its owner'}`,
+    withTitles(cause, around),
     conversation?.execution_status_detail,
     resumePauses === undefined ? undefined : `Resume now would pause ${resumePauses}`,
   );

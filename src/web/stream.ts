@@ -21,11 +21,12 @@ export class ChangeStream {
   readonly state = signal<StreamState>({ isOpen: false, attempts: 0 });
   /** Time of the last event; undefined before the first one. */
   lastNews: number | undefined;
-  readonly #onChange: (change: Change) => void;
+  readonly #onChange: (parse: () => Change) => void;
   #source: EventSource | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(onChange: (change: Change) => void) {
+  /** Each change is parsed when the page applies it. */
+  constructor(onChange: (parse: () => Change) => void) {
     this.#onChange = onChange;
     addEventListener('online', this.#reopen);
   }
@@ -43,7 +44,7 @@ export class ChangeStream {
       source.addEventListener(kind, (event: MessageEvent<string>) => {
         this.lastNews = Date.now();
         // The service checks its events against the schemas of the records.
-        this.#onChange({ kind, data: JSON.parse(event.data) } as Change);
+        this.#onChange(() => ({ kind, data: JSON.parse(event.data) }) as Change);
       });
     source.addEventListener('closed', (event: MessageEvent<string>) => {
       const { code } = JSON.parse(event.data) as { readonly code?: string };

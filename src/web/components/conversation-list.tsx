@@ -11,11 +11,11 @@ import { useViewport } from './use-viewport.ts';
 const headingHeight = 40;
 const overscan = 600;
 /** Groups whose sentences name a cause and how to mend it, and have a second line for that. */
-const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'failed']);
+const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'paused', 'failed']);
 
 const rowHeightOf = (group: Group, isNarrow: boolean): number => {
   if (isNarrow) return 128;
-  return hasLongSentences.has(group) ? 92 : 76;
+  return hasLongSentences.has(group) ? 94 : 74;
 };
 
 interface GroupSectionProps extends GroupRows {

@@ -43,6 +43,7 @@ function Sentence({ row }: { readonly row: Row }) {
     sentenceOf(row.current.value, {
       now: page.now.value,
       resumePauses: page.resumePauses.value,
+      titleOf: page.store.titleOf,
     }),
   );
   const action = row.action.value;

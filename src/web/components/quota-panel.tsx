@@ -3,7 +3,12 @@ import { forecastOf } from '../forecast.ts';
 import { usePage } from '../page-state.ts';
 import type { QuotaRecord } from '../wire.ts';
 
+/** Part of a limit from which small windows show it too. */
+const nearlyFull = 0.8;
+
 interface UseProps {
+  /** Shown in small windows only when it is nearly full. */
+  readonly isMinor?: boolean;
   readonly label: string;
   readonly used: number;
   readonly limit: number;
@@ -11,10 +16,10 @@ interface UseProps {
 }
 
 /** A bar of what is used of a limit. */
-function Use({ label, used, limit, text }: UseProps) {
+function Use({ isMinor = false, label, used, limit, text }: UseProps) {
   const part = limit === 0 ? 1 : Math.min(1, used / limit);
   return (
-    <div class="use">
+    <div class={isMinor && part < nearlyFull ? 'use minor' : 'use'}>
       <span>{label}</span>
       <span class="use-text">{text}</span>
       <div
@@ -48,7 +53,9 @@ function Waiting({ waiting, paused }: Pick<QuotaRecord, 'waiting' | 'paused'>) {
     ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? 'waits' : 'wait'} for room`]),
     ...(paused === 0
       ? []
-      : [`${paused} paused, ${paused === 1 ? 'comes' : 'come'} back by themselves`]),
+      : [paused === 1
+            ? '1 paused, comes back by itself'
+            : `${paused} paused, come back by themselves`]),
   ];
   return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
 }
@@ -78,6 +85,7 @@ export function QuotaPanel() {
       {quota.caps.map(({ quota: name, scope, of, limit, current }) => (
         <Use
           key={`${name} ${of}`}
+          isMinor
           label={`${capNames[of]}${ofAll(scope)}`}
           used={current}
           limit={limit}

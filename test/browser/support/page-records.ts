@@ -204,7 +204,7 @@ export function everyKind(): {
     aSandbox(5, {
       status: 'PAUSED',
       status_detail:
-        'Paused to make room for conversation 3 of the same owner; limit 4. It comes back by itself.',
+        `Paused to make room for conversation ${idOf(2)} of the same owner; limit 4.`,
     }),
     aSandbox(6, { status: 'PAUSED', status_detail: 'Paused by its owner.' }),
     aSandbox(180),
