@@ -84,8 +84,8 @@ export interface GatewayOptions {
    */
   readonly gitDirectory?: GitDirectory;
   /**
-   * Folder of the built pages, `dist/web`; without it the addresses of the pages say that these were
-   * not built.
+   * Folder of the built pages, `dist/web`; without it the addresses of the pages say that these
+   * were not built.
    */
   readonly webDirectory?: string;
   /**

@@ -11,19 +11,19 @@ function* stepsOf(store: Store, change: Change): Generator<void> {
       yield* stepsOfSnapshot(store, change.data);
       return;
     case 'conversation':
-      yield store.putConversation(change.data);
+      store.putConversation(change.data);
       return;
     case 'start_task':
-      yield store.putTask(change.data);
+      store.putTask(change.data);
       return;
     case 'sandbox':
-      yield store.putSandbox(change.data);
+      store.putSandbox(change.data);
       return;
     case 'quota':
       store.quota.value = change.data;
       return;
     case 'removed':
-      yield store.remove(change.data);
+      store.remove(change.data);
       return;
   }
 }
@@ -32,10 +32,19 @@ function* stepsOfSnapshot(store: Store, snapshot: Snapshot): Generator<void> {
   store.beginSnapshot();
   store.quota.value = snapshot.quota;
   // Sandboxes first: each conversation then finds its own, and changes once.
-  for (const sandbox of snapshot.sandboxes) yield store.putSandbox(sandbox);
-  for (const task of snapshot.start_tasks) yield store.putTask(task);
-  for (const conversation of snapshot.conversations) yield store.putConversation(conversation);
-  if (snapshot.last) yield store.endSnapshot();
+  for (const sandbox of snapshot.sandboxes) {
+    store.putSandbox(sandbox);
+    yield;
+  }
+  for (const task of snapshot.start_tasks) {
+    store.putTask(task);
+    yield;
+  }
+  for (const conversation of snapshot.conversations) {
+    store.putConversation(conversation);
+    yield;
+  }
+  if (snapshot.last) store.endSnapshot();
 }
 
 /**

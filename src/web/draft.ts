@@ -18,7 +18,7 @@ const maxImages = 20;
 const readAsDataUrl = (file: File): Promise<string> =>
   new Promise((resolve, reject) => {
     const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result));
+    reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result : '');
     reader.onerror = () => reject(new Error(`${file.name} can not be read.`));
     reader.readAsDataURL(file);
   });

@@ -3,7 +3,7 @@ import type { QuotaRecord } from './wire.ts';
 /** The title of a conversation by its id. */
 export type TitleOf = (id: string) => string | undefined;
 
-/** What would be paused, by title; undefined where nothing would. */
+/** The conversations that a start would pause, by title; undefined where it pauses none. */
 export function pausedTitles(
   { next_start: next }: QuotaRecord,
   titleOf: TitleOf,

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { batch, signal, type Signal } from '@preact/signals';
 import { groups, type Group } from './groups.ts';
 import type { Row } from './row.ts';
 
@@ -10,33 +10,33 @@ const order = (one: Row, other: Row): number =>
   one.sortKey === other.sortKey ? 0 : isBefore(one, other) ? -1 : 1;
 
 /**
- * The rows of each group, newest first. While the list is held, because a pointer or the focus is in
- * it, no row moves: a row that would move gets a mark, and all of them move at the release.
+ * The rows of each group, newest first. While the list is held, because a pointer or the focus is
+ * in it, no row moves: a row that would move gets a mark, and all of them move at the release.
  */
 export class GroupIndex {
-  /** Changes with every change of the order. */
-  readonly version = signal(0);
   /** Number of rows that wait for the release. */
   readonly waiting = signal(0);
-  readonly #rows: Readonly<Record<Group, Row[]>>;
+  readonly #rows: Readonly<Record<Group, Signal<readonly Row[]>>>;
   readonly #places = new Map<Row, Group>();
   /** Rows that wait, each with its next group; undefined: the row is gone. */
   readonly #pending = new Map<Row, Group | undefined>();
   #isHeld = false;
 
   constructor() {
+    const empty = () => signal<readonly Row[]>([]);
     this.#rows = {
-      'needs-you': [],
-      working: [],
-      waiting: [],
-      paused: [],
-      finished: [],
-      failed: [],
+      'needs-you': empty(),
+      working: empty(),
+      waiting: empty(),
+      paused: empty(),
+      finished: empty(),
+      failed: empty(),
     };
   }
 
+  /** The rows of a group. A component or a computed value that reads them follows their order. */
   rowsOf(group: Group): readonly Row[] {
-    return this.#rows[group];
+    return this.#rows[group].value;
   }
 
   /** Brings rows to their groups, or out of the list. */
@@ -76,32 +76,34 @@ export class GroupIndex {
   }
 
   #move(moves: ReadonlyMap<Row, Group | undefined>): void {
-    if (moves.size === 0) return;
-    if (moves.size > maxInsertions) this.#sortIn(moves);
-    else for (const [row, group] of moves) this.#insert(row, group);
+    batch(() => {
+      if (moves.size > maxInsertions) this.#sortIn(moves);
+      else for (const [row, group] of moves) this.#insert(row, group);
+    });
     for (const [row, group] of moves)
       if (group === undefined) this.#places.delete(row);
       else this.#places.set(row, group);
-    this.version.value++;
   }
 
   #insert(row: Row, group: Group | undefined): void {
     const before = this.#places.get(row);
     if (before !== undefined) {
-      const index = positionOf(this.#rows[before], row);
-      if (this.#rows[before][index] === row) this.#rows[before].splice(index, 1);
+      const rows = this.#rows[before];
+      rows.value = rows.value.toSpliced(positionOf(rows.value, row), 1);
     }
-    if (group !== undefined) this.#rows[group].splice(positionOf(this.#rows[group], row), 0, row);
+    if (group !== undefined) {
+      const rows = this.#rows[group];
+      rows.value = rows.value.toSpliced(positionOf(rows.value, row), 0, row);
+    }
   }
 
   #sortIn(moves: ReadonlyMap<Row, Group | undefined>): void {
     for (const group of groups) {
       const rows = this.#rows[group];
-      const stay = rows.filter((row) => !moves.has(row));
+      const stay = rows.value.filter((row) => !moves.has(row));
       const come = [...moves].flatMap(([row, target]) => (target === group ? [row] : []));
-      if (come.length === 0 && stay.length === rows.length) continue;
-      rows.length = 0;
-      for (const row of [...stay, ...come].sort(order)) rows.push(row);
+      if (come.length > 0 || stay.length < rows.value.length)
+        rows.value = [...stay, ...come].sort(order);
     }
   }
 }

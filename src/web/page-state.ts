@@ -31,7 +31,6 @@ export class PageState {
 
   /** The rows that the filter shows, without empty groups. */
   readonly lists = computed((): readonly GroupRows[] => {
-    void this.store.index.version.value;
     const filter = this.filter.value;
     const matches = isFiltered(filter) ? matcherOf(filter) : undefined;
     return groups
@@ -43,7 +42,7 @@ export class PageState {
       .filter(({ rows }) => rows.length > 0);
   });
 
-  /** What a resume with a run would pause, by title. */
+  /** The conversations that a resume with a run would pause, by title. */
   readonly resumePauses = computed(() => {
     const quota = this.store.quota.value;
     return quota && pausedTitles(quota, this.store.titleOf);

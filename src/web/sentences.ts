@@ -4,10 +4,10 @@ import { groupOf } from './groups.ts';
 import { stageOf, startStages } from './start-stages.ts';
 import { ago, since } from './times.ts';
 
-/** What a sentence needs beyond the conversation itself. */
+/** The values that a sentence needs beyond the conversation itself. */
 export interface Around {
   readonly now: number;
-  /** What a resume would pause, as the forecast of the quota says; undefined: nothing. */
+  /** The conversations that a resume would pause, as the quota forecasts; undefined: none. */
   readonly resumePauses?: string | undefined;
   /** The title of another conversation by its id. */
   readonly titleOf?: (id: string) => string | undefined;

@@ -44,7 +44,7 @@ export class ChangeStream {
       source.addEventListener(kind, (event: MessageEvent<string>) => {
         this.lastNews = Date.now();
         // The service checks its events against the schemas of the records.
-        this.#onChange(() => ({ kind, data: JSON.parse(event.data) }) as Change);
+        this.#onChange(() => JSON.parse(`{"kind":"${kind}","data":${event.data}}`) as Change);
       });
     source.addEventListener('closed', (event: MessageEvent<string>) => {
       const { code } = JSON.parse(event.data) as { readonly code?: string };

@@ -25,3 +25,7 @@ const exactTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', time
 
 export const exact = (time: string): string =>
   Number.isNaN(Date.parse(time)) ? '' : exactTime.format(new Date(time));
+
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+
+export const clockTime = (ms: number): string => timeOfDay.format(ms);

@@ -1,6 +1,13 @@
 import { FakeService } from './support/fake-service.ts';
 import { Window } from './support/browser.ts';
-import { aConversation, aQuota, aSandbox, aTask, everyKind, idOf } from './support/page-records.ts';
+import {
+  aConversation,
+  aQuota,
+  aSandbox,
+  aTask,
+  everyKind,
+  idOf,
+} from '../support/page-records.ts';
 import { violationsIn } from './support/accessibility.ts';
 
 let service: FakeService;
@@ -247,7 +254,7 @@ describe('the connection', () => {
     const { page } = window;
     service.streamStatus = 503;
     service.breakStreams();
-    await page.getByText(/^No connection\. Last news: .*Attempt \d+…$/).waitFor();
+    await page.getByText(/^No connection\. Last news .*Attempt \d+…$/).waitFor();
     await window.picture('no connection');
     service.snapshots = [
       {
@@ -276,7 +283,7 @@ describe('ten thousand conversations', () => {
   const count = 10_000;
   const part = 500;
 
-  it('arrive, scroll and change without a long task', async () => {
+  it('arrive, scroll and change with few rows in the document', async () => {
     const { page } = window;
     const numbers = Array.from({ length: count }, (_, index) => index + 1);
     const statuses = ['running', 'finished', 'idle', 'error'] as const;
@@ -301,7 +308,7 @@ describe('ten thousand conversations', () => {
       service.emit('conversation', aConversation(number * 4, { execution_status: 'finished' }));
     await page.getByRole('heading', { name: 'Finished 5040' }).waitFor();
     await window.picture('ten thousand');
-    const longTasks = (await page.evaluate('longTasks')) as readonly number[];
+    const longTasks = await page.evaluate<readonly number[]>('longTasks');
     process.stderr.write(`long tasks of ten thousand conversations: ${longTasks.join(', ')} ms\n`);
     expect(await page.locator('.row').count()).toBeLessThan(60);
   });

@@ -1,17 +1,14 @@
 import { usePage } from '../page-state.ts';
-import { exact } from '../times.ts';
+import { clockTime } from '../times.ts';
 
 /** One line while the stream is down. The page stays usable for reading. */
 export function ConnectionLine() {
   const { stream } = usePage();
   const { isOpen, attempts } = stream.state.value;
-  const text =
-    isOpen || attempts === 0
-      ? ''
-      : `No connection. ${stream.lastNews === undefined ? '' : `Last news: ${exact(new Date(stream.lastNews).toISOString())}. `}Attempt ${attempts}…`;
+  const news = stream.lastNews === undefined ? '' : ` Last news ${clockTime(stream.lastNews)}.`;
   return (
-    <div class={text === '' ? 'unseen' : 'connection'} role="status">
-      {text}
+    <div class="connection" role="status">
+      {isOpen || attempts === 0 ? '' : `No connection.${news} Attempt ${attempts}…`}
     </div>
   );
 }

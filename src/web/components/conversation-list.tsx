@@ -1,4 +1,4 @@
-import { useComputed } from '@preact/signals';
+import { useComputed, useSignal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { groupNames, type Group } from '../groups.ts';
 import { usePage, type GroupRows } from '../page-state.ts';
@@ -46,10 +46,13 @@ function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   );
 }
 
-function WaitingRows() {
+/**
+ * Where the focus holds the list, a button moves the rows that wait. A pointer has only to leave.
+ */
+function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean> }) {
   const { index } = usePage().store;
   const count = index.waiting.value;
-  if (count === 0) return null;
+  if (count === 0 || !isFocused.value) return null;
   return (
     <button type="button" class="waiting-rows" onClick={() => index.flush()}>
       {count === 1 ? '1 conversation has' : `${count} conversations have`} moved. Show the new order
@@ -70,14 +73,13 @@ export function ConversationList() {
     rowHeight: rowHeightOf(group, isNarrow),
   }));
   const windows = rowWindows(blocks, { top, height, headingHeight, overscan });
-  const holders = useRef({ pointer: false, focus: false });
-  const hold = (change: Partial<typeof holders.current>) => {
-    Object.assign(holders.current, change);
-    if (holders.current.pointer || holders.current.focus) index.hold();
+  const isHovered = useSignal(false);
+  const isFocused = useSignal(false);
+  useSignalEffect(() => {
+    if (isHovered.value || isFocused.value) index.hold();
     else index.release();
-  };
+  });
   const needing = useComputed(() => {
-    void index.version.value;
     const count = index.rowsOf('needs-you').length;
     if (count === 0) return '';
     return count === 1 ? '1 conversation needs you.' : `${count} conversations need you.`;
@@ -86,18 +88,24 @@ export function ConversationList() {
     <div
       ref={element}
       class="list"
-      onPointerEnter={() => hold({ pointer: true })}
-      onPointerLeave={() => hold({ pointer: false })}
-      onFocusIn={() => hold({ focus: true })}
+      onPointerEnter={() => {
+        isHovered.value = true;
+      }}
+      onPointerLeave={() => {
+        isHovered.value = false;
+      }}
+      onFocusIn={() => {
+        isFocused.value = true;
+      }}
       onFocusOut={(event) => {
         const next = event.relatedTarget;
-        hold({ focus: next instanceof Node && event.currentTarget.contains(next) });
+        isFocused.value = next instanceof Node && event.currentTarget.contains(next);
       }}
     >
       <p class="unseen" role="status">
         {needing}
       </p>
-      <WaitingRows />
+      <WaitingRows isFocused={isFocused} />
       {lists.length === 0 && <EmptyList />}
       {lists.map(({ group, rows }, position) => (
         <GroupSection

@@ -22,16 +22,14 @@ interface ConversationRowProps {
 
 const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
 
-/** Repository and branch, agent, cost: whatever is known of them. */
-function detailsOf({ current }: Row): string {
+/** Repository and branch, and the agent. */
+function originOf({ current }: Row): string {
   const facts = current.value;
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
-  const cost = facts.conversation?.metrics?.accumulated_cost ?? 0;
   return [
     repository === undefined || branch === undefined ? repository : `${repository}@${branch}`,
     facts.conversation?.agent_kind,
-    cost > 0 ? money.format(cost) : undefined,
   ]
     .filter((part) => part !== undefined)
     .join(' · ');
@@ -88,6 +86,7 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
   const facts = row.current.value;
   const title = titleOf(facts);
   const updated = updatedAtOf(facts);
+  const cost = facts.conversation?.metrics?.accumulated_cost ?? 0;
   const age = useComputed(() => ago(updatedAtOf(row.current.value), page.now.value));
   const isStarting =
     facts.task !== undefined &&
@@ -117,8 +116,9 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
         </span>
         <Sentence row={row} />
         <span class="row-details">
-          {isStarting && facts.task !== undefined && <StageBar task={facts.task} />}
-          <span class="row-origin">{detailsOf(row)}</span>
+          {isStarting && <StageBar task={facts.task} />}
+          <span class="row-origin">{originOf(row)}</span>
+          {cost > 0 && <span>{money.format(cost)}</span>}
           <time dateTime={updated} title={exact(updated)}>
             {age}
           </time>

@@ -10,7 +10,7 @@ export function Header() {
         <a class="home" href="/">
           Conversations
         </a>
-        <span class="space" />
+        <ConnectionLine />
         <button
           type="button"
           class="small new"
@@ -36,7 +36,6 @@ export function Header() {
           <button class="small quiet">Sign out</button>
         </form>
       </div>
-      <ConnectionLine />
     </header>
   );
 }

@@ -3,7 +3,7 @@ import { Filters } from './filters.tsx';
 import { QuotaPanel } from './quota-panel.tsx';
 import { StartForm } from './start-form.tsx';
 
-/** What needs me, what runs, and what happens if I start one more. */
+/** The page that answers what needs a person, what runs, and what one more start would do. */
 export const Home = () => (
   <main class="home-page">
     <h1 class="unseen">Conversations</h1>

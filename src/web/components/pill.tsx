@@ -5,7 +5,7 @@ import { Icon } from './icon.tsx';
 export function Pill({ facts }: { readonly facts: Facts }) {
   const { icon, label } = pillOf(facts);
   return (
-    <span class={`pill pill-${groupOf(facts)}`}>
+    <span class={`pill pill-${icon === 'idle' ? icon : groupOf(facts)}`}>
       <Icon name={icon} />
       {label}
     </span>

@@ -53,14 +53,16 @@ function Waiting({ waiting, paused }: Pick<QuotaRecord, 'waiting' | 'paused'>) {
     ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? 'waits' : 'wait'} for room`]),
     ...(paused === 0
       ? []
-      : [paused === 1
+      : [
+          paused === 1
             ? '1 paused, comes back by itself'
-            : `${paused} paused, come back by themselves`]),
+            : `${paused} paused, come back by themselves`,
+        ]),
   ];
   return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
 }
 
-/** What is used of the limits, and what one more start would do. */
+/** The part of each limit that is used, and the outcome of one more start. */
 export function QuotaPanel() {
   const { store, now } = usePage();
   const quota = store.quota.value;

@@ -15,7 +15,7 @@ interface Result {
 export async function violationsIn(page: Page): Promise<readonly string[]> {
   // The debugger's evaluation is exempt from the policy of the page.
   await page.evaluate(source);
-  const { violations } = (await page.evaluate('axe.run()')) as Result;
+  const { violations } = await page.evaluate<Result>('axe.run()');
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary ?? ''}`),
   );

@@ -98,12 +98,16 @@ describe('the OpenAPI document', () => {
   it('asks for a key everywhere but at the open endpoints', () => {
     const open = operations().filter(({ security }) => security?.length === 0);
     expect(open.map(({ path }) => path).sort()).toEqual([
+      '/',
+      '/_web/{file}',
       '/alive',
+      '/c/{id}',
       '/conversations/{id}',
       '/docs',
       '/health',
       '/oauth/device/authorize',
       '/openapi.json',
+      '/operate',
       '/ready',
       '/server_info',
     ]);

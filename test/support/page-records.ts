@@ -3,8 +3,8 @@ import type {
   QuotaRecord,
   SandboxRecord,
   StartTask,
-} from '../../../src/web/wire.ts';
-import { startTaskIdOf } from '../../../src/resources/start-task-id.ts';
+} from '../../src/web/wire.ts';
+import { startTaskIdOf } from '../../src/resources/start-task-id.ts';
 
 /** The id of the conversation with this number. */
 export const idOf = (number: number): string => number.toString(16).padStart(32, '0');
@@ -203,8 +203,7 @@ export function everyKind(): {
     }),
     aSandbox(5, {
       status: 'PAUSED',
-      status_detail:
-        `Paused to make room for conversation ${idOf(2)} of the same owner; limit 4.`,
+      status_detail: `Paused to make room for conversation ${idOf(2)} of the same owner; limit 4.`,
     }),
     aSandbox(6, { status: 'PAUSED', status_detail: 'Paused by its owner.' }),
     aSandbox(180),
