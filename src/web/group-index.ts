@@ -89,20 +89,20 @@ export class GroupIndex {
     const before = this.#places.get(row);
     if (before !== undefined) {
       const rows = this.#rows[before];
-      rows.value = rows.value.toSpliced(positionOf(rows.value, row), 1);
+      rows.value = rows.peek().toSpliced(positionOf(rows.peek(), row), 1);
     }
     if (group !== undefined) {
       const rows = this.#rows[group];
-      rows.value = rows.value.toSpliced(positionOf(rows.value, row), 0, row);
+      rows.value = rows.peek().toSpliced(positionOf(rows.peek(), row), 0, row);
     }
   }
 
   #sortIn(moves: ReadonlyMap<Row, Group | undefined>): void {
     for (const group of groups) {
       const rows = this.#rows[group];
-      const stay = rows.value.filter((row) => !moves.has(row));
+      const stay = rows.peek().filter((row) => !moves.has(row));
       const come = [...moves].flatMap(([row, target]) => (target === group ? [row] : []));
-      if (come.length > 0 || stay.length < rows.value.length)
+      if (come.length > 0 || stay.length < rows.peek().length)
         rows.value = [...stay, ...come].sort(order);
     }
   }
