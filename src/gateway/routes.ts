@@ -37,7 +37,7 @@ export function routesOf(services: Services, health: HealthOptions): readonly Ro
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     conversationPage(),
-    ...appRoutes(services.webDirectory),
+    ...appRoutes(services.webFiles),
     ...healthRoutes(health),
   ];
   return [

@@ -58,11 +58,11 @@ const sandboxPath = (row: Row): string =>
   `/api/v1/sandboxes/${encodeURIComponent(sandboxIdOf(row.facts) ?? '')}`;
 const conversationPath = (row: Row): string => `/api/v1/app-conversations/${row.id}`;
 
-export const pause = (row: Row, { progress }: Offer): Promise<boolean> =>
+export const pause = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () => api.post(`${sandboxPath(row)}/pause`, {}));
 
 /** A run that was interrupted continues. */
-export const resume = (row: Row, { progress }: Offer): Promise<boolean> =>
+export const resume = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () =>
     api.post(`${sandboxPath(row)}/resume`, {
       run: row.facts.conversation?.execution_status === 'paused',

@@ -52,7 +52,7 @@ interface Description {
   /** Good answers may have a Link to the next page. */
   readonly hasNextLink?: true;
   /** Media type of a success; JSON by default. */
-  readonly mediaType?: 'text/html' | 'text/javascript';
+  readonly mediaType?: 'text/html';
 }
 
 export interface Route extends Description {

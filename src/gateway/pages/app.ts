@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 import { pageHeaders } from './page.ts';
-import { readWebFiles, type WebFiles } from './web-files.ts';
+import type { WebFiles, WebFilesReader } from './web-files.ts';
 
 const scriptFolder = '/_web';
 
@@ -61,56 +61,52 @@ function send(response: Response, headers: Readonly<Record<string, string>>, bod
   response.end(body);
 }
 
-/** The routes of the app, without a key: the documents contain nothing that needs one. */
-export function appRoutes(webDirectory: string | undefined): readonly Route[] {
-  let files: WebFiles | undefined;
+const shared = { method: 'get', tag: 'pages', access: 'open' } as const;
+
+/** The pages of the app, without a key: the documents contain nothing that needs one. */
+export function appRoutes(files: WebFilesReader): readonly Route[] {
   let document: { readonly policy: string; readonly body: Buffer } | undefined;
-  const read = () => (files ??= readWebFiles(webDirectory));
   const make = () => {
-    const built = read();
+    const built = files();
     if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
     return (document ??= { policy: policyOf(built), body: Buffer.from(documentOf(built)) });
   };
-  const shared = { method: 'get', tag: 'pages', access: 'open' } as const;
-  return [
-    ...addresses.map((address): Route => ({
-      ...shared,
-      ...address,
-      mediaType: 'text/html',
-      responses: { 200: z.string() },
-      handle: ({ response }) => {
-        const { policy, body } = make();
-        send(response, pageHeaders(policy), body);
-        return undefined;
-      },
-    })),
-    {
-      ...shared,
-      path: `${scriptFolder}/{file}`,
-      operationId: 'pageScript',
-      summary: 'The script of the pages; its name has its hash',
-      params: z.object({ file: z.string() }),
-      mediaType: 'text/javascript',
-      responses: { 200: z.string() },
-      problems: ['not-found'],
-      handle: ({ request, response }) => {
-        const built = read();
-        if (built === undefined || request.params['file'] !== built.scriptName)
-          throw notFound('page script');
-        const isPacked = request.acceptsEncodings('gzip') === 'gzip';
-        send(
-          response,
-          {
-            'content-type': 'text/javascript; charset=utf-8',
-            'cache-control': 'public, max-age=31536000, immutable',
-            'cross-origin-resource-policy': 'same-origin',
-            vary: 'Accept-Encoding',
-            ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
-          },
-          isPacked ? built.packedScript : built.script,
-        );
-        return undefined;
-      },
+  return addresses.map((address): Route => ({
+    ...shared,
+    ...address,
+    mediaType: 'text/html',
+    responses: { 200: z.string() },
+    handle: ({ response }) => {
+      const { policy, body } = make();
+      send(response, pageHeaders(policy), body);
+      return undefined;
     },
-  ];
+  }));
 }
+
+/** The script of the app. The OpenAPI document does not have it: only the pages know its name. */
+export const appScript = (files: WebFilesReader): Route => ({
+  ...shared,
+  path: `${scriptFolder}/{file}`,
+  operationId: 'pageScript',
+  summary: 'The script of the pages; its name has its hash',
+  responses: { 200: z.string() },
+  handle: ({ request, response }) => {
+    const built = files();
+    if (built === undefined || request.params['file'] !== built.scriptName)
+      throw notFound('page script');
+    const isPacked = request.acceptsEncodings('gzip') === 'gzip';
+    send(
+      response,
+      {
+        'content-type': 'text/javascript; charset=utf-8',
+        'cache-control': 'public, max-age=31536000, immutable',
+        'cross-origin-resource-policy': 'same-origin',
+        vary: 'Accept-Encoding',
+        ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
+      },
+      isPacked ? built.packedScript : built.script,
+    );
+    return undefined;
+  },
+});

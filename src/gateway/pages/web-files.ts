@@ -14,8 +14,16 @@ export interface WebFiles {
   readonly scriptHash: string;
 }
 
-/** Reads the files that `build.ts` makes of `src/web`; undefined where these were not built. */
-export function readWebFiles(directory: string | undefined): WebFiles | undefined {
+/** Gets the built files; undefined where the pages were not built. */
+export type WebFilesReader = () => WebFiles | undefined;
+
+/** Reads the files that `build.ts` makes of `src/web` at the first request, and keeps them. */
+export function webFilesOf(directory: string | undefined): WebFilesReader {
+  let files: WebFiles | undefined;
+  return () => (files ??= readWebFiles(directory));
+}
+
+function readWebFiles(directory: string | undefined): WebFiles | undefined {
   if (directory === undefined) return undefined;
   const [scriptPath, stylePath] = [join(directory, 'app.js'), join(directory, 'styles.css')];
   if (!existsSync(scriptPath) || !existsSync(stylePath)) return undefined;

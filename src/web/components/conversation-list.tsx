@@ -79,6 +79,10 @@ export function ConversationList() {
     if (isHovered.value || isFocused.value) index.hold();
     else index.release();
   });
+  useSignalEffect(() => {
+    const count = index.rowsOf('needs-you').length;
+    document.title = count === 0 ? 'Conversations' : `(${count}) Conversations`;
+  });
   const needing = useComputed(() => {
     const count = index.rowsOf('needs-you').length;
     if (count === 0) return '';
@@ -93,6 +97,8 @@ export function ConversationList() {
       }}
       onPointerLeave={() => {
         isHovered.value = false;
+        // A browser reports no loss of the focus when the focused element is removed.
+        isFocused.value = element.current?.contains(document.activeElement) === true;
       }}
       onFocusIn={() => {
         isFocused.value = true;

@@ -80,8 +80,12 @@ function Mark({ row }: { readonly row: Row }) {
 export function ConversationRow({ row, top, height, position, total }: ConversationRowProps) {
   const page = usePage();
   const mode = useSignal<'rename' | 'delete' | undefined>(undefined);
-  const end = () => {
+  const leave = () => {
     mode.value = undefined;
+  };
+  const end = () => {
+    leave();
+    requestAnimationFrame(() => document.getElementById(`row-${row.id}`)?.focus());
   };
   const facts = row.current.value;
   const title = titleOf(facts);
@@ -106,7 +110,7 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
       <span class="row-main">
         <span class="row-head">
           {mode.value === 'rename' ? (
-            <RenameForm row={row} onEnd={end} />
+            <RenameForm row={row} onEnd={end} onLeave={leave} />
           ) : (
             <a class="row-title" id={`row-${row.id}`} href={`/c/${row.id}`} title={title}>
               {title}

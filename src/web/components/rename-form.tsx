@@ -3,8 +3,16 @@ import { rename } from '../actions.ts';
 import { titleOf } from '../facts.ts';
 import type { Row } from '../row.ts';
 
+interface RenameFormProps {
+  readonly row: Row;
+  /** Called by Enter and Escape. */
+  readonly onEnd: () => void;
+  /** Called where the focus has gone elsewhere. */
+  readonly onLeave: () => void;
+}
+
 /** The title of a row as a field. Enter stores it, Escape and leaving it do not. */
-export function RenameForm({ row, onEnd }: { readonly row: Row; readonly onEnd: () => void }) {
+export function RenameForm({ row, onEnd, onLeave }: RenameFormProps) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => input.current?.select(), []);
   return (
@@ -22,7 +30,7 @@ export function RenameForm({ row, onEnd }: { readonly row: Row; readonly onEnd: 
         aria-label="Title"
         maxLength={200}
         defaultValue={titleOf(row.facts)}
-        onBlur={onEnd}
+        onBlur={onLeave}
         onKeyDown={(event) => {
           if (event.key === 'Escape') onEnd();
         }}

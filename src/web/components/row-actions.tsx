@@ -10,41 +10,51 @@ interface RowActionsProps {
   readonly onDelete: () => void;
 }
 
-/** The buttons of a row, or in their place the action that is under way. */
+/**
+ * The buttons of a row. An action that is under way has the place of the first one, which remains
+ * the same element, so that the focus stays on it.
+ */
 export function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const page = usePage();
   const facts = row.current.value;
+  const title = titleOf(facts);
   const action = row.action.value;
-  const act = (offer: Offer) => {
-    if (offer.name === 'pause') void pause(row, offer);
-    else if (offer.name === 'resume') void resume(row, offer);
+  const pending =
+    action !== undefined && action.problem === undefined ? `${action.label}…` : undefined;
+  const act = ({ name, progress }: Offer) => {
+    if (name === 'pause') void pause(row, progress);
+    else if (name === 'resume') void resume(row, progress);
     else {
       page.draft.fillFrom(row);
       page.isFormOpen.value = true;
       requestAnimationFrame(() => document.getElementById('message')?.focus());
     }
   };
-  if (action !== undefined && action.problem === undefined)
-    return (
-      <span class="row-actions pending" role="status">
-        {action.label}…
-      </span>
-    );
+  const [first, ...others] = offersOf(facts);
+  const shown = pending === undefined ? [first, ...others] : [first];
   return (
     <span class="row-actions">
-      {offersOf(facts).map((offer) => (
-        <button
-          key={offer.name}
-          type="button"
-          class="small"
-          aria-label={`${offer.label}: ${titleOf(facts)}`}
-          onClick={() => act(offer)}
-        >
-          {offer.label}
-        </button>
-      ))}
+      {shown.map((offer, index) =>
+        offer === undefined ? null : (
+          <button
+            key={index}
+            type="button"
+            class="small"
+            aria-disabled={pending !== undefined}
+            aria-label={`${pending ?? offer.label}: ${title}`}
+            onClick={() => {
+              if (pending === undefined) act(offer);
+            }}
+          >
+            {pending ?? offer.label}
+          </button>
+        ),
+      )}
+      <span class={first === undefined ? 'pending' : 'unseen'} role="status">
+        {pending}
+      </span>
       {facts.conversation !== undefined && (
-        <RowMenu title={titleOf(facts)} onRename={onRename} onDelete={onDelete} />
+        <RowMenu title={title} onRename={onRename} onDelete={onDelete} />
       )}
     </span>
   );

@@ -126,12 +126,15 @@ describe('authentication', () => {
       if (status !== 401) unlocked.push(path);
     }
     expect(unlocked.sort()).toEqual([
+      '/',
       '/alive',
+      '/c/{id}',
       '/conversations/{id}',
       '/docs',
       '/health',
       '/oauth/device/authorize',
       '/openapi.json',
+      '/operate',
       '/ready',
       '/server_info',
     ]);

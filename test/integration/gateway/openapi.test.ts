@@ -99,7 +99,6 @@ describe('the OpenAPI document', () => {
     const open = operations().filter(({ security }) => security?.length === 0);
     expect(open.map(({ path }) => path).sort()).toEqual([
       '/',
-      '/_web/{file}',
       '/alive',
       '/c/{id}',
       '/conversations/{id}',
