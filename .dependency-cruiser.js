@@ -3,7 +3,28 @@
  * eslint.config.js.
  */
 export default {
-  forbidden: [{ name: 'no-circle', severity: 'error', from: {}, to: { circular: true } }],
+  forbidden: [
+    { name: 'no-circle', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'pages-know-the-wire-alone',
+      comment:
+        'Pages run in browsers: of the service they import types of records and problems, and the values that docs/reasons.md and REST share with them.',
+      severity: 'error',
+      from: { path: '^src/web/' },
+      to: {
+        path: '^(src|packages)/',
+        pathNot: '^src/(web/|resources/(owner-mends|start-task-id)\\.ts$)',
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
+      name: 'pages-are-a-bundle',
+      comment: 'The gateway serves the bundle of the pages, and imports none of their modules.',
+      severity: 'error',
+      from: { path: '^(src|packages)/', pathNot: '^src/web/' },
+      to: { path: '^src/web/' },
+    },
+  ],
   options: {
     doNotFollow: { path: 'node_modules/(?!@conversation-operator)' },
     tsPreCompilationDeps: true,

@@ -61,6 +61,8 @@ rules: $(installed)
 
 types: $(installed)
 	tsc --incremental --tsBuildInfoFile .cache/types.tsbuildinfo
+	@# The pages have the types of browsers.
+	tsc -p src/web --incremental --tsBuildInfoFile .cache/web-types.tsbuildinfo
 
 imports: $(installed)
 	depcruise src packages test helm
@@ -107,6 +109,6 @@ $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/packag
 	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src packages/*/src -name '*.ts' -o -name '*.sh')
+$(built): $(installed) tsconfig.json $(shell find src packages/*/src -name '*.ts' -o -name '*.tsx' -o -name '*.css' -o -name '*.sh')
 	npm run --silent build
 	@touch $@

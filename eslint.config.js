@@ -50,8 +50,8 @@ export default tseslint.config(
     },
     plugins: { 'import-x': importX },
     settings: {
-      'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
-      'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.js'] })],
+      'import-x/parsers': { '@typescript-eslint/parser': ['.ts', '.tsx'] },
+      'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.tsx', '.js'] })],
     },
     rules: {
       '@typescript-eslint/no-unused-vars': [
@@ -84,6 +84,21 @@ export default tseslint.config(
         ...['Literal[value=/^#!|^set -[eu]/m]', 'TemplateElement[value.raw=/^#!|^set -[eu]/m]'].map(
           shellProgram,
         ),
+      ],
+    },
+  },
+  {
+    files: ['src/web/**'],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...[
+          'MemberExpression[property.name=/^(inner|outer)HTML$|^insertAdjacentHTML$/]',
+          'JSXAttribute[name.name="dangerouslySetInnerHTML"]',
+        ].map((selector) => ({
+          selector,
+          message: 'texts of agents and owners are text nodes, never markup',
+        })),
       ],
     },
   },

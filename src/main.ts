@@ -51,7 +51,12 @@ program
 program
   .command('gateway')
   .description('the REST service, against a cluster')
-  .action(async () => (await import('./commands/gateway.ts')).gateway(version));
+  .action(async () =>
+    (await import('./commands/gateway.ts')).gateway({
+      version,
+      programFolder: import.meta.dirname,
+    }),
+  );
 
 const keys = program.command('keys').description('keys for the REST service');
 const inCluster = (command: Command) =>

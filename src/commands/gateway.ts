@@ -8,9 +8,16 @@ import { gatewaySettings } from './gateway-settings.ts';
 import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
+import { webDirectory } from './web-directory.ts';
+
+export interface GatewayProgram {
+  readonly version: string;
+  /** Folder of the program file, which the built pages are beside. */
+  readonly programFolder: string;
+}
 
 /** The REST service against a cluster. Any number of these may run side by side. */
-export async function gateway(version: string): Promise<void> {
+export async function gateway({ version, programFolder }: GatewayProgram): Promise<void> {
   const config = readGatewayConfig(process.env);
   const stopped = interrupted();
   await using stack = new AsyncDisposableStack();
@@ -27,6 +34,7 @@ export async function gateway(version: string): Promise<void> {
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...webDirectory(programFolder),
     ...gitDirectory(config, credentials, runtime, stack),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock,

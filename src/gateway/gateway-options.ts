@@ -90,6 +90,11 @@ export interface GatewayOptions {
    */
   readonly gitDirectory?: GitDirectory;
   /**
+   * Folder of the built pages, `dist/web`; without it the addresses of the pages say that these
+   * were not built.
+   */
+  readonly webDirectory?: string;
+  /**
    * Delay between the failure of /ready and the end of listening, so that load balancers notice; 0
    * by default.
    */

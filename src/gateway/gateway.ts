@@ -6,6 +6,7 @@ import { isWebSocketRequest } from '@conversation-operator/http/proxy/websocket-
 import type { GatewayOptions } from './gateway-options.ts';
 import type { Route } from './http/route.ts';
 import { refusedResponse } from './http/send-problem.ts';
+import { appScript } from './pages/app.ts';
 import { sessionKeyHeader } from './proxy/request-keys.ts';
 import { createApp, requestStages, upgradeStages } from './request-stages.ts';
 import { routesOf } from './routes.ts';
@@ -52,7 +53,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
   const stages = requestStages(
     services,
-    createApp(services, { routes, legacyApi: options.legacyApi }),
+    createApp(services, {
+      routes: [...routes, appScript(services.webFiles)],
+      legacyApi: options.legacyApi,
+    }),
   );
   const stagesOfUpgrade = upgradeStages(services);
   const server: Server = createHttpServer(

@@ -1,5 +1,6 @@
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './openapi/route.ts';
+import { appRoutes } from './pages/app.ts';
 import { conversationPage } from './pages/conversation.ts';
 import type { Services } from './services.ts';
 import { signInRoutes } from './sign-in/routes.ts';
@@ -44,6 +45,7 @@ export function routesOf(
     ...legacyRoutes(services, search),
     conversationPage(),
     ...signInRoutes(services),
+    ...appRoutes(services.webFiles),
     ...healthRoutes(health),
   ];
   return [

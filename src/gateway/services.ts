@@ -28,6 +28,7 @@ import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
+import { webFilesOf } from './pages/web-files.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
 
@@ -154,6 +155,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     streams: new OpenStreams(options.streams),
     events: new AgentEvents(),
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
+    webFiles: webFilesOf(options.webDirectory),
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     templateName: options.defaultTemplateName ?? defaultTemplateName,

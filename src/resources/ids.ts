@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { KubeObject } from '@conversation-operator/kube/object';
 
+export { conversationIdOfStartTask, startTaskIdOf } from './start-task-id.ts';
+
 /**
  * 32 lower-case hex digits, the form in which REST answers carry the ids of conversations and start
  * tasks.
@@ -37,21 +39,6 @@ export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): st
   const { name, namespace } = conversation.metadata;
   return canonical.test(name) ? name : uuidOf(`conversation/${namespace ?? ''}/${name}`);
 }
-
-// Version and variant bits stay as they are: what is XORed into a UUID gives a UUID.
-const startTaskMask = Buffer.from('6f1d2a84c3b70e59158fd06b72a4e913', 'hex');
-
-const xor = (hex: string): string =>
-  Buffer.from(
-    Buffer.from(hex, 'hex').map((byte, index) => byte ^ (startTaskMask[index] ?? 0)),
-  ).toString('hex');
-
-/**
- * The id of a conversation's start task. Its own inverse is `conversationIdOfStartTask`: either
- * leads to the resource without an index.
- */
-export const startTaskIdOf = (conversationId: string): string => xor(conversationId);
-export const conversationIdOfStartTask = (startTaskId: string): string => xor(startTaskId);
 
 /** The sandbox that a conversation gets when it names none. */
 export const ownSandboxName = (conversationId: string): string => `sbx-${conversationId}`;

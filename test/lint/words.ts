@@ -15,7 +15,7 @@ const maxCommentWidth = 100;
 /** Files of the repository whose language the rules cover. */
 const covered = [
   '*.{ts,md}',
-  '{src,packages,docs,images,.github}/**/*.{ts,md,sh,yaml}',
+  '{src,packages,docs,images,.github}/**/*.{ts,tsx,css,md,sh,yaml}',
   'helm/**/*.{ts,md,tpl,txt}',
   'helm/**/{values,Chart}.yaml',
   'helm/**/templates/*.yaml',

@@ -64,6 +64,16 @@ const policyOf = ({ script, hasForm }: Page): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
+/** Headers of every page. A page is never in a frame, and is asked for anew each time. */
+export const pageHeaders = (policy: string): Readonly<Record<string, string>> => ({
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': policy,
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cache-control': 'no-cache',
+});
+
 const htmlOf = ({ title, body, script }: Page): string =>
   [
     '<!doctype html>',
@@ -86,13 +96,8 @@ interface RenderedPage {
 function render(page: Page): RenderedPage {
   const body = Buffer.from(htmlOf(page));
   const headers = {
-    'content-type': 'text/html; charset=utf-8',
+    ...pageHeaders(policyOf(page)),
     'content-length': String(body.length),
-    'content-security-policy': policyOf(page),
-    'x-frame-options': 'DENY',
-    'referrer-policy': 'no-referrer',
-    'cross-origin-opener-policy': 'same-origin',
-    'cache-control': 'no-cache',
   };
   return { body, headers };
 }

@@ -4,6 +4,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Exposure } from './exposure.ts';
@@ -51,6 +52,7 @@ export const conversationSchema = z.object({
 });
 export const conversationList = z.array(conversationSchema);
 export const conversationPage = pageSchema(conversationSchema);
+export type ConversationRecord = z.output<typeof conversationSchema>;
 
 /** The objects that a record is made from. */
 export interface ConversationSources {
@@ -60,10 +62,6 @@ export interface ConversationSources {
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];
 }
-
-/** WaitingForQuota → waiting-for-quota. */
-const kebabCase = (reason: string): string =>
-  reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
 /**
  * The sandbox of a conversation as clients see it, also before there is one and after the start has

@@ -87,7 +87,7 @@ export const quotaSchema = z.object({
     ),
 });
 
-type QuotaRecord = z.output<typeof quotaSchema>;
+export type QuotaRecord = z.output<typeof quotaSchema>;
 
 /** The cap on all owners together, as the operator has counted it last. */
 export interface SharedLimit {

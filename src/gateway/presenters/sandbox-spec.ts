@@ -17,6 +17,7 @@ export const sandboxSpecSchema = z.object({
 });
 export const sandboxSpecList = z.array(sandboxSpecSchema.nullable());
 export const sandboxSpecPage = pageSchema(sandboxSpecSchema);
+export type SandboxSpecRecord = z.output<typeof sandboxSpecSchema>;
 
 export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof sandboxSpecSchema> {
   const { spec, metadata } = template;

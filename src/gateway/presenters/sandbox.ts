@@ -22,13 +22,14 @@ export const sandboxSchema = z.object({
 });
 export const sandboxList = z.array(sandboxSchema.nullable());
 export const sandboxPage = pageSchema(sandboxSchema);
+export type SandboxRecord = z.output<typeof sandboxSchema>;
 
 /** The record of a sandbox. Without a reader, the record has no session key. */
 export function presentSandbox(
   sandbox: Sandbox,
   exposure: Exposure,
   reader?: Reader,
-): z.output<typeof sandboxSchema> {
+): SandboxRecord {
   const { phase, message } = viewOfSandbox(sandbox);
   const access = exposure.accessTo(sandbox);
   return {

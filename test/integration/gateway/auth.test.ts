@@ -126,7 +126,9 @@ describe('authentication', () => {
       if (status !== 401) unlocked.push(path);
     }
     expect(unlocked.sort()).toEqual([
+      '/',
       '/alive',
+      '/c/{id}',
       '/conversations/{id}',
       '/docs',
       '/health',
@@ -135,6 +137,7 @@ describe('authentication', () => {
       '/logout',
       '/oauth/device/authorize',
       '/openapi.json',
+      '/operate',
       '/ready',
       '/server_info',
     ]);

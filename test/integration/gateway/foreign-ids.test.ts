@@ -54,6 +54,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'listKeys query page_id': 'own',
   'revokeKey path id': 'key',
   'conversationPage path id': 'conversation',
+  'conversationAppPage path id': 'conversation',
   'searchLegacyConversations query page_id': 'cursor',
   'getLegacyConversation path id': 'conversation',
 };

@@ -98,7 +98,9 @@ describe('the OpenAPI document', () => {
   it('asks for a key everywhere but at the open endpoints', () => {
     const open = operations().filter(({ security }) => security?.length === 0);
     expect(open.map(({ path }) => path).sort()).toEqual([
+      '/',
       '/alive',
+      '/c/{id}',
       '/conversations/{id}',
       '/docs',
       '/health',
@@ -107,6 +109,7 @@ describe('the OpenAPI document', () => {
       '/logout',
       '/oauth/device/authorize',
       '/openapi.json',
+      '/operate',
       '/ready',
       '/server_info',
     ]);
@@ -135,9 +138,12 @@ describe('the OpenAPI document', () => {
       ({ responses }) => 'text/html' in (responses['200']?.content ?? {}),
     );
     expect(pages.map(({ path }) => path).sort()).toEqual([
+      '/',
+      '/c/{id}',
       '/conversations/{id}',
       '/docs',
       '/login',
+      '/operate',
     ]);
   });
 

@@ -88,7 +88,7 @@ describe('the server', () => {
 
   it.each([
     ['GET', '/api/v1/nothing', 404, undefined],
-    ['GET', '/', 404, undefined],
+    ['GET', '/nothing', 404, undefined],
     ['PUT', start, 405, 'POST, GET, HEAD'],
     ['GET', `${start}/stream-start`, 405, 'POST'],
     ['DELETE', `${start}/search`, 405, 'GET, HEAD'],

@@ -5,6 +5,7 @@ import { FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';
 import { CapExceeded } from '../../../src/resources/cap-exceeded.ts';
 import { ConversationCondition, FinishedReason } from '../../../src/resources/conversation.ts';
+import { ownerMends } from '../../../src/resources/owner-mends.ts';
 import { ReadyReason, activeReason } from '../../../src/resources/conversation-projection.ts';
 import { notPausedReason } from '../../../src/resources/paused-condition.ts';
 import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
@@ -51,3 +52,18 @@ it.each(
     expect(page).toMatch(new RegExp(`^\\| ${code} +\\| ${status} `, 'm'));
   },
 );
+
+describe('the sentences for the owner of a failed start', () => {
+  it('are those of docs/reasons.md', () => {
+    const section = page.split('### What its owner can mend')[1]?.split('\n## ')[0] ?? '';
+    const rows = [...section.matchAll(/^\| (?<code>[A-Z]\w+) +\| (?<mend>.+?) +\|$/gm)];
+    expect(Object.fromEntries(rows.map(([, code = '', mend]) => [code, mend]))).toEqual(ownerMends);
+  });
+
+  it('belong to codes of starts and caps', () => {
+    const codes = new Set<string>(
+      [StartErrorCode, CapExceeded].flatMap((names) => Object.values(names)),
+    );
+    expect(Object.keys(ownerMends).filter((code) => !codes.has(code))).toEqual([]);
+  });
+});

@@ -1,0 +1,33 @@
+/** A reason in the form of REST records: WaitingForQuota → waiting-for-quota. */
+export const kebabCase = (reason: string): string =>
+  reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
+
+/**
+ * Codes of a failed start that the owner of the conversation can mend, each with the sentence that
+ * says how. Every other code needs the operators of the service. A table of docs/reasons.md has the
+ * same sentences.
+ */
+export const ownerMends: Readonly<Record<string, string>> = {
+  SandboxNotFound: 'Start again without naming a sandbox.',
+  SandboxNameTaken: 'Start again.',
+  SandboxDeleted: 'Start again.',
+  QuotaExceeded: 'Pause a conversation, then start again.',
+  ConversationLimitExceeded: 'Delete conversations, then start again.',
+  StoredBytesLimitExceeded: 'Delete conversations, then start again.',
+  SandboxLimitExceeded: 'Delete conversations, also paused ones, then start again.',
+  RepositoryUnavailable: 'Start again once the git host answers.',
+  RepositoryAccessDenied: 'Check the name and your access, or choose another repository.',
+  BranchNotFound: 'Choose another branch.',
+  SetupFailed: 'Mend the set-up script of the repository, then start again.',
+  ModelNotConfigured: 'Start again with a model.',
+  ModelNotAllowed: 'Choose another model, or none.',
+  AgentRefused: 'Start again with another message or model.',
+};
+
+const mendsByWireReason: ReadonlyMap<string, string> = new Map(
+  Object.entries(ownerMends).map(([code, mend]) => [kebabCase(code), mend]),
+);
+
+/** The sentence for a reason in kebab-case; undefined where the owner can mend nothing. */
+export const ownerMendOf = (wireReason: string): string | undefined =>
+  mendsByWireReason.get(wireReason);

@@ -1,0 +1,17 @@
+/**
+ * Version and variant bits of an id stay as they are: a UUID that is XORed with this mask gives a
+ * UUID.
+ */
+const mask = '6f1d2a84c3b70e59158fd06b72a4e913';
+
+const xor = (hex: string): string =>
+  Array.from(hex, (digit, index) =>
+    (Number.parseInt(digit, 16) ^ Number.parseInt(mask[index] ?? '0', 16)).toString(16),
+  ).join('');
+
+/**
+ * The id of a conversation's start task. Its own inverse is `conversationIdOfStartTask`: either
+ * leads to the resource without an index.
+ */
+export const startTaskIdOf = (conversationId: string): string => xor(conversationId);
+export const conversationIdOfStartTask = (startTaskId: string): string => xor(startTaskId);

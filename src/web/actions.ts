@@ -1,0 +1,76 @@
+import { api, messageOf } from './api.ts';
+import { sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
+import type { Row } from './row.ts';
+
+export type ActionName = 'pause' | 'resume' | 'start-again';
+
+export interface Offer {
+  readonly name: ActionName;
+  readonly label: string;
+  /** Text while the action is under way. */
+  readonly progress: string;
+}
+
+/** The state of an accepted action is forgotten after this time without news. */
+const settleMs = 10_000;
+
+const isFailedStart = ({ task, sandbox }: Facts): boolean =>
+  task?.status === 'ERROR' || sandbox === undefined;
+
+/** The actions beside the name of a conversation: as a rule one, and never more than two. */
+export function offersOf(facts: Facts): readonly Offer[] {
+  const hasSandbox = sandboxIdOf(facts) !== undefined;
+  switch (sandboxStatusOf(facts)) {
+    case 'STARTING':
+      return hasSandbox ? [{ name: 'pause', label: 'Stop', progress: 'Stopping' }] : [];
+    case 'RUNNING':
+      return [{ name: 'pause', label: 'Pause', progress: 'Pausing' }];
+    case 'PAUSED':
+      return [{ name: 'resume', label: 'Resume', progress: 'Resuming' }];
+    case 'ERROR':
+      return isFailedStart(facts)
+        ? [{ name: 'start-again', label: 'Start again', progress: 'Starting' }]
+        : [{ name: 'resume', label: 'Try again', progress: 'Resuming' }];
+    case 'MISSING':
+      return facts.task === undefined
+        ? []
+        : [{ name: 'start-again', label: 'Start again', progress: 'Starting' }];
+  }
+}
+
+async function perform(row: Row, label: string, request: () => Promise<unknown>): Promise<boolean> {
+  const pending = { label };
+  row.action.value = pending;
+  try {
+    await request();
+  } catch (error) {
+    const retry = () => void perform(row, label, request);
+    row.action.value = { label, problem: messageOf(error), retry };
+    return false;
+  }
+  setTimeout(() => {
+    if (row.action.peek() === pending) row.action.value = undefined;
+  }, settleMs);
+  return true;
+}
+
+const sandboxPath = (row: Row): string =>
+  `/api/v1/sandboxes/${encodeURIComponent(sandboxIdOf(row.facts) ?? '')}`;
+const conversationPath = (row: Row): string => `/api/v1/app-conversations/${row.id}`;
+
+export const pause = (row: Row, progress: string): Promise<boolean> =>
+  perform(row, progress, () => api.post(`${sandboxPath(row)}/pause`, {}));
+
+/** A run that was interrupted continues. */
+export const resume = (row: Row, progress: string): Promise<boolean> =>
+  perform(row, progress, () =>
+    api.post(`${sandboxPath(row)}/resume`, {
+      run: row.facts.conversation?.execution_status === 'paused',
+    }),
+  );
+
+export const rename = (row: Row, title: string): Promise<boolean> =>
+  perform(row, 'Renaming', () => api.patch(conversationPath(row), { title }));
+
+export const remove = (row: Row): Promise<boolean> =>
+  perform(row, 'Deleting', () => api.delete(conversationPath(row)));

@@ -1,0 +1,69 @@
+import type { Problem } from './wire.ts';
+
+/** A request that the service, or the way to it, has refused. The message is for people. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly problem: Partial<Problem>;
+
+  constructor(problem: Partial<Problem>, options?: ErrorOptions) {
+    super(problem.detail ?? 'The service has refused the request.', options);
+    this.problem = problem;
+  }
+}
+
+export const messageOf = (error: unknown): string =>
+  error instanceof ApiError ? error.message : 'Something in this page has failed. Reload it.';
+
+/** Leaves for the sign-in, which returns to the present page. */
+export function signIn(): void {
+  const here = location.pathname + location.search;
+  location.assign(`/login?return_to=${encodeURIComponent(here)}`);
+}
+
+interface CallOptions {
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/**
+ * One call of the service with the cookie of the session. Rejects with an ApiError; a call without
+ * a session leaves for the sign-in.
+ */
+async function call(method: string, path: string, options: CallOptions = {}): Promise<unknown> {
+  const { query = {}, body, headers, signal } = options;
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) parameters.set(name, String(value));
+  const text = parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
+  const response = await fetch(text, {
+    method,
+    credentials: 'same-origin',
+    headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal === undefined ? {} : { signal }),
+  }).catch((cause: unknown) => {
+    throw new ApiError({ detail: 'The service can not be reached.' }, { cause });
+  });
+  const answer: unknown = await response.json().catch(() => undefined);
+  if (response.ok) return answer;
+  if (response.status === 401) signIn();
+  const problem: Partial<Problem> = isObject(answer) ? answer : {};
+  throw new ApiError({ status: response.status, ...problem });
+}
+
+/** The service checks its answers against its schemas, so a type states what an answer is. */
+export const api = {
+  get: async <T>(path: string, query: CallOptions['query'], signal?: AbortSignal): Promise<T> =>
+    (await call('GET', path, {
+      ...(query === undefined ? {} : { query }),
+      ...(signal === undefined ? {} : { signal }),
+    })) as T,
+  post: async <T>(path: string, body: unknown, headers: CallOptions['headers'] = {}): Promise<T> =>
+    (await call('POST', path, { body, headers })) as T,
+  patch: (path: string, body: unknown): Promise<unknown> => call('PATCH', path, { body }),
+  delete: (path: string): Promise<unknown> => call('DELETE', path),
+};

@@ -1,0 +1,127 @@
+import { useComputed, useSignal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import { groupNames, type Group } from '../groups.ts';
+import { usePage, type GroupRows } from '../page-state.ts';
+import { rowWindows, type RowWindow } from '../row-window.ts';
+import { ConversationRow } from './conversation-row.tsx';
+import { EmptyList } from './empty-list.tsx';
+import { useViewport } from './use-viewport.ts';
+
+/** Heights in pixels, as styles.css has them. */
+const headingHeight = 40;
+const overscan = 600;
+/** Groups whose sentences name a cause and how to mend it, and have a second line for that. */
+const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'paused', 'failed']);
+
+const rowHeightOf = (group: Group, isNarrow: boolean): number => {
+  if (isNarrow) return 128;
+  return hasLongSentences.has(group) ? 94 : 74;
+};
+
+interface GroupSectionProps extends GroupRows {
+  readonly rowHeight: number;
+  readonly window: RowWindow;
+}
+
+function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
+  const page = usePage();
+  const active = rows.findIndex(({ id }) => id === page.active.value);
+  const indexes = Array.from({ length: window.last - window.first }, (_, i) => window.first + i);
+  // The row with the focus stays in the document wherever the list is scrolled to.
+  if (active >= 0 && !indexes.includes(active)) indexes.push(active);
+  return (
+    <section class={`group group-${group}`} aria-labelledby={`group-${group}`}>
+      <h2 id={`group-${group}`}>
+        {groupNames[group]} <span class="count">{rows.length}</span>
+      </h2>
+      <ul role="list" style={{ height: `${rows.length * rowHeight}px` }}>
+        {indexes.flatMap((index) => {
+          const row = rows[index];
+          if (row === undefined) return [];
+          const place = { position: index + 1, total: rows.length, top: index * rowHeight };
+          return [<ConversationRow key={row.id} row={row} height={rowHeight} {...place} />];
+        })}
+      </ul>
+    </section>
+  );
+}
+
+/**
+ * Where the focus holds the list, a button moves the rows that wait. A pointer has only to leave.
+ */
+function WaitingRows({ isFocused }: { readonly isFocused: ReadonlySignal<boolean> }) {
+  const { index } = usePage().store;
+  const count = index.waiting.value;
+  if (count === 0 || !isFocused.value) return null;
+  return (
+    <button type="button" class="waiting-rows" onClick={() => index.flush()}>
+      {count === 1 ? '1 conversation has' : `${count} conversations have`} moved. Show the new order
+    </button>
+  );
+}
+
+/** The groups with their rows. The document has only the rows near the visible part. */
+export function ConversationList() {
+  const page = usePage();
+  const { index } = page.store;
+  const element = useRef<HTMLDivElement>(null);
+  const viewport = useViewport(element);
+  const lists = page.lists.value;
+  const { top, height, isNarrow } = viewport.value;
+  const blocks = lists.map(({ group, rows }) => ({
+    count: rows.length,
+    rowHeight: rowHeightOf(group, isNarrow),
+  }));
+  const windows = rowWindows(blocks, { top, height, headingHeight, overscan });
+  const isHovered = useSignal(false);
+  const isFocused = useSignal(false);
+  useSignalEffect(() => {
+    if (isHovered.value || isFocused.value) index.hold();
+    else index.release();
+  });
+  useSignalEffect(() => {
+    const count = index.rowsOf('needs-you').length;
+    document.title = count === 0 ? 'Conversations' : `(${count}) Conversations`;
+  });
+  const needing = useComputed(() => {
+    const count = index.rowsOf('needs-you').length;
+    if (count === 0) return '';
+    return count === 1 ? '1 conversation needs you.' : `${count} conversations need you.`;
+  });
+  return (
+    <div
+      ref={element}
+      class="list"
+      onPointerEnter={() => {
+        isHovered.value = true;
+      }}
+      onPointerLeave={() => {
+        isHovered.value = false;
+        // A browser reports no loss of the focus when the focused element is removed.
+        isFocused.value = element.current?.contains(document.activeElement) === true;
+      }}
+      onFocusIn={() => {
+        isFocused.value = true;
+      }}
+      onFocusOut={(event) => {
+        const next = event.relatedTarget;
+        isFocused.value = next instanceof Node && event.currentTarget.contains(next);
+      }}
+    >
+      <p class="unseen" role="status">
+        {needing}
+      </p>
+      <WaitingRows isFocused={isFocused} />
+      {lists.length === 0 && <EmptyList />}
+      {lists.map(({ group, rows }, position) => (
+        <GroupSection
+          key={group}
+          group={group}
+          rows={rows}
+          rowHeight={blocks[position]?.rowHeight ?? 0}
+          window={windows[position] ?? { first: 0, last: 0 }}
+        />
+      ))}
+    </div>
+  );
+}

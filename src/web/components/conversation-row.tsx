@@ -1,0 +1,146 @@
+import { useComputed, useSignal } from '@preact/signals';
+import { branchOf, repositoryOf, titleOf, updatedAtOf } from '../facts.ts';
+import { groupNames } from '../groups.ts';
+import { usePage } from '../page-state.ts';
+import type { Row } from '../row.ts';
+import { sentenceOf } from '../sentences.ts';
+import { ago, exact } from '../times.ts';
+import { DeleteQuestion } from './delete-question.tsx';
+import { Pill } from './pill.tsx';
+import { RenameForm } from './rename-form.tsx';
+import { RowActions } from './row-actions.tsx';
+import { StageBar } from './stage-bar.tsx';
+
+interface ConversationRowProps {
+  readonly row: Row;
+  readonly top: number;
+  readonly height: number;
+  /** The position in its group from 1. */
+  readonly position: number;
+  readonly total: number;
+}
+
+const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
+
+/** Repository and branch, and the agent. */
+function originOf({ current }: Row): string {
+  const facts = current.value;
+  const repository = repositoryOf(facts);
+  const branch = branchOf(facts);
+  return [
+    repository === undefined || branch === undefined ? repository : `${repository}@${branch}`,
+    facts.conversation?.agent_kind,
+  ]
+    .filter((part) => part !== undefined)
+    .join(' · ');
+}
+
+function Sentence({ row }: { readonly row: Row }) {
+  const page = usePage();
+  const text = useComputed(() =>
+    sentenceOf(row.current.value, {
+      now: page.now.value,
+      resumePauses: page.resumePauses.value,
+      titleOf: page.store.titleOf,
+    }),
+  );
+  const action = row.action.value;
+  if (action?.problem === undefined)
+    return (
+      <span class="row-sentence" title={text}>
+        {text}
+      </span>
+    );
+  return (
+    <span class="row-sentence problem" role="alert">
+      {action.problem}{' '}
+      <button type="button" class="link" onClick={action.retry}>
+        Try again
+      </button>{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          row.action.value = undefined;
+        }}
+      >
+        Dismiss
+      </button>
+    </span>
+  );
+}
+
+function Mark({ row }: { readonly row: Row }) {
+  const mark = row.mark.value;
+  if (mark === undefined) return null;
+  return <span class="mark">{mark === 'gone' ? 'Deleted' : `→ ${groupNames[mark]}`}</span>;
+}
+
+/** One conversation. Its title is a link that covers the row; its buttons are above the link. */
+export function ConversationRow({ row, top, height, position, total }: ConversationRowProps) {
+  const page = usePage();
+  const mode = useSignal<'rename' | 'delete' | undefined>(undefined);
+  const leave = () => {
+    mode.value = undefined;
+  };
+  const end = () => {
+    leave();
+    requestAnimationFrame(() => document.getElementById(`row-${row.id}`)?.focus());
+  };
+  const facts = row.current.value;
+  const title = titleOf(facts);
+  const updated = updatedAtOf(facts);
+  const cost = facts.conversation?.metrics?.accumulated_cost ?? 0;
+  const age = useComputed(() => ago(updatedAtOf(row.current.value), page.now.value));
+  const isStarting =
+    facts.task !== undefined &&
+    row.group === 'working' &&
+    facts.conversation?.sandbox_status !== 'RUNNING';
+  return (
+    <li
+      class={`row${page.active.value === row.id ? ' active' : ''}${row.mark.value === 'gone' ? ' gone' : ''}`}
+      style={{ top: `${top}px`, height: `${height}px` }}
+      aria-setsize={total}
+      aria-posinset={position}
+      onFocusIn={() => {
+        page.active.value = row.id;
+      }}
+    >
+      <Pill facts={facts} />
+      <span class="row-main">
+        <span class="row-head">
+          {mode.value === 'rename' ? (
+            <RenameForm row={row} onEnd={end} onLeave={leave} />
+          ) : (
+            <a class="row-title" id={`row-${row.id}`} href={`/c/${row.id}`} title={title}>
+              {title}
+            </a>
+          )}
+          <Mark row={row} />
+        </span>
+        <Sentence row={row} />
+        <span class="row-details">
+          {isStarting && <StageBar task={facts.task} />}
+          <span class="row-origin">{originOf(row)}</span>
+          {cost > 0 && <span>{money.format(cost)}</span>}
+          <time dateTime={updated} title={exact(updated)}>
+            {age}
+          </time>
+        </span>
+      </span>
+      {mode.value === 'delete' ? (
+        <DeleteQuestion row={row} onEnd={end} />
+      ) : (
+        <RowActions
+          row={row}
+          onRename={() => {
+            mode.value = 'rename';
+          }}
+          onDelete={() => {
+            mode.value = 'delete';
+          }}
+        />
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,41 @@
+import { usePage } from '../page-state.ts';
+import { ConnectionLine } from './connection-line.tsx';
+import { Icon } from './icon.tsx';
+
+export function Header() {
+  const page = usePage();
+  return (
+    <header>
+      <div class="bar-content">
+        <a class="home" href="/">
+          Conversations
+        </a>
+        <ConnectionLine />
+        <button
+          type="button"
+          class="small new"
+          aria-expanded={page.isFormOpen.value}
+          onClick={() => {
+            page.isFormOpen.value = !page.isFormOpen.value;
+          }}
+        >
+          <Icon name="plus" />
+          New
+        </button>
+        <button
+          type="button"
+          class="small quiet"
+          aria-label="Keys"
+          onClick={() => {
+            page.isHelpOpen.value = true;
+          }}
+        >
+          ?
+        </button>
+        <form method="post" action="/logout">
+          <button class="small quiet">Sign out</button>
+        </form>
+      </div>
+    </header>
+  );
+}

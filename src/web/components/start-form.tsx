@@ -1,0 +1,124 @@
+import { useComputed } from '@preact/signals';
+import { api } from '../api.ts';
+import { repositoryOf } from '../facts.ts';
+import { forecastOf } from '../forecast.ts';
+import { usePage, type PageState } from '../page-state.ts';
+import { Attachments } from './attachments.tsx';
+import { SuggestedField } from './suggested-field.tsx';
+import { TemplateField } from './template-field.tsx';
+
+interface NamePage {
+  readonly items: readonly { readonly full_name?: string; readonly name?: string }[];
+}
+const maxSuggestions = 20;
+const maxRecent = 5;
+
+/** Repositories that the owner has used contain the text first, then those of the git host. */
+async function repositories(
+  { store }: PageState,
+  query: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const recent = new Set<string>();
+  const newestFirst = [...store.rows.values()].sort((one, other) =>
+    one.sortKey < other.sortKey ? 1 : -1,
+  );
+  for (const { facts } of newestFirst) {
+    const name = repositoryOf(facts);
+    if (name?.toLowerCase().includes(query.toLowerCase())) recent.add(name);
+    if (recent.size >= maxRecent) break;
+  }
+  const parameters = { query, limit: maxSuggestions };
+  const found = await api
+    .get<NamePage>('/api/v1/git/repositories/search', parameters, signal)
+    .catch(() => ({ items: [] }));
+  return [...new Set([...recent, ...namesIn(found)])];
+}
+
+const namesIn = ({ items }: NamePage): readonly string[] =>
+  items.flatMap(({ full_name: full, name }) => full ?? name ?? []);
+
+async function branches(
+  repository: string,
+  query: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (repository === '') return [];
+  const parameters = { repository, query, limit: maxSuggestions };
+  return namesIn(await api.get<NamePage>('/api/v1/git/branches/search', parameters, signal));
+}
+
+function Forecast() {
+  const { store, now } = usePage();
+  const text = useComputed(() =>
+    store.quota.value === undefined ? '' : forecastOf(store.quota.value, store.titleOf, now.value),
+  );
+  return (
+    <p class="forecast" role="status">
+      {text}
+    </p>
+  );
+}
+
+/** The message is enough; everything else has a default. */
+export function StartForm() {
+  const page = usePage();
+  const { draft } = page;
+  const send = async () => {
+    if (await draft.send()) page.isFormOpen.value = false;
+  };
+  return (
+    <form
+      class={`panel start-form${page.isFormOpen.value ? ' open' : ''}`}
+      aria-labelledby="start-title"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <h2 id="start-title">New conversation</h2>
+      <textarea
+        id="message"
+        aria-label="Message"
+        placeholder="What should the agent do?"
+        rows={4}
+        value={draft.message.value}
+        onInput={(event) => {
+          draft.message.value = event.currentTarget.value;
+        }}
+        onPaste={(event) => void draft.attach([...(event.clipboardData?.files ?? [])])}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void send();
+        }}
+      />
+      <Attachments />
+      <div class="fields">
+        <SuggestedField
+          name="repository"
+          label="Repository"
+          placeholder="None"
+          search={(text, signal) => repositories(page, text, signal)}
+        />
+        <SuggestedField
+          name="branch"
+          label="Branch"
+          placeholder="Default branch"
+          search={(text, signal) => branches(draft.repository.peek().trim(), text, signal)}
+        />
+        <TemplateField />
+        <SuggestedField name="model" label="Model" placeholder="The template’s" />
+      </div>
+      {draft.problem.value !== undefined && (
+        <p class="problem" role="alert">
+          {draft.problem.value}
+        </p>
+      )}
+      <div class="submit">
+        <button type="submit" class="primary" disabled={draft.isSending.value}>
+          {draft.isSending.value ? 'Starting…' : 'Start'}
+        </button>
+        <Forecast />
+      </div>
+    </form>
+  );
+}

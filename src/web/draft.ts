@@ -1,0 +1,155 @@
+import { signal, type Signal } from '@preact/signals';
+import { api, ApiError, messageOf } from './api.ts';
+import { branchOf, repositoryOf, templateOf } from './facts.ts';
+import type { Row } from './row.ts';
+import type { Store } from './store.ts';
+import type { StartTask } from './wire.ts';
+
+export interface Attachment {
+  readonly name: string;
+  /** The image as a data URL. */
+  readonly url: string;
+}
+
+/** Maximum characters of all images together: the service takes bodies of 1 MiB. */
+const maxImageCharacters = 900_000;
+const maxImages = 20;
+
+const readAsDataUrl = (file: File): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result : '');
+    reader.onerror = () => reject(new Error(`${file.name} can not be read.`));
+    reader.readAsDataURL(file);
+  });
+
+const newKey = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('');
+
+export const draftFields = ['repository', 'branch', 'template', 'model'] as const;
+export type DraftField = (typeof draftFields)[number];
+
+/** The fields of the request by those of the form. */
+const requestFields = {
+  message: 'initial_message',
+  repository: 'selected_repository',
+  branch: 'selected_branch',
+  template: 'sandbox_spec_id',
+  model: 'llm_model',
+} as const;
+
+/** The start form: its fields, and the request that it becomes. */
+export class Draft {
+  readonly message = signal('');
+  readonly repository = signal('');
+  readonly branch = signal('');
+  readonly template = signal('');
+  readonly model = signal('');
+  readonly images = signal<readonly Attachment[]>([]);
+  readonly isSending = signal(false);
+  readonly problem = signal<string | undefined>(undefined);
+  /** Problems of single fields, by the names of the form. */
+  readonly fieldProblems = signal<Readonly<Record<string, string>>>({});
+  readonly #store: Store;
+  /** The last request with its key, so that a second attempt starts nothing twice. */
+  #sent = { text: '', key: '' };
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  field(name: DraftField): Signal<string> {
+    return this[name];
+  }
+
+  async attach(files: Iterable<File>): Promise<void> {
+    for (const file of files) {
+      if (!file.type.startsWith('image/')) continue;
+      const image = { name: file.name, url: await readAsDataUrl(file) };
+      const images = [...this.images.value, image];
+      const characters = images.reduce((sum, { url }) => sum + url.length, 0);
+      if (characters > maxImageCharacters || images.length > maxImages)
+        this.problem.value = `${file.name} is too large: images may have about 650 KB together.`;
+      else this.images.value = images;
+    }
+  }
+
+  detach(image: Attachment): void {
+    this.images.value = this.images.value.filter((other) => other !== image);
+  }
+
+  /** Fills the form with the request of an earlier start. */
+  fillFrom({ facts }: Row): void {
+    const content = facts.task?.request.initial_message?.content ?? [];
+    this.message.value = content
+      .flatMap((part) => (part.type === 'text' ? [part.text] : []))
+      .join('\n');
+    this.repository.value = repositoryOf(facts) ?? '';
+    this.branch.value = branchOf(facts) ?? '';
+    this.template.value = templateOf(facts) ?? '';
+    this.model.value = facts.task?.request.llm_model ?? '';
+    this.problem.value = undefined;
+  }
+
+  /** Whether a conversation was started. */
+  async send(): Promise<boolean> {
+    if (this.isSending.value || this.#isEmpty()) return false;
+    this.isSending.value = true;
+    this.problem.value = undefined;
+    this.fieldProblems.value = {};
+    const request = this.#request();
+    const text = JSON.stringify(request);
+    if (text !== this.#sent.text) this.#sent = { text, key: newKey() };
+    try {
+      const task = await api.post<StartTask>('/api/v1/app-conversations', request, {
+        'idempotency-key': this.#sent.key,
+      });
+      this.#store.putTask(task);
+      this.#store.settle();
+      this.#sent = { text: '', key: '' };
+      this.message.value = '';
+      this.images.value = [];
+      return true;
+    } catch (error) {
+      this.#refused(error);
+      return false;
+    } finally {
+      this.isSending.value = false;
+    }
+  }
+
+  #isEmpty(): boolean {
+    return this.message.value.trim() === '' && this.images.value.length === 0;
+  }
+
+  #request(): Readonly<Record<string, unknown>> {
+    const text = this.message.value.trim();
+    const urls = this.images.value.map(({ url }) => url);
+    const chosen = draftFields.flatMap((name) => {
+      const value = this.field(name).value.trim();
+      return value === '' ? [] : [[requestFields[name], value] as const];
+    });
+    return {
+      initial_message: {
+        content: [
+          ...(text === '' ? [] : [{ type: 'text', text }]),
+          ...(urls.length === 0 ? [] : [{ type: 'image', image_urls: urls }]),
+        ],
+      },
+      ...Object.fromEntries(chosen),
+    };
+  }
+
+  #refused(error: unknown): void {
+    this.problem.value = messageOf(error);
+    const details = error instanceof ApiError ? (error.problem.errors ?? []) : [];
+    this.fieldProblems.value = Object.fromEntries(
+      Object.entries(requestFields).flatMap(([name, field]) => {
+        const detail = details.find(({ path }) => path.startsWith(`body.${field}`));
+        return detail === undefined ? [] : [[name, detail.message]];
+      }),
+    );
+  }
+}

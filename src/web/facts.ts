@@ -1,0 +1,44 @@
+import type { ConversationRecord, SandboxRecord, StartTask } from './wire.ts';
+
+/** Everything that is known of one conversation. At least one of the first two is there. */
+export interface Facts {
+  readonly conversation?: ConversationRecord | undefined;
+  readonly task?: StartTask | undefined;
+  readonly sandbox?: SandboxRecord | undefined;
+}
+
+/** The status of the sandbox, also before the stream has brought the record of a new start. */
+export function sandboxStatusOf({
+  conversation,
+  task,
+}: Facts): ConversationRecord['sandbox_status'] {
+  if (conversation !== undefined) return conversation.sandbox_status;
+  return task?.status === 'ERROR' ? 'ERROR' : 'STARTING';
+}
+
+const firstTextOf = (task: StartTask | undefined): string | undefined => {
+  const part = task?.request.initial_message?.content.find(({ type }) => type === 'text');
+  return part?.type === 'text' ? part.text.split('\n')[0]?.slice(0, 200) : undefined;
+};
+
+export const titleOf = ({ conversation, task }: Facts): string =>
+  conversation?.title ?? task?.request.title ?? (firstTextOf(task) || 'New conversation');
+
+export const createdAtOf = ({ conversation, task }: Facts): string =>
+  conversation?.created_at ?? task?.created_at ?? '';
+
+export const updatedAtOf = ({ conversation, task }: Facts): string =>
+  conversation?.updated_at ?? task?.updated_at ?? '';
+
+export const repositoryOf = ({ conversation, task }: Facts): string | undefined =>
+  conversation?.selected_repository ?? task?.request.selected_repository ?? undefined;
+
+export const branchOf = ({ conversation, task }: Facts): string | undefined =>
+  conversation?.selected_branch ?? task?.request.selected_branch ?? undefined;
+
+/** The name of the template that the sandbox is made from. */
+export const templateOf = ({ sandbox, task }: Facts): string | undefined =>
+  sandbox?.sandbox_spec_id ?? task?.request.sandbox_spec_id ?? undefined;
+
+export const sandboxIdOf = ({ conversation, task }: Facts): string | undefined =>
+  conversation?.sandbox_id ?? task?.sandbox_id ?? undefined;

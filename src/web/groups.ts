@@ -1,0 +1,94 @@
+import { ownerMendOf } from '../resources/owner-mends.ts';
+import { sandboxStatusOf, type Facts } from './facts.ts';
+
+/** The groups of the list in their order. */
+export const groups = ['needs-you', 'working', 'waiting', 'paused', 'finished', 'failed'] as const;
+export type Group = (typeof groups)[number];
+
+export const groupNames: Readonly<Record<Group, string>> = {
+  'needs-you': 'Needs you',
+  working: 'Working',
+  waiting: 'Waiting for room',
+  paused: 'Paused',
+  finished: 'Finished',
+  failed: 'Failed and gone',
+};
+
+const waitingReasons: ReadonlySet<string | null | undefined> = new Set([
+  'waiting-for-quota',
+  'waiting-for-idle-sandbox',
+]);
+
+/** The group of a conversation whose sandbox runs. */
+function groupOfRun({ conversation }: Facts): Group {
+  const status = conversation?.execution_status;
+  switch (status) {
+    case 'waiting_for_confirmation':
+    case 'stuck':
+    case 'error':
+      return 'needs-you';
+    case 'paused':
+      return 'paused';
+    case 'finished':
+    case 'idle':
+      return 'finished';
+    case 'running':
+    case null:
+    case undefined:
+      return 'working';
+  }
+}
+
+export function groupOf(facts: Facts): Group {
+  const reason = facts.conversation?.sandbox_status_reason;
+  switch (sandboxStatusOf(facts)) {
+    case 'STARTING':
+      return waitingReasons.has(reason) ? 'waiting' : 'working';
+    case 'RUNNING':
+      return groupOfRun(facts);
+    case 'PAUSED':
+      return 'paused';
+    case 'ERROR':
+      return ownerMendOf(reason ?? '') === undefined ? 'failed' : 'needs-you';
+    case 'MISSING':
+      return 'failed';
+  }
+}
+
+/** Icons of pills; `components/icon.tsx` draws them. */
+export type PillIcon =
+  'ask' | 'alert' | 'run' | 'start' | 'wait' | 'pause' | 'done' | 'idle' | 'gone';
+
+export interface PillText {
+  readonly icon: PillIcon;
+  readonly label: string;
+}
+
+const runPills: Readonly<Record<string, PillText>> = {
+  waiting_for_confirmation: { icon: 'ask', label: 'Asks' },
+  stuck: { icon: 'alert', label: 'Stuck' },
+  error: { icon: 'alert', label: 'Run failed' },
+  paused: { icon: 'pause', label: 'Paused' },
+  finished: { icon: 'done', label: 'Finished' },
+  idle: { icon: 'idle', label: 'Idle' },
+};
+
+/** The icon and the label of the present state. */
+export function pillOf(facts: Facts): PillText {
+  switch (sandboxStatusOf(facts)) {
+    case 'STARTING':
+      return groupOf(facts) === 'waiting'
+        ? { icon: 'wait', label: 'Waiting' }
+        : { icon: 'start', label: 'Starting' };
+    case 'RUNNING':
+      return (
+        runPills[facts.conversation?.execution_status ?? ''] ?? { icon: 'run', label: 'Running' }
+      );
+    case 'PAUSED':
+      return { icon: 'pause', label: 'Paused' };
+    case 'ERROR':
+      return { icon: 'alert', label: 'Failed' };
+    case 'MISSING':
+      return { icon: 'gone', label: 'Gone' };
+  }
+}

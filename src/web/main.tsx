@@ -1,0 +1,19 @@
+import { render } from 'preact';
+import { App } from './components/app.tsx';
+import { listenToKeys } from './keyboard.ts';
+import { PageContext, PageState } from './page-state.ts';
+
+const page = new PageState();
+const root = document.getElementById('app');
+if (root === null) throw new Error('The document has no element "app"');
+render(
+  <PageContext.Provider value={page}>
+    <App path={location.pathname} />
+  </PageContext.Provider>,
+  root,
+);
+listenToKeys(page);
+page.stream.open();
+setInterval(() => {
+  if (document.visibilityState === 'visible') page.now.value = Date.now();
+}, 1000);

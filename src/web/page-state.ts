@@ -1,0 +1,70 @@
+import { computed, signal } from '@preact/signals';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { ChangeQueue } from './changes.ts';
+import { Draft } from './draft.ts';
+import { matcherOf, noFilter, isFiltered } from './filter.ts';
+import { groups, type Group } from './groups.ts';
+import { pausedTitles } from './forecast.ts';
+import type { Row } from './row.ts';
+import { Store } from './store.ts';
+import { ChangeStream } from './stream.ts';
+
+export interface GroupRows {
+  readonly group: Group;
+  readonly rows: readonly Row[];
+}
+
+/** Everything that the components of one page share. */
+export class PageState {
+  readonly store = new Store();
+  readonly changes = new ChangeQueue(this.store);
+  readonly stream = new ChangeStream((parse) => this.changes.push(parse));
+  readonly filter = signal(noFilter);
+  /** The present time; changes every second while the page is visible. */
+  readonly now = signal(Date.now());
+  /** The row that the keyboard is at. */
+  readonly active = signal<string | undefined>(undefined);
+  readonly isFormOpen = signal(false);
+  readonly isHelpOpen = signal(false);
+  readonly draft = new Draft(this.store);
+
+  /** The rows that the filter shows, without empty groups. */
+  readonly lists = computed((): readonly GroupRows[] => {
+    const filter = this.filter.value;
+    const matches = isFiltered(filter) ? matcherOf(filter) : undefined;
+    return groups
+      .filter((group) => filter.group === '' || filter.group === group)
+      .map((group) => {
+        const rows = this.store.index.rowsOf(group);
+        return { group, rows: matches === undefined ? rows : rows.filter(matches) };
+      })
+      .filter(({ rows }) => rows.length > 0);
+  });
+
+  /** The conversations that a resume with a run would pause, by title. */
+  readonly resumePauses = computed(() => {
+    const quota = this.store.quota.value;
+    return quota && pausedTitles(quota, this.store.titleOf);
+  });
+
+  /** Makes another row the active one: the next, or with -1 the one before. */
+  move(step: 1 | -1): void {
+    const rows = this.lists.peek().flatMap((list) => list.rows);
+    const present = rows.findIndex(({ id }) => id === this.active.peek());
+    const next = present < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, present + step));
+    const id = rows[next]?.id;
+    if (id === undefined) return;
+    this.active.value = id;
+    // The list always renders the active row; a browser scrolls to what gets the focus.
+    requestAnimationFrame(() => document.getElementById(`row-${id}`)?.focus());
+  }
+}
+
+export const PageContext = createContext<PageState | undefined>(undefined);
+
+export function usePage(): PageState {
+  const page = useContext(PageContext);
+  if (page === undefined) throw new Error('A component is outside of its page');
+  return page;
+}

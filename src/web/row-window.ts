@@ -1,0 +1,36 @@
+/** Rows of one group, below each other with equal heights. */
+export interface RowBlock {
+  readonly count: number;
+  readonly rowHeight: number;
+}
+
+/** Rows `first` to `last - 1` are near the visible part. */
+export interface RowWindow {
+  readonly first: number;
+  readonly last: number;
+}
+
+/**
+ * The rows of each block that are visible or nearly so. Distances are in pixels from the top of the
+ * first heading. `overscan` extends the visible part at both ends.
+ */
+export function rowWindows(
+  blocks: readonly RowBlock[],
+  view: {
+    readonly top: number;
+    readonly height: number;
+    readonly headingHeight: number;
+    readonly overscan: number;
+  },
+): readonly RowWindow[] {
+  const [from, to] = [view.top - view.overscan, view.top + view.height + view.overscan];
+  let start = 0;
+  return blocks.map(({ count, rowHeight }) => {
+    start += view.headingHeight;
+    const within = (row: number) => Math.min(count, Math.max(0, row));
+    const first = within(Math.floor((from - start) / rowHeight));
+    const last = within(Math.ceil((to - start) / rowHeight));
+    start += count * rowHeight;
+    return { first, last };
+  });
+}

@@ -1,0 +1,114 @@
+import { ownerMendOf } from '../resources/owner-mends.ts';
+import { sandboxStatusOf, templateOf, updatedAtOf, type Facts } from './facts.ts';
+import { groupOf } from './groups.ts';
+import { stageOf, startStages } from './start-stages.ts';
+import { ago, since } from './times.ts';
+
+/** The values that a sentence needs beyond the conversation itself. */
+export interface Around {
+  readonly now: number;
+  /** The conversations that a resume would pause, as the quota forecasts; undefined: none. */
+  readonly resumePauses?: string | undefined;
+  /** The title of another conversation by its id. */
+  readonly titleOf?: (id: string) => string | undefined;
+}
+
+/** A text of the service names other conversations by their ids. */
+const withTitles = (text: string, { titleOf }: Around): string =>
+  text.replaceAll(/conversation ([0-9a-f]{32})/g, (all, id: string) => {
+    const title = titleOf?.(id);
+    return title === undefined ? all : `“${title}”`;
+  });
+
+const ended = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
+const joined = (...sentences: readonly (string | null | undefined)[]): string =>
+  sentences
+    .filter((text) => text !== null && text !== undefined && text !== '')
+    .map((text) => ended(text ?? ''))
+    .join(' ');
+
+const causeOf = ({ sandbox, task }: Facts): string | undefined =>
+  task?.error ?? sandbox?.status_detail ?? undefined;
+
+function failure(facts: Facts): string {
+  const reason = facts.conversation?.sandbox_status_reason ?? '';
+  const template = templateOf(facts);
+  const operators = `Ask the operators of this service${template === undefined ? '' : `; template ${template}`}`;
+  const cause = causeOf(facts) ?? `The sandbox has failed${reason === '' ? '' : `: ${reason}`}`;
+  return joined(cause, ownerMendOf(reason) ?? operators);
+}
+
+function starting({ conversation, task, sandbox }: Facts, now: number): string {
+  const stage = task === undefined || task.status === 'READY' ? undefined : stageOf(task.status);
+  const present = stage === undefined ? undefined : startStages[stage];
+  if (task === undefined || present === undefined)
+    return joined(sandbox?.status_detail ?? 'The sandbox comes up');
+  const detail = task.detail ?? sandbox?.status_detail;
+  const isNews = detail !== null && detail !== undefined && conversation !== undefined;
+  return joined(
+    `${present.now(task)}, ${since(task.updated_at, now)}`,
+    isNews ? detail : undefined,
+  );
+}
+
+function running({ conversation }: Facts, now: number): string {
+  if (conversation === undefined) return '';
+  const { execution_status: status, execution_status_detail: detail, updated_at } = conversation;
+  const numbers = conversation.pr_number.map((number) => `#${number}`).join(', ');
+  switch (status) {
+    case 'waiting_for_confirmation':
+      return joined(
+        detail ?? 'Asks for your confirmation',
+        `Waiting for ${since(updated_at, now)}`,
+      );
+    case 'stuck':
+      return joined(detail ?? 'The agent makes no progress', 'Send a message, or stop it');
+    case 'error':
+      return joined(detail ?? 'The run failed', 'Send a message to try again');
+    case 'paused':
+      return joined(detail ?? 'The run was stopped', 'A message continues it');
+    case 'finished':
+      return joined(
+        `Done ${ago(updated_at, now)}`,
+        numbers === '' ? undefined : `Pull request ${numbers}`,
+      );
+    case 'idle':
+      return joined(detail ?? 'Waits for a message');
+    case 'running':
+    case null:
+      return joined(detail, `Running. Last activity ${ago(updated_at, now)}`);
+  }
+}
+
+function paused(facts: Facts, around: Around): string {
+  const { conversation, sandbox } = facts;
+  const { resumePauses } = around;
+  const cause =
+    sandbox?.status_detail ?? `Paused: ${conversation?.sandbox_status_reason ?? 'by its owner'}`;
+  return joined(
+    withTitles(cause, around),
+    conversation?.execution_status_detail,
+    resumePauses === undefined ? undefined : `Resume now would pause ${resumePauses}`,
+  );
+}
+
+/** One sentence or two: the state, its cause, and how to mend it. */
+export function sentenceOf(facts: Facts, around: Around): string {
+  switch (sandboxStatusOf(facts)) {
+    case 'STARTING':
+      return groupOf(facts) === 'waiting'
+        ? joined(facts.sandbox?.status_detail ?? facts.task?.detail ?? 'Waiting for room')
+        : starting(facts, around.now);
+    case 'RUNNING':
+      return running(facts, around.now);
+    case 'PAUSED':
+      return paused(facts, around);
+    case 'ERROR':
+      return failure(facts);
+    case 'MISSING':
+      return joined(
+        causeOf(facts) ?? 'The sandbox does not exist any more',
+        `Last activity ${ago(updatedAtOf(facts), around.now)}`,
+      );
+  }
+}

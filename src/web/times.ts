@@ -1,0 +1,31 @@
+const units = [
+  { name: 'd', seconds: 86_400 },
+  { name: 'h', seconds: 3_600 },
+  { name: 'min', seconds: 60 },
+] as const;
+
+/** A duration in its largest unit: `41 s`, `12 min`, `3 h`, `5 d`. Negative ones count as none. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const unit = units.find((one) => seconds >= one.seconds);
+  return unit === undefined ? `${seconds} s` : `${Math.floor(seconds / unit.seconds)} ${unit.name}`;
+}
+
+/** The duration from a time of a record until now. */
+export const since = (time: string, now: number): string => duration(now - Date.parse(time));
+
+/**
+ * The same for a change that is not urgent: durations below a minute are `just now`, so that a list
+ * does not change its texts every second.
+ */
+export const ago = (time: string, now: number): string =>
+  now - Date.parse(time) < 60_000 ? 'just now' : `${since(time, now)} ago`;
+
+const exactTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+export const exact = (time: string): string =>
+  Number.isNaN(Date.parse(time)) ? '' : exactTime.format(new Date(time));
+
+const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+
+export const clockTime = (ms: number): string => timeOfDay.format(ms);

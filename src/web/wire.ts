@@ -1,0 +1,33 @@
+import type { z } from 'zod';
+import type { problemSchema } from '../gateway/errors/problem-body.ts';
+import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
+import type { QuotaRecord } from '../gateway/presenters/quota.ts';
+import type { SandboxSpecRecord } from '../gateway/presenters/sandbox-spec.ts';
+import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
+import type { StartTask } from '../gateway/presenters/start-task.ts';
+
+export type { ConversationRecord, QuotaRecord, SandboxRecord, SandboxSpecRecord, StartTask };
+export type Problem = z.output<typeof problemSchema>;
+
+/** One part of everything that is there; `last` ends it. */
+export interface Snapshot {
+  readonly conversations: readonly ConversationRecord[];
+  readonly start_tasks: readonly StartTask[];
+  readonly sandboxes: readonly SandboxRecord[];
+  readonly quota: QuotaRecord;
+  readonly last: boolean;
+}
+
+export interface Removed {
+  readonly kind: 'conversation' | 'start_task' | 'sandbox';
+  readonly id: string;
+}
+
+/** A change that the stream has brought, in the form in which the page applies it. */
+export type Change =
+  | { readonly kind: 'snapshot'; readonly data: Snapshot }
+  | { readonly kind: 'conversation'; readonly data: ConversationRecord }
+  | { readonly kind: 'start_task'; readonly data: StartTask }
+  | { readonly kind: 'sandbox'; readonly data: SandboxRecord }
+  | { readonly kind: 'quota'; readonly data: QuotaRecord }
+  | { readonly kind: 'removed'; readonly data: Removed };

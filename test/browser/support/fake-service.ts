@@ -1,0 +1,122 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { TestGateway } from '../../support/gateway/test-gateway.ts';
+import type { Snapshot } from '../../../src/web/wire.ts';
+
+const webDirectory = fileURLToPath(new URL('../../../dist/web', import.meta.url));
+
+export interface Answer {
+  readonly status: number;
+  readonly json: unknown;
+}
+
+export interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly body: unknown;
+}
+
+const json = (status: number, body: unknown): Answer => ({ status, json: body });
+
+/**
+ * A service whose documents and script are those of a real gateway, and whose records are the
+ * test's. Every open stream gets what `emit` sends.
+ */
+export class FakeService {
+  /** Calls of the page, without the stream and the reads. */
+  readonly calls: Call[] = [];
+  /** Answers by method and path; otherwise a write is a success. */
+  readonly answers = new Map<string, Answer | Promise<Answer>>();
+  snapshots: readonly Snapshot[] = [];
+  /** Status with which the stream is refused; undefined: it is not. */
+  streamStatus: number | undefined;
+  url = '';
+  readonly #gateway: TestGateway;
+  readonly #server: Server;
+  readonly #streams = new Set<ServerResponse>();
+  #lastId = 0;
+
+  private constructor(gateway: TestGateway) {
+    this.#gateway = gateway;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+  }
+
+  static async start(): Promise<FakeService> {
+    const service = new FakeService(await TestGateway.start({ webDirectory }));
+    await new Promise<void>((resolve) => service.#server.listen(0, '127.0.0.1', resolve));
+    const { port } = service.#server.address() as AddressInfo;
+    service.url = `http://127.0.0.1:${port}`;
+    return service;
+  }
+
+  emit(event: string, data: unknown): void {
+    for (const stream of this.#streams) this.#send(stream, event, data);
+  }
+
+  /** Ends every stream, as a restart of the service does. */
+  breakStreams(): void {
+    for (const stream of this.#streams) stream.destroy();
+    this.#streams.clear();
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+    await this.#gateway.stop();
+  }
+
+  #send(stream: ServerResponse, event: string, data: unknown): void {
+    stream.write(`id: ${++this.#lastId}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  #stream(response: ServerResponse): void {
+    if (this.streamStatus !== undefined) {
+      response.writeHead(this.streamStatus).end('{}');
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
+    response.flushHeaders();
+    for (const snapshot of this.snapshots) this.#send(response, 'snapshot', snapshot);
+    this.#streams.add(response);
+    response.on('close', () => this.#streams.delete(response));
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = 'GET', url = '/' } = request;
+    const { pathname } = new URL(url, this.url);
+    if (pathname === '/api/v1/stream') this.#stream(response);
+    else if (pathname === '/login') response.end('<!doctype html><title>Sign in</title>');
+    else if (!pathname.startsWith('/api/')) await this.#pass(url, response);
+    else {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const text = Buffer.concat(chunks).toString();
+      const body: unknown = text === '' ? undefined : JSON.parse(text);
+      if (method !== 'GET') this.calls.push({ method, path: pathname, body });
+      const fallback = json(200, method === 'GET' ? readsOf(pathname) : { success: true });
+      const answer = await (this.answers.get(`${method} ${pathname}`) ?? fallback);
+      response.writeHead(answer.status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(answer.json));
+    }
+  }
+
+  async #pass(url: string, response: ServerResponse): Promise<void> {
+    const answer = await fetch(`http://127.0.0.1:${this.#gateway.port}${url}`);
+    const headers = Object.fromEntries(answer.headers);
+    delete headers['content-encoding'];
+    delete headers['content-length'];
+    response.writeHead(answer.status, headers);
+    response.end(Buffer.from(await answer.arrayBuffer()));
+  }
+}
+
+function readsOf(path: string): unknown {
+  if (path.endsWith('/sandbox-specs/search'))
+    return { items: [{ id: 'default', display_name: 'Node 24' }], next_page_id: null };
+  if (path.endsWith('/repositories/search'))
+    return { items: [{ full_name: 'acme/app' }, { full_name: 'acme/docs' }], next_page_id: null };
+  if (path.endsWith('/branches/search'))
+    return { items: [{ name: 'main' }, { name: 'dev' }], next_page_id: null };
+  return { items: [], next_page_id: null };
+}

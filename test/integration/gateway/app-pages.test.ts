@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { TestGateway } from '../../support/gateway/test-gateway.ts';
+
+const script = "'use strict';document.title='a';";
+const style = 'body{margin:0}';
+const hashOf = (text: string): string =>
+  `sha256-${createHash('sha256').update(text).digest('base64')}`;
+
+let folder: string;
+let gateway: TestGateway;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'web-'));
+  writeFileSync(join(folder, 'app.js'), script);
+  writeFileSync(join(folder, 'styles.css'), style);
+  gateway = await TestGateway.start({ webDirectory: folder });
+});
+afterAll(async () => {
+  await gateway.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const read = (path: string, headers: Readonly<Record<string, string>> = {}) =>
+  fetch(`http://127.0.0.1:${gateway.port}${path}`, { headers });
+const scriptPath = async (): Promise<string> =>
+  / src="([^"]+)"/.exec(await (await read('/')).text())?.[1] ?? '';
+
+it('serves the same document at every address of the app, without a key', async () => {
+  const documents = await Promise.all(['/', '/operate', '/c/unknown'].map((path) => read(path)));
+  expect(documents.map(({ status }) => status)).toEqual([200, 200, 200]);
+  const texts = await Promise.all(documents.map((document) => document.text()));
+  expect(new Set(texts).size).toBe(1);
+});
+
+it('permits nothing but its own script and style', async () => {
+  const document = await read('/');
+  const html = await document.text();
+  expect(Object.fromEntries(document.headers)).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-cache',
+  });
+  const policy = document.headers.get('content-security-policy') ?? '';
+  expect(policy.split('; ')).toEqual([
+    "default-src 'none'",
+    `script-src '${hashOf(script)}'`,
+    `style-src '${hashOf(style)}'`,
+    "connect-src 'self'",
+    "img-src 'self' data: blob:",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ]);
+  expect(html).toContain(`integrity="${hashOf(script)}"`);
+  expect(html).not.toMatch(/ on\w+=| style=|<script>|https?:/);
+});
+
+it.each([
+  ['packed', 'gzip', 'gzip'],
+  ['as it is', 'identity', null],
+])(
+  'serves the script %s under a name that never changes its content',
+  async (_how, accept, encoding) => {
+    const answer = await read(await scriptPath(), { 'accept-encoding': accept });
+    expect(await answer.text()).toBe(script);
+    expect(answer.headers.get('content-encoding')).toBe(encoding);
+    expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    expect(answer.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+  },
+);
+
+it('has no script of another name', async () => {
+  expect((await read('/_web/app-0000000000000000.js')).status).toBe(404);
+});
+
+it('says that the pages were not built where they were not', async () => {
+  const other = await TestGateway.start();
+  try {
+    const document = await fetch(`http://127.0.0.1:${other.port}/`);
+    expect(document.status).toBe(200);
+    expect(await document.text()).toContain('were not built');
+  } finally {
+    await other.stop();
+  }
+});

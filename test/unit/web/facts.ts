@@ -1,0 +1,32 @@
+import type { Facts } from '../../../src/web/facts.ts';
+import type { ConversationRecord } from '../../../src/web/wire.ts';
+import { aConversation, aSandbox, aTask } from '../../support/page-records.ts';
+
+type Fields = Partial<ConversationRecord>;
+
+/** Facts about a conversation whose sandbox runs. */
+export const running = (fields: Fields = {}): Facts => ({
+  conversation: aConversation(1, fields),
+  sandbox: aSandbox(1),
+});
+
+/** Facts about a conversation without a run, and the text of its sandbox. */
+export const withSandbox = (
+  sandbox_status: ConversationRecord['sandbox_status'],
+  sandbox_status_reason: string,
+  status_detail: string | null = null,
+  fields: Fields = {},
+): Facts => ({
+  conversation: aConversation(1, {
+    sandbox_status,
+    sandbox_status_reason,
+    execution_status: null,
+    ...fields,
+  }),
+  sandbox: aSandbox(1, { status: sandbox_status, status_detail }),
+});
+
+/** Facts about a start whose conversation the stream has not brought yet. */
+export const started = (fields: Parameters<typeof aTask>[1] = {}): Facts => ({
+  task: aTask(1, fields),
+});

@@ -1,0 +1,32 @@
+import type { Facts } from '../../../src/web/facts.ts';
+import { groupOf, pillOf, type Group } from '../../../src/web/groups.ts';
+import { running, started, withSandbox } from './facts.ts';
+
+const cases: readonly (readonly [string, Facts, Group, string])[] = [
+  ['an agent asks', running({ execution_status: 'waiting_for_confirmation' }), 'needs-you', 'Asks'],
+  ['an agent is stuck', running({ execution_status: 'stuck' }), 'needs-you', 'Stuck'],
+  ['a run has failed', running({ execution_status: 'error' }), 'needs-you', 'Run failed'],
+  [
+    'a start has failed for something its owner can mend',
+    withSandbox('ERROR', 'branch-not-found'),
+    'needs-you',
+    'Failed',
+  ],
+  ['an agent works', running({ execution_status: 'running' }), 'working', 'Running'],
+  ['an agent has not begun', running({ execution_status: null }), 'working', 'Running'],
+  ['a start was accepted', started(), 'working', 'Starting'],
+  ['a pod comes up', withSandbox('STARTING', 'waiting-for-pod'), 'working', 'Starting'],
+  ['a start waits', withSandbox('STARTING', 'waiting-for-quota'), 'waiting', 'Waiting'],
+  ['a resume waits', withSandbox('STARTING', 'waiting-for-idle-sandbox'), 'waiting', 'Waiting'],
+  ['a quota has paused it', withSandbox('PAUSED', 'quota'), 'paused', 'Paused'],
+  ['its run was stopped', running({ execution_status: 'paused' }), 'paused', 'Paused'],
+  ['its run is over', running({ execution_status: 'finished' }), 'finished', 'Finished'],
+  ['it waits for a message', running({ execution_status: 'idle' }), 'finished', 'Idle'],
+  ['an image is missing', withSandbox('ERROR', 'image-pull-failed'), 'failed', 'Failed'],
+  ['its start has failed, without its record', started({ status: 'ERROR' }), 'failed', 'Failed'],
+  ['its sandbox is gone', withSandbox('MISSING', 'deleted'), 'failed', 'Gone'],
+];
+
+it.each(cases)('where %s, the group and the pill say so', (_state, facts, group, label) => {
+  expect([groupOf(facts), pillOf(facts).label]).toEqual([group, label]);
+});

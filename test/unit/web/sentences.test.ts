@@ -1,0 +1,92 @@
+import type { Facts } from '../../../src/web/facts.ts';
+import { sentenceOf } from '../../../src/web/sentences.ts';
+import { running, started, withSandbox } from './facts.ts';
+
+const now = Date.parse('2026-01-01T12:00:00Z');
+const at = (time: string) => `2026-01-01T${time}.000000Z`;
+const other = '0'.repeat(31) + '2';
+const around = {
+  now,
+  titleOf: (id: string) => (id === other ? 'Fix login' : undefined),
+};
+
+const cases: readonly (readonly [string, Facts, string])[] = [
+  [
+    'a question of the agent with how long it waits',
+    running({
+      execution_status: 'waiting_for_confirmation',
+      execution_status_detail: 'Asks whether it may run `rm -rf build`.',
+      updated_at: at('11:48:00'),
+    }),
+    'Asks whether it may run `rm -rf build`. Waiting for 12 min.',
+  ],
+  [
+    'the error of a run and how to try again',
+    running({ execution_status: 'error', execution_status_detail: 'The model refused the key' }),
+    'The model refused the key. Send a message to try again.',
+  ],
+  [
+    'the last activity of a run',
+    running({ updated_at: at('11:54:00') }),
+    'Running. Last activity 6 min ago.',
+  ],
+  [
+    'the end of a run with its pull request',
+    running({ execution_status: 'finished', updated_at: at('10:00:00'), pr_number: [12] }),
+    'Done 2 h ago. Pull request #12.',
+  ],
+  [
+    'the stage of a start with its duration',
+    started({ status: 'PREPARING_REPOSITORY', updated_at: at('11:59:19') }),
+    'Cloning acme/app, 41 s.',
+  ],
+  [
+    'the cause of a wait',
+    withSandbox('STARTING', 'waiting-for-quota', 'Waiting for room: at most 2 may be active.'),
+    'Waiting for room: at most 2 may be active.',
+  ],
+  [
+    'the title of the conversation for which it was paused',
+    withSandbox('PAUSED', 'quota', `Paused to make room for conversation ${other}; limit 1.`),
+    'Paused to make room for “Fix login”; limit 1.',
+  ],
+  [
+    'the cause of a failed start, and how its owner mends it',
+    {
+      ...withSandbox('ERROR', 'branch-not-found'),
+      task: {
+        ...startedTask(),
+        status: 'ERROR',
+        error: 'The repository acme/app has no branch dev.',
+      },
+    },
+    'The repository acme/app has no branch dev. Choose another branch.',
+  ],
+  [
+    'whom to ask where its owner can mend nothing',
+    withSandbox('ERROR', 'image-pull-failed', 'The image can not be pulled: not found.'),
+    'The image can not be pulled: not found. Ask the operators of this service; template default.',
+  ],
+  [
+    'that the sandbox is gone',
+    withSandbox('MISSING', 'deleted', null, { updated_at: at('09:00:00') }),
+    'The sandbox does not exist any more. Last activity 3 h ago.',
+  ],
+];
+
+function startedTask() {
+  const { task } = started();
+  if (task === undefined) throw new Error('a start has a task');
+  return task;
+}
+
+it.each(cases)('states %s', (_what, facts, sentence) => {
+  expect(sentenceOf(facts, around)).toBe(sentence);
+});
+
+it('states what a resume would pause', () => {
+  const facts = withSandbox('PAUSED', 'user', 'Paused by its owner.');
+  expect(sentenceOf(facts, { now, resumePauses: '“Fix login”' })).toBe(
+    'Paused by its owner. Resume now would pause “Fix login”.',
+  );
+});
