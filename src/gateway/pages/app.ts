@@ -49,6 +49,8 @@ const documentOf = ({ style, scriptName, scriptHash }: WebFiles): string =>
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     '<meta name="color-scheme" content="light dark">',
     '<title>Conversations</title>',
+    // Without an icon in the page, browsers ask for one.
+    '<link rel="icon" href="data:,">',
     `<style>${style}</style>`,
     `<script defer src="${scriptFolder}/${scriptName}" integrity="sha256-${scriptHash}"></script>`,
     '<body><div id="app"></div><noscript>This page needs JavaScript.</noscript></body>',

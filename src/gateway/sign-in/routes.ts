@@ -26,6 +26,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
   /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
   function refuse(request: Request, response: Response, notice: string, returnTo: string): void {
     rateLimits.failedKey(proxies.clientAddress(request));
+    response.setHeader('www-authenticate', 'Bearer');
     sendPage(response, keyPage({ notice, returnTo }), 401);
   }
 
