@@ -125,6 +125,12 @@ function isScaledSince(sandbox: Sandbox): boolean {
 }
 
 /**
+ * How long before it is seen a resume counts as requested, in milliseconds: an operator that was
+ * away finds the order of the requests again, and an owner who writes an old time gains no more.
+ */
+const maxRequestAgeMs = 120_000;
+
+/**
  * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the
  * last pause: the annotation of an earlier resume is never removed, and would keep its place in the
  * queue for ever. A sandbox that was created paused did not wait since its creation.
@@ -141,7 +147,8 @@ function requestTime(sandbox: Sandbox, now: number): number {
   const request = resumeRequestOf(sandbox);
   const asked = request === status?.observedResumeRequest ? now : time(request, now);
   const pausedSince = admitted === undefined ? created : time(admitted.lastTransitionTime, 0);
-  return asked > Math.max(waitingSince ?? 0, pausedSince) ? Math.min(now, asked) : now;
+  if (asked <= Math.max(waitingSince ?? 0, pausedSince)) return now;
+  return Math.min(now, Math.max(asked, now - maxRequestAgeMs));
 }
 
 /**

@@ -215,6 +215,20 @@ it('does not wait for a silent agent when its sandbox is paused', async () => {
   expect(scene.clock.monotonic() - began).toBeLessThanOrEqual(1_000);
 });
 
+it('interrupts the runs at the stored address where the cached pod has none yet', async () => {
+  const agent = new BusyAgent({});
+  const status = { ...running, podUID: 'uid-of-the-pod' };
+  const scene = new SandboxScene({ agent });
+  const { status: _old, ...pod } = aRunningPod(aSandbox());
+  const paused = aSandbox({ status });
+  scene.client.put(sandboxes, { ...paused, spec: { ...paused.spec, replicas: 0 } });
+  scene.client.put(pods, pod);
+  scene.client.put(persistentVolumeClaims, aClaim(aSandbox()));
+  for (let round = 0; round < 4; round++) await scene.clock.run(scene.reconcile());
+  await agent.close();
+  expect([...new Set(agent.asked)]).toEqual(['c1', 'c2']);
+});
+
 describe('a pause while an action waits for a confirmation', () => {
   it('rejects the action before the pod goes, and remembers whose it was', async () => {
     const agent = new AskingAgent({});

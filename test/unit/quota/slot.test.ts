@@ -307,6 +307,11 @@ describe('to its quotas a sandbox', () => {
       { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime', limit: '2m' } },
     ],
     [
+      'counts a request with an old time from two minutes before it was seen',
+      { sandbox: asking(released(later(-900_000)), later(-600_000)) },
+      { state: 'waiting', requestedAt: noonMs + 1000 - 120_000 },
+    ],
+    [
       'has unfinished work when a run was interrupted',
       {
         sandbox: {
