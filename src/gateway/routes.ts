@@ -45,7 +45,10 @@ export function routesOf(
     ...legacyRoutes(services, search),
     conversationPage(),
     ...signInRoutes(services),
-    ...appRoutes(services.webFiles),
+    ...appRoutes({
+      files: services.webFiles,
+      isSignedIn: (request) => services.sessions.holderOf(request) !== undefined,
+    }),
     ...healthRoutes(health),
   ];
   return [

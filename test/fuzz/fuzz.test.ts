@@ -3,7 +3,7 @@ import { fuzz } from './fuzz.ts';
 import { LeakWatch } from './leak-watch.ts';
 
 const seed = 1;
-const requests = 2000;
+const requests = 3000;
 
 describe('requests made from /openapi.json', () => {
   let world: TwoOwners;

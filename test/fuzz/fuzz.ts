@@ -60,9 +60,11 @@ export async function fuzz(
     let sent = 0;
     for (let turn = 0; sent < requests && failures.length < maxFailures; turn++) {
       await population.fill();
+      // A request may have signed them out.
+      const cookies = await cookiesIn(world);
       const any = fc.oneof(
         ...contract.operations.map((operation) =>
-          requestFor(document, operation, population.pools, credentials),
+          requestFor(document, operation, population.pools, { ...credentials, cookies }),
         ),
       );
       for (const request of fc.sample(any, {
@@ -154,7 +156,7 @@ function isAllowed(
   }
 }
 
-async function credentialsIn(world: TwoOwners): Promise<Credentials> {
+async function credentialsIn(world: TwoOwners): Promise<Omit<Credentials, 'cookies'>> {
   const { client } = world;
   const admin = await issueKey({
     client,
@@ -183,6 +185,23 @@ async function credentialsIn(world: TwoOwners): Promise<Credentials> {
     valid: [world.keys.alice, world.keys.alice, world.keys.bob, admin.key],
     others: [expired.key, generateKey(), ...sessionKeys],
   };
+}
+
+/** Cookies of sessions of both owners. */
+async function cookiesIn({ keys, port }: TwoOwners): Promise<readonly string[]> {
+  const answers = await Promise.all(
+    [keys.alice, keys.alice, keys.bob].map((key) =>
+      fetch(`http://127.0.0.1:${port}/login`, {
+        method: 'POST',
+        body: new URLSearchParams({ api_key: key }),
+        headers: { origin: 'https://agents.example', 'sec-fetch-site': 'same-origin' },
+        redirect: 'manual',
+      }),
+    ),
+  );
+  return answers.flatMap(({ headers }) =>
+    headers.getSetCookie().map((line) => line.split(';')[0] ?? ''),
+  );
 }
 
 const event = {

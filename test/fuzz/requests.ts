@@ -8,7 +8,19 @@ import { Values, type Pools } from './values.ts';
 export interface Credentials {
   readonly valid: readonly string[];
   readonly others: readonly string[];
+  /** Cookies of sessions. */
+  readonly cookies: readonly string[];
 }
+
+/** What a browser says of the page that a request comes from. */
+const pagesOfRequests = [
+  { origin: 'https://agents.example', 'sec-fetch-site': 'same-origin' },
+  { origin: 'https://agents.example', 'sec-fetch-site': 'same-origin' },
+  { origin: 'https://sbx-1.agents.example', 'sec-fetch-site': 'same-site' },
+  { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
+  { origin: 'null' },
+  {},
+] as const;
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
 const wrongPaths = [
@@ -178,7 +190,11 @@ const headersOf = (
   return fc.tuple(...declared).map((pairs) => Object.fromEntries(pairs.flat()));
 };
 
-const keyHeaders = ({ valid, others }: Credentials): fc.Arbitrary<Record<string, string>> =>
+const keyHeaders = ({
+  valid,
+  others,
+  cookies,
+}: Credentials): fc.Arbitrary<Record<string, string>> =>
   fc.oneof(
     {
       arbitrary: fc.constantFrom(...valid).map((key) => ({ authorization: `Bearer ${key}` })),
@@ -187,6 +203,18 @@ const keyHeaders = ({ valid, others }: Credentials): fc.Arbitrary<Record<string,
     {
       arbitrary: fc.constantFrom(...valid).map((key) => ({ 'x-session-api-key': key })),
       weight: 2,
+    },
+    {
+      arbitrary: fc
+        .tuple(fc.constantFrom(...cookies), fc.constantFrom(...pagesOfRequests))
+        .map(([cookie, page]) => ({ cookie, ...page })),
+      weight: 10,
+    },
+    {
+      arbitrary: fc
+        .tuple(fc.constantFrom(...cookies), hostileText.filter(isSendable))
+        .map(([cookie, text]) => ({ cookie: `${cookie.slice(0, -4)}${text.slice(0, 4000)}` })),
+      weight: 1,
     },
     {
       arbitrary: fc.constantFrom(...others).map((key) => ({ 'x-session-api-key': key })),

@@ -48,6 +48,7 @@ const bodyProblems: readonly ProblemCode[] = [
 /** Problems that every endpoint of a kind may respond with. */
 const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open', ...keyProblems),
+  ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
   // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
   'malformed-request',
   ...when(
@@ -58,6 +59,12 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.deprecated === true, 'legacy-api-removed'),
   ...when(route.body !== undefined, ...bodyProblems),
 ];
+
+/** Descriptions of the statuses that are no success. */
+const descriptions: Readonly<Record<string, string>> = {
+  303: 'The page is at the address of the header Location',
+  401: 'The page says why the sign-in was refused',
+};
 
 interface ResponseObject {
   readonly description: string;
@@ -70,9 +77,10 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
     ([status, schema]): [string, ResponseObject] => [
       status,
       {
-        description: Number(status) < 300 ? 'Success' : 'Not at the moment',
+        description:
+          Number(status) < 300 ? 'Success' : (descriptions[status] ?? 'Not at the moment'),
         headers: headersOf(route, Number(status)),
-        content: contentOf(schema, 'output', route.mediaType),
+        content: status === '303' ? {} : contentOf(schema, 'output', route.mediaType),
       },
     ],
   );

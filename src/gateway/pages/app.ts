@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Response } from 'express';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
@@ -65,8 +65,23 @@ function send(response: Response, headers: Readonly<Record<string, string>>, bod
 
 const shared = { method: 'get', tag: 'pages', access: 'open' } as const;
 
-/** The pages of the app, without a key: the documents contain nothing that needs one. */
-export function appRoutes(files: WebFilesReader): readonly Route[] {
+/** The sign-in that leads back, relative to the page, so that a proxy may serve a path prefix. */
+function loginFor({ path, originalUrl }: Request): string {
+  const up = '../'.repeat(path.split('/').length - 2);
+  return `${up}login?return_to=${encodeURIComponent(originalUrl)}`;
+}
+
+export interface AppOptions {
+  readonly files: WebFilesReader;
+  /** Whether the request has a session. */
+  readonly isSignedIn: (request: Request) => boolean;
+}
+
+/**
+ * The pages of the app. The documents contain nothing that needs a key; a browser without a session
+ * is sent to the sign-in.
+ */
+export function appRoutes({ files, isSignedIn }: AppOptions): readonly Route[] {
   let document: { readonly policy: string; readonly body: Buffer } | undefined;
   const make = () => {
     const built = files();
@@ -77,8 +92,13 @@ export function appRoutes(files: WebFilesReader): readonly Route[] {
     ...shared,
     ...address,
     mediaType: 'text/html',
-    responses: { 200: z.string() },
-    handle: ({ response }) => {
+    responses: { 200: z.string(), 303: z.string() },
+    handle: ({ request, response }) => {
+      if (!isSignedIn(request)) {
+        response.set({ location: loginFor(request), 'cache-control': 'no-store' });
+        response.status(303).end();
+        return undefined;
+      }
       const { policy, body } = make();
       send(response, pageHeaders(policy), body);
       return undefined;

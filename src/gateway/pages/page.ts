@@ -64,12 +64,15 @@ const policyOf = ({ script, hasForm }: Page): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** Headers of every page. A page is never in a frame, and is asked for anew each time. */
+/**
+ * Headers of every page. A page is never in a frame, and is asked for anew each time. With the
+ * policy no-referrer, browsers would send `Origin: null` with its forms, which the service refuses.
+ */
 export const pageHeaders = (policy: string): Readonly<Record<string, string>> => ({
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': policy,
   'x-frame-options': 'DENY',
-  'referrer-policy': 'no-referrer',
+  'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'cache-control': 'no-cache',
 });

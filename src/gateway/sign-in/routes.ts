@@ -87,7 +87,14 @@ export const signInRoutes = (services: Services): readonly Route[] => {
       summary:
         'Sign in with the form of the page: api_key or token, and return_to (application/x-www-form-urlencoded)',
       responses: { 303: z.string(), 401: z.string() },
-      problems: ['cross-origin-request'],
+      problems: [
+        'cross-origin-request',
+        'unsupported-media-type',
+        'body-too-large',
+        'request-timeout',
+        'too-many-attempts',
+        'unavailable',
+      ],
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
         if (!isSynced()) throw unavailable();

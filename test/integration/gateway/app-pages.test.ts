@@ -10,12 +10,25 @@ const hashOf = (text: string): string =>
   `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
 let folder: string;
+/** The cookie of a session of Alice's. */
+async function signIn({ url, alice }: TestGateway): Promise<string> {
+  const { headers } = await fetch(`${url}/login`, {
+    method: 'POST',
+    body: new URLSearchParams({ api_key: alice }),
+    headers: { origin: url, 'sec-fetch-site': 'same-origin' },
+    redirect: 'manual',
+  });
+  return headers.getSetCookie()[0]?.split(';')[0] ?? '';
+}
+
 let gateway: TestGateway;
+let cookie = '';
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'web-'));
   writeFileSync(join(folder, 'app.js'), script);
   writeFileSync(join(folder, 'styles.css'), style);
   gateway = await TestGateway.start({ webDirectory: folder });
+  cookie = await signIn(gateway);
 });
 afterAll(async () => {
   await gateway.stop();
@@ -23,11 +36,28 @@ afterAll(async () => {
 });
 
 const read = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-  fetch(`http://127.0.0.1:${gateway.port}${path}`, { headers });
+  fetch(`http://127.0.0.1:${gateway.port}${path}`, {
+    headers: { cookie, ...headers },
+    redirect: 'manual',
+  });
 const scriptPath = async (): Promise<string> =>
   / src="([^"]+)"/.exec(await (await read('/')).text())?.[1] ?? '';
 
-it('serves the same document at every address of the app, without a key', async () => {
+it.each([
+  ['/', 'login?return_to=%2F'],
+  ['/?new', 'login?return_to=%2F%3Fnew'],
+  ['/operate', 'login?return_to=%2Foperate'],
+  ['/c/some-id', '../login?return_to=%2Fc%2Fsome-id'],
+  ['/c/%2e%2e%2f', '../login?return_to=%2Fc%2F%252e%252e%252f'],
+])('sends a browser without a session from %s to %s', async (path, location) => {
+  for (const headers of [{ cookie: '' }, { cookie: `${cookie}x` }]) {
+    const answer = await read(path, headers);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, location]);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+  }
+});
+
+it('serves the same document at every address of the app', async () => {
   const documents = await Promise.all(['/', '/operate', '/c/unknown'].map((path) => read(path)));
   expect(documents.map(({ status }) => status)).toEqual([200, 200, 200]);
   const texts = await Promise.all(documents.map((document) => document.text()));
@@ -40,7 +70,7 @@ it('permits nothing but its own script and style', async () => {
   expect(Object.fromEntries(document.headers)).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
     'x-frame-options': 'DENY',
-    'referrer-policy': 'no-referrer',
+    'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
     'x-content-type-options': 'nosniff',
     'cache-control': 'no-cache',
@@ -83,7 +113,8 @@ it('has no script of another name', async () => {
 it('says that the pages were not built where they were not', async () => {
   const other = await TestGateway.start();
   try {
-    const document = await fetch(`http://127.0.0.1:${other.port}/`);
+    const headers = { cookie: await signIn(other) };
+    const document = await fetch(`${other.url}/`, { headers });
     expect(document.status).toBe(200);
     expect(await document.text()).toContain('were not built');
   } finally {

@@ -38,7 +38,7 @@ describe('pages', () => {
       expect(headers).toMatchObject({
         'content-type': 'text/html; charset=utf-8',
         'x-frame-options': 'DENY',
-        'referrer-policy': 'no-referrer',
+        'referrer-policy': 'same-origin',
         'cross-origin-opener-policy': 'same-origin',
         'x-content-type-options': 'nosniff',
       });

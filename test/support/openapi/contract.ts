@@ -75,6 +75,8 @@ export class Contract {
     const documented = operation.responses[String(answer.status)];
     if (documented === undefined) return `${operationId} documents no status ${answer.status}`;
     const mediaType = answer.headers['content-type']?.split(';')[0]?.trim() ?? '';
+    if (Object.keys(documented.content).length === 0)
+      return answer.body.length === 0 ? undefined : `${operationId} documents no content`;
     if (!(mediaType in documented.content))
       return `${operationId} documents no ${mediaType || 'empty'} content for ${answer.status}`;
     const at = pointer(
