@@ -6,11 +6,18 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import { pods } from '@conversation-operator/kube/core';
-import { hasStopToFinish, sandboxes, shouldRun, viewOfSandbox } from '../../resources/sandbox.ts';
+import {
+  hasStopToFinish,
+  sandboxes,
+  shouldRun,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
+import { agentStatusOf } from './decide.ts';
 import { observedOf, outdated, type Outcome, type Scope } from './scope.ts';
 import { unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
@@ -132,10 +139,7 @@ export class AgentStops {
       shouldRun(stored)
     )
       return outdated;
-    // The cached pod may be from before it had an address; no run begins before the address is
-    // stored.
-    const address =
-      podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
+    const address = podIP ?? (await this.#storedAddress(stored, pod, signal));
     const { agentPort } = progress;
     const endpoint =
       address === undefined
@@ -157,6 +161,22 @@ export class AgentStops {
       return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
     return { progress };
+  }
+
+  /**
+   * The address of an agent that has run, where the cached pod may be from before that. Its caches
+   * may have lacked the pod, so that the address is not in the status either.
+   */
+  async #storedAddress(
+    { status: { lastContainerID } = {} }: Sandbox,
+    pod: CachedPod,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    if (lastContainerID === undefined) return undefined;
+    const stored = await storedObject(this.#options.client, pods, pod, signal);
+    if (stored === undefined || agentStatusOf(stored)?.containerID !== lastContainerID)
+      return undefined;
+    return stored.status?.podIP;
   }
 
   /**

@@ -52,7 +52,8 @@ const defaultStartDeadlineMs = 5 * 60_000;
 export const hasEnded = ({ status }: CachedPod): boolean =>
   status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-const agentStatusOf = (pod: CachedPod) => {
+/** The status of the agent's container; undefined before a kubelet has reported it. */
+export const agentStatusOf = (pod: CachedPod) => {
   const name = agentContainerOfPod(pod)?.name;
   const statuses = pod.status?.containerStatuses ?? [];
   return statuses.find((status) => status.name === name) ?? statuses[0];

@@ -42,16 +42,6 @@ export interface Outcome {
 export const outdated: Outcome = { requeueAfterMs: 5_000 };
 
 /**
- * The pod of a sandbox as its status records it. The cached pod may be from before it had an
- * address: the status keeps the address that it has of the same pod, because a pause asks the agent
- * there for the runs to interrupt.
- */
-function observedPod(pod: CachedPod, { status }: Sandbox): SandboxProgress['pod'] {
-  const { name, uid } = pod.metadata;
-  return { name, uid, ip: pod.status?.podIP ?? (status?.podUID === uid ? status.podIP : undefined) };
-}
-
-/**
  * The observed state of a sandbox's pod. The port is the one that the pod was made with, whatever
  * the template says now.
  */
@@ -66,7 +56,9 @@ export function observedOf({
       made ??
       sandbox.status?.agentPort ??
       (template === undefined ? undefined : agentPortOf(sandbox, template)),
-    ...(pod === undefined ? {} : { pod: observedPod(pod, sandbox) }),
+    ...(pod === undefined
+      ? {}
+      : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
   };
 }
 

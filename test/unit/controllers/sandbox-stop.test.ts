@@ -215,15 +215,16 @@ it('does not wait for a silent agent when its sandbox is paused', async () => {
   expect(scene.clock.monotonic() - began).toBeLessThanOrEqual(1_000);
 });
 
-it('interrupts the runs at the stored address where the cached pod has none yet', async () => {
+it('interrupts the runs of an agent whose pod the cache shows as it was before they began', async () => {
   const agent = new BusyAgent({});
-  const status = { ...running, podUID: 'uid-of-the-pod' };
   const scene = new SandboxScene({ agent });
-  const { status: _old, ...pod } = aRunningPod(aSandbox());
-  const paused = aSandbox({ status });
+  const paused = aSandbox({ status: running });
+  const pod = aRunningPod(paused);
   scene.client.put(sandboxes, { ...paused, spec: { ...paused.spec, replicas: 0 } });
   scene.client.put(pods, pod);
-  scene.client.put(persistentVolumeClaims, aClaim(aSandbox()));
+  scene.client.put(persistentVolumeClaims, aClaim(paused));
+  const { status: _later, ...created } = pod;
+  scene.stalePod = created;
   for (let round = 0; round < 4; round++) await scene.clock.run(scene.reconcile());
   await agent.close();
   expect([...new Set(agent.asked)]).toEqual(['c1', 'c2']);
