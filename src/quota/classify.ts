@@ -125,10 +125,11 @@ function isScaledSince(sandbox: Sandbox): boolean {
 }
 
 /**
- * How long before it is seen a resume counts as requested, in milliseconds: an operator that was
- * away finds the order of the requests again, and an owner who writes an old time gains no more.
+ * How long before it is seen a resume counts as requested, in milliseconds. The time is an
+ * annotation, and an owner who writes an old one gains no more. Requests from before an operator
+ * was there count as made when it began.
  */
-const maxRequestAgeMs = 120_000;
+const maxRequestAgeMs = 1_000;
 
 /**
  * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the
