@@ -16,6 +16,8 @@ export class Store {
   /** Whether everything has arrived once. */
   readonly isFilled = signal(false);
   readonly rows = new Map<string, Row>();
+  /** The number of rows, for what shows whether one of them is there. */
+  readonly rowCount = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
   readonly #unsettled = new Map<Row, Group | undefined>();
@@ -83,6 +85,7 @@ export class Store {
     const stored = row ?? new Row(id, next);
     if (row === undefined) this.rows.set(id, stored);
     this.#set(stored, next);
+    this.rowCount.value = this.rows.size;
   }
 
   #set(row: Row, facts: Facts): void {
@@ -100,6 +103,7 @@ export class Store {
     const row = this.rows.get(id);
     if (row === undefined) return;
     this.rows.delete(id);
+    this.rowCount.value = this.rows.size;
     const sandboxId = sandboxIdOf(row.facts);
     if (sandboxId !== undefined) {
       const sharers = this.#rowsBySandbox.get(sandboxId);

@@ -1,3 +1,4 @@
+import { ConversationPage, Missing } from './conversation-page.tsx';
 import { Header } from './header.tsx';
 import { Home } from './home.tsx';
 import { KeyHelp } from './key-help.tsx';
@@ -5,14 +6,8 @@ import { KeyHelp } from './key-help.tsx';
 /** The content of the page by the path of its address. */
 function Content({ path }: { readonly path: string }) {
   if (path === '/') return <Home />;
-  return (
-    <main class="missing">
-      <h1>There is nothing at this address.</h1>
-      <p>
-        <a href="/">All conversations</a>
-      </p>
-    </main>
-  );
+  const [, id] = /^\/c\/([^/]+)$/.exec(path) ?? [];
+  return id === undefined ? <Missing /> : <ConversationPage id={id.replaceAll('-', '')} />;
 }
 
 export const App = ({ path }: { readonly path: string }) => (

@@ -35,6 +35,8 @@ export class FakeService {
   readonly #gateway: TestGateway;
   readonly #server: Server;
   readonly #streams = new Set<ServerResponse>();
+  /** The cookie of a session of the gateway, whose pages need one. */
+  #cookie = '';
   #lastId = 0;
 
   private constructor(gateway: TestGateway) {
@@ -43,7 +45,15 @@ export class FakeService {
   }
 
   static async start(): Promise<FakeService> {
-    const service = new FakeService(await TestGateway.start({ webDirectory }));
+    const gateway = await TestGateway.start({ webDirectory });
+    const service = new FakeService(gateway);
+    const { headers } = await fetch(`${gateway.url}/login`, {
+      method: 'POST',
+      body: new URLSearchParams({ api_key: gateway.alice }),
+      headers: { origin: gateway.url, 'sec-fetch-site': 'same-origin' },
+      redirect: 'manual',
+    });
+    service.#cookie = headers.getSetCookie()[0]?.split(';')[0] ?? '';
     await new Promise<void>((resolve) => service.#server.listen(0, '127.0.0.1', resolve));
     const { port } = service.#server.address() as AddressInfo;
     service.url = `http://127.0.0.1:${port}`;
@@ -102,7 +112,10 @@ export class FakeService {
   }
 
   async #pass(url: string, response: ServerResponse): Promise<void> {
-    const answer = await fetch(`http://127.0.0.1:${this.#gateway.port}${url}`);
+    const answer = await fetch(`${this.#gateway.url}${url}`, {
+      headers: { cookie: this.#cookie },
+      redirect: 'manual',
+    });
     const headers = Object.fromEntries(answer.headers);
     delete headers['content-encoding'];
     delete headers['content-length'];

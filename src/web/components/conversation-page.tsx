@@ -1,0 +1,184 @@
+import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { branchOf, repositoryOf, sandboxIdOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import { History } from '../history.ts';
+import { usePage } from '../page-state.ts';
+import type { Row } from '../row.ts';
+import { sentenceOf } from '../sentences.ts';
+import type { StartTask } from '../wire.ts';
+import { DeleteQuestion } from './delete-question.tsx';
+import { HistoryList } from './history-list.tsx';
+import { MessageForm } from './message-form.tsx';
+import { Pill } from './pill.tsx';
+import { RenameForm } from './rename-form.tsx';
+import { RowActions } from './row-actions.tsx';
+import { StageBar } from './stage-bar.tsx';
+
+/** Between two reads of the events of an agent that works. */
+const readIntervalMs = 2_000;
+
+/** An address without a conversation, one of another owner, and a deleted one look the same. */
+export const Missing = () => (
+  <main class="missing">
+    <h1>There is nothing at this address.</h1>
+    <p>
+      <a href="/">All conversations</a>
+    </p>
+  </main>
+);
+
+function State({ row }: { readonly row: Row }) {
+  const page = usePage();
+  const text = useComputed(() =>
+    sentenceOf(row.current.value, {
+      now: page.now.value,
+      resumePauses: page.resumePauses.value,
+      titleOf: page.store.titleOf,
+    }),
+  );
+  const action = row.action.value;
+  return (
+    <>
+      <p class="state">{text}</p>
+      {action?.problem !== undefined && (
+        <p class="problem" role="alert">
+          {action.problem}{' '}
+          <button type="button" class="link" onClick={action.retry}>
+            Try again
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** What was run in the sandbox, with the last of what it has printed. */
+function Steps({ task }: { readonly task: StartTask }) {
+  return (
+    <>
+      {task.steps.map(({ name, state, output, exit_code: exit }) => (
+        <details key={name} class="tool" open={state !== 'done'}>
+          <summary>
+            <b>{name}</b>{' '}
+            <span class="tool-state">
+              {state}
+              {exit === null || exit === 0 ? '' : `, exit code ${exit}`}
+            </span>
+          </summary>
+          {output !== null && output !== '' && (
+            <pre tabIndex={0} aria-label={`Output of ${name}`}>
+              {output}
+            </pre>
+          )}
+        </details>
+      ))}
+    </>
+  );
+}
+
+function Present({ row }: { readonly row: Row }) {
+  const page = usePage();
+  const mode = useSignal<'rename' | 'delete' | undefined>(undefined);
+  const history = useMemo(() => new History(row.id), [row]);
+  const facts = row.current.value;
+  const title = titleOf(facts);
+  const repository = repositoryOf(facts);
+  const branch = branchOf(facts);
+  const sandbox = sandboxIdOf(facts);
+  const isStarting = facts.task !== undefined && facts.task.status !== 'READY';
+  const end = () => {
+    mode.value = undefined;
+  };
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+  // Each change of the conversation may come from new events.
+  useSignalEffect(() => {
+    const { conversation, task } = row.current.value;
+    if (conversation !== undefined && (task === undefined || task.status === 'READY'))
+      void history.refresh();
+  });
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const { conversation } = row.facts;
+      const works =
+        conversation?.execution_status === 'running' || history.events.peek().length === 0;
+      if (
+        works &&
+        sandboxStatusOf(row.facts) === 'RUNNING' &&
+        document.visibilityState === 'visible'
+      )
+        void history.refresh();
+    }, readIntervalMs);
+    return () => clearInterval(timer);
+  }, [row]);
+  return (
+    <main class="conversation-page">
+      <div class="conversation-head">
+        <Pill facts={facts} />
+        {mode.value === 'rename' ? (
+          <RenameForm row={row} onEnd={end} onLeave={end} />
+        ) : (
+          <h1>{title}</h1>
+        )}
+        {mode.value === 'delete' ? (
+          <DeleteQuestion row={row} onEnd={end} />
+        ) : (
+          <RowActions
+            row={row}
+            onRename={() => {
+              mode.value = 'rename';
+            }}
+            onDelete={() => {
+              mode.value = 'delete';
+            }}
+          />
+        )}
+      </div>
+      <p class="row-details">
+        {isStarting && <StageBar task={facts.task} />}
+        <span class="row-origin">
+          {[repository, branch].filter((part) => part !== undefined).join('@')}
+        </span>
+        <span>{facts.conversation?.agent_kind}</span>
+        <span>{facts.conversation?.llm_model}</span>
+      </p>
+      <State row={row} />
+      {isStarting && <Steps task={facts.task} />}
+      <HistoryList history={history} />
+      {facts.conversation !== undefined && (
+        <MessageForm id={row.id} onSent={() => void history.refresh()} />
+      )}
+      <details class="kubectl">
+        <summary>In the cluster</summary>
+        <pre tabIndex={0} aria-label="Commands">
+          {[
+            `kubectl describe conversation ${row.id}`,
+            ...(sandbox === undefined ? [] : [`kubectl describe sandbox ${sandbox}`]),
+            `kubectl get conversation ${row.id} -o yaml`,
+          ].join('\n')}
+        </pre>
+      </details>
+      <p class="unseen" role="status">
+        {page.store.isFilled.value ? '' : 'Loading'}
+      </p>
+    </main>
+  );
+}
+
+/** The page of one conversation: its state, its start, its events, and a message to its agent. */
+export function ConversationPage({ id }: { readonly id: string }) {
+  const { store } = usePage();
+  // A row that comes or goes changes the number.
+  const isKnown = store.rowCount.value > 0;
+  const row = isKnown ? store.rows.get(id) : undefined;
+  if (row !== undefined) return <Present key={id} row={row} />;
+  if (store.isFilled.value) return <Missing />;
+  return (
+    <main class="missing">
+      <p class="quiet-text" role="status">
+        Loading…
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,151 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useSignal } from '@preact/signals';
+import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
+import type { History } from '../history.ts';
+
+/** From here on the page counts as at its end, in pixels. */
+const endDistance = 80;
+
+const toolStates = {
+  running: 'Running',
+  done: 'Done',
+  failed: 'Failed',
+  rejected: 'Rejected',
+} as const satisfies Readonly<Record<ToolEntry['state'], string>>;
+
+/** Agents state their local time without a zone, so only its digits are shown. */
+function Time({ time }: Pick<Entry, 'time'>) {
+  const [date = '', clock = ''] = time.split('T');
+  const shown = clock.slice(0, 5);
+  if (!/^\d\d:\d\d$/.test(shown)) return null;
+  return (
+    <span class="entry-time" title={`${date} ${clock.slice(0, 8)}, the time of the agent`}>
+      {shown}
+    </span>
+  );
+}
+
+function Tool({ entry }: { readonly entry: ToolEntry }) {
+  const { tool, summary, input, output, state, time } = entry;
+  return (
+    <details class={`tool tool-${state}`}>
+      <summary>
+        <b>{tool}</b> <span class="tool-summary">{summary}</span>
+        <span class="tool-state">{toolStates[state]}</span>
+        <Time time={time} />
+      </summary>
+      {input !== '' && (
+        <pre tabIndex={0} aria-label={`Input of ${tool}`}>
+          {input}
+        </pre>
+      )}
+      {output !== '' && (
+        <pre tabIndex={0} aria-label={`Output of ${tool}`}>
+          {output}
+        </pre>
+      )}
+    </details>
+  );
+}
+
+function OneEntry({ entry }: { readonly entry: Entry }) {
+  if (entry.kind === 'tool') return <Tool entry={entry} />;
+  if (entry.kind === 'notice')
+    return <p class={entry.isProblem ? 'notice problem' : 'notice'}>{entry.text}</p>;
+  return (
+    <article class={`message message-${entry.source}`}>
+      <h3>
+        {entry.source === 'user' ? 'You' : 'Agent'}
+        <Time time={entry.time} />
+      </h3>
+      {entry.text !== '' && <div class="message-text">{entry.text}</div>}
+      {entry.images.map((url, index) => (
+        <img key={index} src={url} alt={`Image ${index + 1} of the message`} />
+      ))}
+    </article>
+  );
+}
+
+const distanceToEnd = (): number => document.documentElement.scrollHeight - innerHeight - scrollY;
+const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
+
+/** What a person has in view stays there while entries arrive above or below it. */
+export function HistoryList({ history }: { readonly history: History }) {
+  const entries = history.entries.value;
+  const older = history.older.value;
+  const isCopied = useSignal(false);
+  const isAway = useSignal(false);
+  const last = useRef<{
+    readonly first?: string;
+    readonly height: number;
+    readonly atEnd: boolean;
+  }>({ height: 0, atEnd: true });
+  useLayoutEffect(() => {
+    const look = () => {
+      isAway.value = distanceToEnd() > endDistance;
+      last.current = { ...last.current, atEnd: !isAway.value };
+    };
+    addEventListener('scroll', look, { passive: true });
+    return () => removeEventListener('scroll', look);
+  }, []);
+  useLayoutEffect(() => {
+    const height = document.documentElement.scrollHeight;
+    const { first, height: before, atEnd } = last.current;
+    const [{ id } = { id: '' }] = entries;
+    const isOlderAbove = first !== undefined && first !== id;
+    if (isOlderAbove && !atEnd) scrollBy({ top: height - before });
+    else if (atEnd) toEnd();
+    isAway.value = distanceToEnd() > endDistance;
+    last.current = { first: id, height, atEnd };
+  }, [entries]);
+  const copy = async () => {
+    await navigator.clipboard.writeText(markdownOf(entries));
+    isCopied.value = true;
+  };
+  return (
+    <section class="history" aria-labelledby="history">
+      <div class="history-head">
+        <h2 id="history">Events</h2>
+        {entries.length > 0 && (
+          <button type="button" class="small quiet" onClick={() => void copy()}>
+            {isCopied.value ? 'Copied' : 'Copy as Markdown'}
+          </button>
+        )}
+      </div>
+      {typeof older === 'string' && (
+        <button
+          type="button"
+          class="small"
+          disabled={history.isLoadingOlder.value}
+          onClick={() => {
+            last.current = { ...last.current, atEnd: false };
+            void history.loadOlder();
+          }}
+        >
+          {history.isLoadingOlder.value ? 'Loading…' : 'Older events'}
+        </button>
+      )}
+      {entries.map((entry) => (
+        <OneEntry key={entry.id} entry={entry} />
+      ))}
+      {history.isAway.value && (
+        <p class="quiet-text">
+          The events are with the agent, which answers while its sandbox runs.
+        </p>
+      )}
+      {history.problem.value !== undefined && (
+        <p class="problem" role="alert">
+          {history.problem.value}{' '}
+          <button type="button" class="link" onClick={() => void history.refresh()}>
+            Try again
+          </button>
+        </p>
+      )}
+      {isAway.value && (
+        <button type="button" class="small jump" onClick={toEnd}>
+          Jump to latest
+        </button>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,191 @@
+import { entriesOf, markdownOf, maxTextLength, type AgentEvent } from '../../../src/web/entries.ts';
+
+const text = (value: string) => [{ type: 'text', text: value }];
+const message = (source: string, value: string, more: object = {}): AgentEvent => ({
+  kind: 'MessageEvent',
+  id: 'm1',
+  source,
+  timestamp: '2026-01-01T10:20:30.123456',
+  llm_message: { role: source, content: text(value) },
+  ...more,
+});
+const action = (call: string, fields: object, more: object = {}): AgentEvent => ({
+  kind: 'ActionEvent',
+  id: `a-${call}`,
+  source: 'agent',
+  tool_name: 'terminal',
+  tool_call_id: call,
+  thought: [],
+  action: fields,
+  ...more,
+});
+const observation = (call: string, fields: object): AgentEvent => ({
+  kind: 'ObservationEvent',
+  id: `o-${call}`,
+  tool_call_id: call,
+  tool_name: 'terminal',
+  observation: { kind: 'TerminalObservation', ...fields },
+});
+const run = { kind: 'TerminalAction', command: 'ls -l\npwd' };
+
+const cases: [string, AgentEvent[], object[]][] = [
+  [
+    'a message of a person',
+    [message('user', 'Hello')],
+    [
+      {
+        kind: 'message',
+        source: 'user',
+        text: 'Hello',
+        images: [],
+        time: '2026-01-01T10:20:30.123456',
+      },
+    ],
+  ],
+  ['a message of the agent', [message('agent', 'Done')], [{ source: 'agent', text: 'Done' }]],
+  ['no message without a content', [message('agent', '  ')], []],
+  [
+    'images in the message, and none from elsewhere',
+    [
+      {
+        ...message('user', ''),
+        llm_message: {
+          content: [
+            {
+              type: 'image',
+              image_urls: [
+                'data:image/png;base64,AA',
+                'https://evil.example/a.png',
+                'data:image/svg+xml,<svg onload=alert(1)>',
+                'javascript:alert(1)',
+              ],
+            },
+          ],
+        },
+      },
+    ],
+    [{ kind: 'message', images: ['data:image/png;base64,AA'] }],
+  ],
+  [
+    'a call that runs',
+    [action('1', run)],
+    [{ kind: 'tool', tool: 'terminal', summary: 'ls -l', input: 'ls -l\npwd', state: 'running' }],
+  ],
+  [
+    'a call with its result',
+    [action('1', run), observation('1', { content: text('total 0'), exit_code: 0 })],
+    [{ id: 'a-1', output: 'total 0', state: 'done' }],
+  ],
+  [
+    'results at their calls, in any order',
+    [
+      action('1', run),
+      action('2', run),
+      observation('2', { content: text('two') }),
+      observation('1', { content: text('one'), is_error: true }),
+    ],
+    [
+      { id: 'a-1', output: 'one', state: 'failed' },
+      { id: 'a-2', output: 'two', state: 'done' },
+    ],
+  ],
+  [
+    'a result whose call is in an older page',
+    [observation('9', { content: text('late'), exit_code: 2 })],
+    [{ id: 'o-9', tool: 'terminal', output: 'late', state: 'failed' }],
+  ],
+  [
+    'a call that failed, and one that was rejected',
+    [
+      action('1', run),
+      action('2', run),
+      { kind: 'AgentErrorEvent', id: 'e', tool_call_id: '1', error: 'No such tool' },
+      { kind: 'UserRejectObservation', id: 'r', tool_call_id: '2', rejection_reason: 'No' },
+    ],
+    [
+      { output: 'No such tool', state: 'failed' },
+      { output: 'No', state: 'rejected' },
+    ],
+  ],
+  [
+    'a thought before its call',
+    [action('1', run, { thought: text('I look around') })],
+    [
+      { kind: 'message', source: 'agent', text: 'I look around', id: 'a-1/thought' },
+      { kind: 'tool', id: 'a-1' },
+    ],
+  ],
+  [
+    'the last message of the agent',
+    [action('1', { kind: 'FinishAction', message: 'All done' })],
+    [{ kind: 'message', source: 'agent', text: 'All done' }],
+  ],
+  [
+    'the fields of another tool',
+    [action('1', { kind: 'FileAction', path: 'src/a.ts', line: 3 })],
+    [{ summary: 'src/a.ts', input: '{\n  "path": "src/a.ts",\n  "line": 3\n}' }],
+  ],
+  [
+    'why a run failed, and that it was interrupted',
+    [
+      { kind: 'ConversationErrorEvent', id: 'c', code: 'LLMError', detail: 'No credit' },
+      { kind: 'PauseEvent', id: 'p' },
+    ],
+    [
+      { kind: 'notice', text: 'No credit', isProblem: true },
+      { kind: 'notice', text: 'The run was interrupted.', isProblem: false },
+    ],
+  ],
+  ['nothing of what is for programs', [{ kind: 'SystemPromptEvent' }, { kind: 'Other' }, {}], []],
+];
+
+describe('what a person reads of events', () => {
+  it.each(cases)('%s', (_name, events, expected) => {
+    const entries = entriesOf(events);
+    expect(entries).toHaveLength(expected.length);
+    expect(entries).toMatchObject(expected);
+  });
+
+  it('is bounded, and says how much is missing', () => {
+    const [entry] = entriesOf([message('agent', 'x'.repeat(1_000_000))]);
+    expect(entry).toMatchObject({
+      text: `${'x'.repeat(maxTextLength)}\n… ${1_000_000 - maxTextLength} characters more`,
+    });
+  });
+
+  it('survives fields of any type', () => {
+    const odd = [null, 1, 'x', [], [null], {}, { text: 1 }, true];
+    const kinds = [...new Set(cases.flatMap(([, events]) => events.map(({ kind }) => kind)))];
+    for (const kind of kinds)
+      for (const value of odd) {
+        const event = {
+          ...{ kind, id: value, timestamp: value, tool_call_id: value, thought: value },
+          ...{ action: value, observation: value, llm_message: value, error: value, detail: value },
+        };
+        const nested = {
+          ...event,
+          llm_message: { content: value },
+          observation: { content: value },
+        };
+        for (const entry of entriesOf([event, nested])) expect(typeof entry.id).toBe('string');
+      }
+  });
+
+  it('is Markdown when it is copied, with fences that its text can not end', () => {
+    const events = [
+      message('user', 'Look'),
+      action('1', { kind: 'TerminalAction', command: 'cat README.md' }),
+      observation('1', { content: text('```\ncode\n```') }),
+      message('agent', 'Done', { id: 'm2' }),
+    ];
+    expect(markdownOf(entriesOf(events))).toBe(
+      [
+        '**You**\n\nLook',
+        '**terminal**: cat README.md',
+        '```\ncat README.md\n```',
+        '````\n```\ncode\n```\n````',
+        '**Agent**\n\nDone',
+      ].join('\n\n'),
+    );
+  });
+});
