@@ -225,6 +225,7 @@ describe('the start form', () => {
           initial_message: { content: [{ type: 'text', text: 'Make the tests faster' }] },
           selected_repository: 'acme/docs',
         },
+        key: expect.stringMatching(/^[0-9a-f]{32}$/),
       },
     ]);
     await row('Make the tests faster').getByLabel('Stage 1 of 5: Accepted').waitFor();

@@ -15,6 +15,8 @@ export interface Call {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;
+  /** The header Idempotency-Key; undefined where there is none. */
+  readonly key?: string;
 }
 
 const json = (status: number, body: unknown): Answer => ({ status, json: body });
@@ -103,7 +105,13 @@ export class FakeService {
       for await (const chunk of request) chunks.push(chunk as Buffer);
       const text = Buffer.concat(chunks).toString();
       const body: unknown = text === '' ? undefined : JSON.parse(text);
-      if (method !== 'GET') this.calls.push({ method, path: pathname, body });
+      if (method !== 'GET') {
+        const { 'idempotency-key': key } = request.headers;
+        this.calls.push({
+          ...{ method, path: pathname, body },
+          ...(typeof key === 'string' ? { key } : {}),
+        });
+      }
       const fallback = json(200, method === 'GET' ? readsOf(pathname) : { success: true });
       const answer = await (this.answers.get(`${method} ${pathname}`) ?? fallback);
       response.writeHead(answer.status, { 'content-type': 'application/json' });

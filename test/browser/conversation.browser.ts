@@ -1,0 +1,216 @@
+import {
+  aConversation,
+  aQuota,
+  aSandbox,
+  aTask,
+  everyKind,
+  idOf,
+} from '../support/page-records.ts';
+import { violationsIn } from './support/accessibility.ts';
+import { Window } from './support/browser.ts';
+import { FakeService } from './support/fake-service.ts';
+
+const id = idOf(2);
+const events = `GET /api/v1/conversation/${id}/events/search`;
+const title = 'Fix the <img src=x onerror=alert(1)> login';
+
+let service: FakeService;
+let window: Window;
+beforeAll(async () => {
+  service = await FakeService.start();
+  window = await Window.open({ firstPicture: 71 });
+}, 60_000);
+afterAll(async () => {
+  await window.close();
+  await service.stop();
+}, 30_000);
+beforeEach(() => {
+  const { conversations, ...others } = everyKind();
+  const own = aConversation(2, { title });
+  service.snapshots = [
+    {
+      ...others,
+      conversations: [own, ...conversations.filter((one) => one.id !== id)],
+      quota: aQuota(),
+      last: true,
+    },
+  ];
+  service.calls.length = 0;
+  service.answers.clear();
+  window.faults();
+});
+afterEach(() => {
+  expect(window.faults()).toEqual([]);
+  expect([...window.outside]).toEqual([]);
+});
+
+const message = (number: number, text: string, source = 'agent') => ({
+  kind: 'MessageEvent',
+  id: `event-${number}`,
+  source,
+  timestamp: `2026-01-01T10:00:${String(number % 60).padStart(2, '0')}.000000`,
+  llm_message: { role: source, content: [{ type: 'text', text }] },
+});
+/** A page of the service, with the newest event first. */
+const pageOf = (items: readonly object[], next: string | null = null) => ({
+  status: 200,
+  json: { items: [...items].reverse(), next_page_id: next },
+});
+const open = async (path = `/c/${id}`) => {
+  await window.page.goto(service.url + path);
+};
+const numbered = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, index) => message(from + index, `Line ${from + index}.`));
+
+it('shows texts of agents, repositories and people as texts', async () => {
+  const { page } = window;
+  const hostile = '<script>document.title = "owned"</script><img src=x onerror=alert(2)>';
+  service.answers.set(
+    events,
+    pageOf([
+      message(1, hostile, 'user'),
+      {
+        ...{ kind: 'ActionEvent', id: 'a', source: 'agent', tool_name: hostile, tool_call_id: '1' },
+        ...{ thought: [{ text: hostile }], action: { kind: 'FileAction', path: hostile } },
+      },
+      { kind: 'ObservationEvent', id: 'o', tool_call_id: '1', observation: { content: hostile } },
+      { kind: 'ConversationErrorEvent', id: 'e', detail: hostile },
+    ]),
+  );
+  await open();
+  await page.getByRole('heading', { name: title }).waitFor();
+  await page.locator('.notice', { hasText: '<script>' }).waitFor();
+  await page.locator('details.tool').locator('summary').click();
+  await page.locator('details.tool pre').first().waitFor();
+  expect(await page.locator('main img, main script').count()).toBe(0);
+  expect(await page.title()).toBe(title);
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('hostile texts');
+});
+
+it('shows the newest events first, and older ones on demand, without a move', async () => {
+  const { page } = window;
+  service.answers.set(events, pageOf(numbered(50, 100), 'older'));
+  await open();
+  await page.getByText('Line 99.').waitFor();
+  const button = page.getByRole('button', { name: 'Older events' });
+  await button.scrollIntoViewIfNeeded();
+  const top = async () => (await page.getByText('Line 50.').boundingBox())?.y ?? 0;
+  const before = await top();
+  service.answers.set(events, pageOf(numbered(0, 50)));
+  await button.click();
+  await page.getByText('Line 0.').waitFor({ state: 'attached' });
+  await page.waitForTimeout(200);
+  expect(Math.abs((await top()) - before)).toBeLessThan(60);
+  expect(await page.getByText(/^Line \d+\.$/).allTextContents()).toEqual(
+    numbered(0, 100).map((_, number) => `Line ${number}.`),
+  );
+  await page.getByRole('button', { name: 'Jump to latest' }).click();
+  await page.getByText('Line 99.').waitFor();
+  expect(await page.getByRole('button', { name: 'Jump to latest' }).count()).toBe(0);
+});
+
+it('adds what is new when the service has news', async () => {
+  const { page } = window;
+  service.answers.set(events, pageOf(numbered(0, 3)));
+  await open();
+  await page.getByText('Line 2.').waitFor();
+  service.answers.set(events, pageOf(numbered(0, 5)));
+  service.emit('conversation', aConversation(2, { title, execution_status: 'finished' }));
+  await page.getByText('Line 4.').waitFor();
+  expect(await page.getByText(/^Line/).count()).toBe(5);
+});
+
+it('bounds an event of a million characters', async () => {
+  const { page } = window;
+  service.answers.set(events, pageOf([message(1, 'x'.repeat(1_000_000))]));
+  await open();
+  await page.getByText('980000 characters more').waitFor();
+  expect((await page.locator('.message-text').innerText()).length).toBe(20_025);
+});
+
+it('says that a paused agent can not be asked for its events', async () => {
+  const { page } = window;
+  service.snapshots = service.snapshots.map((snapshot) => ({
+    ...snapshot,
+    conversations: [aConversation(2, { title, sandbox_status: 'PAUSED' })],
+    sandboxes: [aSandbox(2, { status: 'PAUSED', status_detail: 'Paused by its owner.' })],
+    start_tasks: [],
+  }));
+  service.answers.set(events, {
+    status: 409,
+    json: { code: 'wrong-state', detail: 'It is paused.' },
+  });
+  await open();
+  await page.getByText('The events are with the agent').waitFor();
+  await page.getByText('Paused by its owner.').waitFor();
+  await window.picture('a paused conversation');
+  expect(await violationsIn(page)).toEqual([]);
+  await page.getByRole('button', { name: /^Resume/ }).click();
+  expect(service.calls.map(({ path }) => path)).toEqual(['/api/v1/sandboxes/sbx-2/resume']);
+});
+
+it('says what has failed where the events can not be read, and tries again', async () => {
+  const { page } = window;
+  service.answers.set(events, {
+    status: 502,
+    json: { code: 'agent-error', detail: 'The agent has answered HTML.' },
+  });
+  await open();
+  await page.getByText('The agent has answered HTML.').waitFor();
+  window.faults();
+  service.answers.set(events, pageOf(numbered(0, 2)));
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('Line 1.').waitFor();
+  window.faults();
+});
+
+it('sends one message, also when its answer is lost', async () => {
+  const { page } = window;
+  const send = `POST /api/v1/app-conversations/${id}/send-message`;
+  service.answers.set(send, { status: 503, json: { detail: 'Try again later.' } });
+  await open();
+  await page.getByLabel('Message').fill('Go on');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Try again later.').waitFor();
+  expect(await page.getByLabel('Message').inputValue()).toBe('Go on');
+  window.faults();
+  service.answers.delete(send);
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('Try again later.').waitFor({ state: 'detached' });
+  expect(await page.getByLabel('Message').inputValue()).toBe('');
+  const keys = service.calls.map(({ key }) => key);
+  expect(keys).toHaveLength(2);
+  expect(keys[0]).toMatch(/^[0-9a-f]{32}$/);
+  expect(new Set(keys).size).toBe(1);
+});
+
+it('shows the steps of a start with what they print', async () => {
+  const { page } = window;
+  const steps = [
+    {
+      ...{ name: 'clone' as const, state: 'running' as const, exit_code: null, ended_at: null },
+      ...{ started_at: new Date().toISOString(), output: 'Receiving objects: 42 %' },
+    },
+  ];
+  service.snapshots = service.snapshots.map((snapshot) => ({
+    ...snapshot,
+    conversations: [],
+    start_tasks: [aTask(2, { status: 'PREPARING_REPOSITORY', steps })],
+  }));
+  await open();
+  await page.getByText('Receiving objects: 42 %').waitFor();
+  await page.getByText(/^Cloning acme\/app/).waitFor();
+  await window.picture('a start');
+  expect(await violationsIn(page)).toEqual([]);
+});
+
+it.each([[`/c/${'f'.repeat(32)}`], ['/c/x']])(
+  'says the same of %s as of a conversation of another owner',
+  async (path) => {
+    const { page } = window;
+    await open(path);
+    await page.getByRole('heading', { name: 'There is nothing at this address.' }).waitFor();
+    expect(await violationsIn(page)).toEqual([]);
+  },
+);
