@@ -28,7 +28,7 @@ export interface NoticeEntry extends EntryBase {
   readonly text: string;
   readonly isProblem: boolean;
 }
-/** What a person reads of one event, or of a tool call and its result. */
+/** One event as people read it, or a tool call with its result. */
 export type Entry = MessageEntry | ToolEntry | NoticeEntry;
 
 /** Longest text of an entry in UTF-16 units, so that no event makes the page slow. */
@@ -61,7 +61,7 @@ const contentText = (content: unknown): string =>
         .filter((text) => text !== '')
         .join('\n');
 
-/** Only images that are in the event itself: an address elsewhere would tell its host of readers. */
+/** Only images that are in the event itself: a request would report the reader to another host. */
 const contentImages = (content: unknown): readonly string[] =>
   listOf(content)
     .flatMap((part) => listOf(objectOf(part)['image_urls']))
@@ -166,7 +166,7 @@ function entriesOfOne(event: AgentEvent): readonly Entry[] {
 
 /**
  * The entries of events, oldest first. A result joins the call of its tool; one whose call is in an
- * older page stands alone. Events that say nothing to a person have no entry.
+ * older page has an entry of its own. Events that say nothing to a person have no entry.
  */
 export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];

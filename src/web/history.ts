@@ -8,7 +8,7 @@ interface EventPage {
 }
 
 const pageSize = 50;
-/** After so many pages without a known event, the new ones replace what is shown. */
+/** Maximum pages of one refresh: after these without a known event, they replace the events. */
 const maxPagesBehind = 5;
 
 /** The events of one conversation: the newest page first, older ones on demand. */

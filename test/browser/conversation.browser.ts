@@ -170,10 +170,10 @@ it('sends one message, also when its answer is lost', async () => {
   const send = `POST /api/v1/app-conversations/${id}/send-message`;
   service.answers.set(send, { status: 503, json: { detail: 'Try again later.' } });
   await open();
-  await page.getByLabel('Message').fill('Go on');
+  await page.getByLabel('Message').fill('Continue');
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText('Try again later.').waitFor();
-  expect(await page.getByLabel('Message').inputValue()).toBe('Go on');
+  expect(await page.getByLabel('Message').inputValue()).toBe('Continue');
   window.faults();
   service.answers.delete(send);
   await page.getByRole('button', { name: 'Send' }).click();

@@ -217,7 +217,7 @@ describe('the start form', () => {
     });
     await form.getByRole('button', { name: 'Start' }).click();
     await group('Working').getByText('Make the tests faster').waitFor();
-    expect(service.calls).toEqual([
+    expect(service.calls).toMatchObject([
       {
         method: 'POST',
         path: '/api/v1/app-conversations',
@@ -225,9 +225,9 @@ describe('the start form', () => {
           initial_message: { content: [{ type: 'text', text: 'Make the tests faster' }] },
           selected_repository: 'acme/docs',
         },
-        key: expect.stringMatching(/^[0-9a-f]{32}$/),
       },
     ]);
+    expect(service.calls[0]?.key).toMatch(/^[0-9a-f]{32}$/);
     await row('Make the tests faster').getByLabel('Stage 1 of 5: Accepted').waitFor();
     service.emit('start_task', { ...task, status: 'SETTING_UP_SKILLS' });
     await row('Write a test for the parser').getByLabel('Stage 4 of 5: Set-up').waitFor();

@@ -32,7 +32,7 @@ const heading = (name: string) => window.page.getByRole('heading', { name });
 const row = (title: string) =>
   window.page.getByRole('listitem').filter({ has: window.page.getByRole('link', { name: title }) });
 
-/** What axe finds in the page, light and dark. */
+/** Expects that axe finds nothing in the page, light and dark. */
 async function expectAccessible(): Promise<void> {
   for (const colorScheme of ['dark', 'light'] as const) {
     await window.page.emulateMedia({ colorScheme });
@@ -103,7 +103,7 @@ describe('A person with a browser', () => {
     expect(await page.getByLabel('Message').inputValue()).toBe('');
   });
 
-  step('is told which conversation a second start would pause', async () => {
+  step('sees which conversation a second start would pause', async () => {
     const { page } = window;
     await page.getByRole('link', { name: 'Conversations' }).click();
     await page.getByText('Pauses “Count apples').first().waitFor();

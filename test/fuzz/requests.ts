@@ -12,7 +12,7 @@ export interface Credentials {
   readonly cookies: readonly string[];
 }
 
-/** What a browser says of the page that a request comes from. */
+/** The headers by which a browser names the page that a request comes from. */
 const pagesOfRequests = [
   { origin: 'https://agents.example', 'sec-fetch-site': 'same-origin' },
   { origin: 'https://agents.example', 'sec-fetch-site': 'same-origin' },

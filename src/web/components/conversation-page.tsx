@@ -17,7 +17,7 @@ import { StageBar } from './stage-bar.tsx';
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
 
-/** An address without a conversation, one of another owner, and a deleted one look the same. */
+/** The page does not show whether a conversation is absent, deleted, or of another owner. */
 export const Missing = () => (
   <main class="missing">
     <h1>There is nothing at this address.</h1>
@@ -52,7 +52,7 @@ function State({ row }: { readonly row: Row }) {
   );
 }
 
-/** What was run in the sandbox, with the last of what it has printed. */
+/** The steps of the start in the sandbox, each with the last of what it has printed. */
 function Steps({ task }: { readonly task: StartTask }) {
   return (
     <>

@@ -69,7 +69,7 @@ function OneEntry({ entry }: { readonly entry: Entry }) {
 const distanceToEnd = (): number => document.documentElement.scrollHeight - innerHeight - scrollY;
 const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
 
-/** What a person has in view stays there while entries arrive above or below it. */
+/** The entries in view stay there while others arrive above or below them. */
 export function HistoryList({ history }: { readonly history: History }) {
   const entries = history.entries.value;
   const older = history.older.value;
@@ -81,12 +81,12 @@ export function HistoryList({ history }: { readonly history: History }) {
     readonly atEnd: boolean;
   }>({ height: 0, atEnd: true });
   useLayoutEffect(() => {
-    const look = () => {
+    const measure = () => {
       isAway.value = distanceToEnd() > endDistance;
       last.current = { ...last.current, atEnd: !isAway.value };
     };
-    addEventListener('scroll', look, { passive: true });
-    return () => removeEventListener('scroll', look);
+    addEventListener('scroll', measure, { passive: true });
+    return () => removeEventListener('scroll', measure);
   }, []);
   useLayoutEffect(() => {
     const height = document.documentElement.scrollHeight;

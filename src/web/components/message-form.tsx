@@ -25,7 +25,7 @@ export function MessageForm({ id, onSent }: MessageFormProps) {
         'idempotency-key': sent.current.key,
       });
       sent.current = { text: '', key: '' };
-      // What was typed meanwhile stays.
+      // Text that was typed meanwhile stays.
       if (text.peek() === message) text.value = '';
       problem.value = undefined;
       onSent();

@@ -44,11 +44,15 @@ export const operatorKills: Readonly<Record<OperatorMutantName, Kill>> = {
     faults: 'none',
     world: 'shared',
   },
-  'lost containers are not counted': { rule: 'the number of resumes of a run is limited' },
+  'lost containers are not counted': {
+    rule: 'the number of resumes of a run is limited',
+    seeds: rareSeeds,
+  },
   'rejected resumes are not counted': {
     rule: 'everything settles',
     focus: 'broken',
     world: 'shared',
+    seeds: rareSeeds,
   },
   'the first rejected resume ends a run': {
     rule: 'everything settles',

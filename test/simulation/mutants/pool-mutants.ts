@@ -1,4 +1,4 @@
-import type { Mutant } from './mutant.ts';
+import { rareSeeds, type Mutant } from './mutant.ts';
 
 const claims = 'src/controllers/pool/claims.ts';
 
@@ -59,5 +59,6 @@ export const poolMutants = {
     to: 'unseen: 0,',
     rule: 'a pool has no more spares than it wants',
     pools: true,
+    seeds: rareSeeds,
   },
 } satisfies Readonly<Record<string, Mutant>>;

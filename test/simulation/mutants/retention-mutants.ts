@@ -15,6 +15,7 @@ export const retentionMutants = {
     faults: 'none',
     retention: true,
     focus: 'use',
+    seeds: rareSeeds,
   },
   'the age of a conversation counts from its creation': {
     file: 'src/controllers/retention/countdown.ts',
@@ -22,6 +23,7 @@ export const retentionMutants = {
     to: '    Date.parse(conversation.metadata.creationTimestamp),\n',
     rule: early,
     retention: true,
+    seeds: rareSeeds,
   },
   'the age of a sandbox counts from its creation': {
     file: 'src/controllers/retention/countdown.ts',
@@ -29,6 +31,7 @@ export const retentionMutants = {
     to: 'latest(Date.parse(sandbox.metadata.creationTimestamp), requested',
     rule: early,
     retention: true,
+    seeds: rareSeeds,
   },
   'no Event announces a deletion': {
     file: 'src/controllers/retention/reconcile.ts',

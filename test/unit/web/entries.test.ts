@@ -109,9 +109,9 @@ const cases: [string, AgentEvent[], object[]][] = [
   ],
   [
     'a thought before its call',
-    [action('1', run, { thought: text('I look around') })],
+    [action('1', run, { thought: text('I read the folder') })],
     [
-      { kind: 'message', source: 'agent', text: 'I look around', id: 'a-1/thought' },
+      { kind: 'message', source: 'agent', text: 'I read the folder', id: 'a-1/thought' },
       { kind: 'tool', id: 'a-1' },
     ],
   ],
@@ -173,14 +173,14 @@ describe('what a person reads of events', () => {
 
   it('is Markdown when it is copied, with fences that its text can not end', () => {
     const events = [
-      message('user', 'Look'),
+      message('user', 'Read it'),
       action('1', { kind: 'TerminalAction', command: 'cat README.md' }),
       observation('1', { content: text('```\ncode\n```') }),
       message('agent', 'Done', { id: 'm2' }),
     ];
     expect(markdownOf(entriesOf(events))).toBe(
       [
-        '**You**\n\nLook',
+        '**You**\n\nRead it',
         '**terminal**: cat README.md',
         '```\ncat README.md\n```',
         '````\n```\ncode\n```\n````',
