@@ -88,6 +88,39 @@ it('shows texts of agents, repositories and people as texts', async () => {
   await window.picture('hostile texts');
 });
 
+it('shows Markdown by elements, and opens no link but those of the web', async () => {
+  const { page } = window;
+  const text = [
+    '## Result',
+    'All **four** tests pass, see [the run](https://ci.example/1) and [this](javascript:alert(1)).',
+    '![a picture](https://evil.example/pixel.png) <img src="https://evil.example/x.png">',
+    '',
+    '- [x] read `src/login.ts`\n- [ ] push\n\n1. one\n2. two',
+    '',
+    '| file | lines |\n|---|---|\n| a.ts | 3 |',
+    '',
+    '> quoted\n\n---\n\n```ts\nconst a = "<b>";\n```',
+  ].join('\n');
+  service.answers.set(events, pageOf([message(1, text)]));
+  await open();
+  await page.getByRole('link', { name: 'the run' }).waitFor();
+  const links = await page.evaluate(
+    "[...document.querySelectorAll('.message-text a')].map((a) => a.getAttribute('href') + ' ' + a.rel)",
+  );
+  expect(links).toEqual([
+    'https://ci.example/1 noopener noreferrer',
+    'https://evil.example/pixel.png noopener noreferrer',
+  ]);
+  expect(await page.locator('.message-text img').count()).toBe(0);
+  expect(await page.locator('.message-text pre').innerText()).toBe('const a = "<b>";');
+  expect(await page.locator('.message-text td').allInnerTexts()).toEqual(['a.ts', '3']);
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await violationsIn(page)).toEqual([]);
+  }
+  await window.picture('Markdown');
+});
+
 it('shows the newest events first, and older ones on demand, without a move', async () => {
   const { page } = window;
   service.answers.set(events, pageOf(numbered(50, 100), 'older'));

@@ -2,6 +2,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
+import { Markdown } from './markdown.tsx';
 
 /** From here on the page counts as at its end, in pixels. */
 const endDistance = 80;
@@ -58,7 +59,7 @@ function OneEntry({ entry }: { readonly entry: Entry }) {
         {entry.source === 'user' ? 'You' : 'Agent'}
         <Time time={entry.time} />
       </h3>
-      {entry.text !== '' && <div class="message-text">{entry.text}</div>}
+      {entry.text !== '' && <Markdown text={entry.text} />}
       {entry.images.map((url, index) => (
         <img key={index} src={url} alt={`Image ${index + 1} of the message`} />
       ))}

@@ -1,0 +1,28 @@
+import { Lexer, type Token, type Tokens } from 'marked';
+
+/** Maximum length of a text that is read as Markdown, in UTF-16 units: longer ones stay texts. */
+export const maxMarkdownLength = 10_000;
+/** Nested quotes would exhaust the stack of the parser. */
+const deepQuote = /(?:>[ \t]*){20}/;
+
+/**
+ * The parts of a text as Markdown of GitHub; undefined for one that is shown as it is, because its
+ * parts would take too long. Parts are data: no HTML is made of them.
+ */
+export function markdownTokens(text: string): readonly Token[] | undefined {
+  if (text.length > maxMarkdownLength || deepQuote.test(text)) return undefined;
+  try {
+    return new Lexer({ gfm: true }).lex(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The address of a link that a page may open: of http or https; undefined for any other. */
+export function safeAddress(href: string): string | undefined {
+  if (!URL.canParse(href)) return undefined;
+  const { protocol } = new URL(href);
+  return protocol === 'http:' || protocol === 'https:' ? href : undefined;
+}
+
+export type { Token, Tokens };
