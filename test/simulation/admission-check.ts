@@ -249,6 +249,11 @@ export class AdmissionCheck {
     );
   }
 
+  /** Whether no limit of an owner is reached, also not by a quota that has just been deleted. */
+  #surelyHasRoom(owner: string): boolean {
+    return this.#recently(unknownMs + holdsOnMs).every((moment) => hasRoom(moment, owner));
+  }
+
   /** The rules of a quota that is gone may hold on for a moment. */
   get #recentRules(): readonly QuotaRules[] {
     return this.#recently(unknownMs + holdsOnMs).map(({ rules }) => rules);
@@ -367,7 +372,7 @@ export class AdmissionCheck {
       // Times of creation are in whole seconds.
       if (otherSince < this.#calmSince || otherSince >= since - unknownMs - 1_000) continue;
       // One that its owner's own limit keeps out is not in the same queue.
-      if (whose !== owner && !recently.every((moment) => hasRoom(moment, whose))) continue;
+      if (whose !== owner && !this.#surelyHasRoom(whose)) continue;
       const message = `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`;
       this.#mustBeServed(other, otherSince, whose === owner ? undefined : whose, message);
     }
@@ -381,7 +386,7 @@ export class AdmissionCheck {
   #mustBeServed(uid: string, since: number, whose: string | undefined, message: string): void {
     this.#options.scheduler.after(unknownMs, () => {
       if (!this.#calm || this.#waitingSince.get(uid)?.since !== since) return;
-      if (whose === undefined || this.#recently().every((moment) => hasRoom(moment, whose)))
+      if (whose === undefined || this.#surelyHasRoom(whose))
         throw new Violation('first come, first served', message);
     });
   }

@@ -203,7 +203,14 @@ const differing = new Set(['date', 'x-request-id', 'ratelimit', 'content-length'
 /** An answer without what differs between any two, and without the id that was asked for. */
 const comparable = ({ status, headers, body }: Got, ...ids: readonly string[]) => ({
   status,
-  headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !differing.has(name))),
+  headers: Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name]) => !differing.has(name))
+      .map(([name, value]) => [
+        name,
+        ids.reduce((text, id) => text.replaceAll(id, 'ID'), String(value)),
+      ]),
+  ),
   body: ids
     .reduce((text, id) => text.replaceAll(id, 'ID'), body.toString())
     .replaceAll(/"request_id":"[^"]+"/g, '')
