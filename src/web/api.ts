@@ -14,8 +14,15 @@ export class ApiError extends Error {
 export const messageOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Something in this page has failed. Reload it.';
 
+let isSigningOut = false;
+/** From here on a request without a session is expected, and does not replace the sign-out. */
+export function beginSignOut(): void {
+  isSigningOut = true;
+}
+
 /** Leaves for the sign-in, which returns to the present page. */
 export function signIn(): void {
+  if (isSigningOut) return;
   const here = location.pathname + location.search;
   location.assign(`/login?return_to=${encodeURIComponent(here)}`);
 }

@@ -141,7 +141,7 @@ describe('A person with a browser', () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     const address = page.url();
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.waitForURL(/\/login(\?|$)/);
+    await page.waitForURL(/\/login$/);
     await page.goto(address);
     await page.waitForURL(/\/login\?return_to=/);
     expect(await violationsIn(page)).toEqual([]);

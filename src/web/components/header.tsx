@@ -1,3 +1,4 @@
+import { beginSignOut } from '../api.ts';
 import { usePage } from '../page-state.ts';
 import { ConnectionLine } from './connection-line.tsx';
 import { Icon } from './icon.tsx';
@@ -32,7 +33,7 @@ export function Header() {
         >
           ?
         </button>
-        <form method="post" action="/logout">
+        <form method="post" action="/logout" onSubmit={beginSignOut}>
           <button class="small quiet">Sign out</button>
         </form>
       </div>
