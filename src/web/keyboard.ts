@@ -12,6 +12,8 @@ export const shortcuts = [
   { keys: ['?'], text: 'This help' },
 ] as const;
 
+const focusMessage = () => document.getElementById('message')?.focus();
+
 function act(page: PageState, key: string): boolean {
   switch (key) {
     case '/':
@@ -19,7 +21,9 @@ function act(page: PageState, key: string): boolean {
       return true;
     case 'n':
       page.isFormOpen.value = true;
-      requestAnimationFrame(() => document.getElementById('message')?.focus());
+      // Small windows show the form with the next frame.
+      focusMessage();
+      requestAnimationFrame(focusMessage);
       return true;
     case 'j':
       page.move(1);
