@@ -121,10 +121,14 @@ export class AgentWatch {
     const now = scheduler.monotonic();
     const times = (this.#notified.get(conversation.id) ?? []).filter((at) => now - at < budgetMs);
     this.#notified.set(conversation.id, [...times, now]);
-    const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name ?? '';
-    const forged = (this.#forged.get(sandbox) ?? []).filter((at) => now - at < budgetMs).length;
+    const sandbox = cluster.sandboxOf(process.sandboxUid);
+    const forged = (this.#forged.get(sandbox?.metadata.name ?? '') ?? []).filter(
+      (at) => now - at < budgetMs,
+    ).length;
     if (
       this.#since === undefined ||
+      // The agent is not asked before its sandbox runs, and its record may show the change later.
+      sandbox?.status?.phase !== 'RUNNING' ||
       times.length + forged >= maxNotifications ||
       (status !== 'finished' && status !== 'waiting_for_confirmation')
     )
