@@ -16,8 +16,8 @@ export class Store {
   /** Whether everything has arrived once. */
   readonly isFilled = signal(false);
   readonly rows = new Map<string, Row>();
-  /** The number of rows, for what shows whether one of them is there. */
-  readonly rowCount = signal(0);
+  /** Changes whenever a row comes or goes. */
+  readonly #membership = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
   readonly #unsettled = new Map<Row, Group | undefined>();
@@ -71,6 +71,12 @@ export class Store {
     this.#unsettled.clear();
   }
 
+  /** The row of a conversation; a component that reads it follows whether there is one. */
+  rowOf(id: string): Row | undefined {
+    const { value: _version } = this.#membership;
+    return this.rows.get(id);
+  }
+
   titleOf = (id: string): string | undefined => {
     const row = this.rows.get(id);
     return row && titleOf(row.facts);
@@ -83,9 +89,10 @@ export class Store {
     const sandbox = sandboxId === undefined ? undefined : this.#sandboxes.get(sandboxId);
     const next = { ...facts, sandbox };
     const stored = row ?? new Row(id, next);
-    if (row === undefined) this.rows.set(id, stored);
     this.#set(stored, next);
-    this.rowCount.value = this.rows.size;
+    if (row !== undefined) return;
+    this.rows.set(id, stored);
+    this.#membership.value = this.#membership.peek() + 1;
   }
 
   #set(row: Row, facts: Facts): void {
@@ -103,7 +110,7 @@ export class Store {
     const row = this.rows.get(id);
     if (row === undefined) return;
     this.rows.delete(id);
-    this.rowCount.value = this.rows.size;
+    this.#membership.value = this.#membership.peek() + 1;
     const sandboxId = sandboxIdOf(row.facts);
     if (sandboxId !== undefined) {
       const sharers = this.#rowsBySandbox.get(sandboxId);

@@ -164,8 +164,8 @@ export class AgentStops {
   }
 
   /**
-   * The address of an agent that has run, where the cached pod may be from before that. Its caches
-   * may have lacked the pod, so that the address is not in the status either.
+   * The address of an agent that has run, where the cached pod may be from before that. The status
+   * may lack the address as well, because the cache lacked the pod when the status was written.
    */
   async #storedAddress(
     { status: { lastContainerID } = {} }: Sandbox,

@@ -1,18 +1,17 @@
-import { useComputed, useSignal, useSignalEffect } from '@preact/signals';
+import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { branchOf, repositoryOf, sandboxIdOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
-import { sentenceOf } from '../sentences.ts';
 import type { StartTask } from '../wire.ts';
-import { DeleteQuestion } from './delete-question.tsx';
 import { HistoryList } from './history-list.tsx';
 import { MessageForm } from './message-form.tsx';
 import { Pill } from './pill.tsx';
 import { RenameForm } from './rename-form.tsx';
-import { RowActions } from './row-actions.tsx';
+import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
+import { useSentence } from './use-sentence.ts';
 
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
@@ -28,14 +27,7 @@ export const Missing = () => (
 );
 
 function State({ row }: { readonly row: Row }) {
-  const page = usePage();
-  const text = useComputed(() =>
-    sentenceOf(row.current.value, {
-      now: page.now.value,
-      resumePauses: page.resumePauses.value,
-      titleOf: page.store.titleOf,
-    }),
-  );
+  const text = useSentence(row);
   const action = row.action.value;
   return (
     <>
@@ -77,8 +69,7 @@ function Steps({ task }: { readonly task: StartTask }) {
 }
 
 function Present({ row }: { readonly row: Row }) {
-  const page = usePage();
-  const mode = useSignal<'rename' | 'delete' | undefined>(undefined);
+  const mode = useSignal<RowMode>(undefined);
   const history = useMemo(() => new History(row.id), [row]);
   const facts = row.current.value;
   const title = titleOf(facts);
@@ -121,19 +112,7 @@ function Present({ row }: { readonly row: Row }) {
         ) : (
           <h1>{title}</h1>
         )}
-        {mode.value === 'delete' ? (
-          <DeleteQuestion row={row} onEnd={end} />
-        ) : (
-          <RowActions
-            row={row}
-            onRename={() => {
-              mode.value = 'rename';
-            }}
-            onDelete={() => {
-              mode.value = 'delete';
-            }}
-          />
-        )}
+        <RowControls row={row} mode={mode} onEnd={end} />
       </div>
       <p class="row-details">
         {isStarting && <StageBar task={facts.task} />}
@@ -159,9 +138,6 @@ function Present({ row }: { readonly row: Row }) {
           ].join('\n')}
         </pre>
       </details>
-      <p class="unseen" role="status">
-        {page.store.isFilled.value ? '' : 'Loading'}
-      </p>
     </main>
   );
 }
@@ -169,9 +145,7 @@ function Present({ row }: { readonly row: Row }) {
 /** The page of one conversation: its state, its start, its events, and a message to its agent. */
 export function ConversationPage({ id }: { readonly id: string }) {
   const { store } = usePage();
-  // A row that comes or goes changes the number.
-  const isKnown = store.rowCount.value > 0;
-  const row = isKnown ? store.rows.get(id) : undefined;
+  const row = store.rowOf(id);
   if (row !== undefined) return <Present key={id} row={row} />;
   if (store.isFilled.value) return <Missing />;
   return (

@@ -3,13 +3,12 @@ import { branchOf, repositoryOf, titleOf, updatedAtOf } from '../facts.ts';
 import { groupNames } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
-import { sentenceOf } from '../sentences.ts';
 import { ago, exact } from '../times.ts';
-import { DeleteQuestion } from './delete-question.tsx';
 import { Pill } from './pill.tsx';
 import { RenameForm } from './rename-form.tsx';
-import { RowActions } from './row-actions.tsx';
+import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
+import { useSentence } from './use-sentence.ts';
 
 interface ConversationRowProps {
   readonly row: Row;
@@ -36,14 +35,7 @@ function originOf({ current }: Row): string {
 }
 
 function Sentence({ row }: { readonly row: Row }) {
-  const page = usePage();
-  const text = useComputed(() =>
-    sentenceOf(row.current.value, {
-      now: page.now.value,
-      resumePauses: page.resumePauses.value,
-      titleOf: page.store.titleOf,
-    }),
-  );
+  const text = useSentence(row);
   const action = row.action.value;
   if (action?.problem === undefined)
     return (
@@ -79,7 +71,7 @@ function Mark({ row }: { readonly row: Row }) {
 /** One conversation. Its title is a link that covers the row; its buttons are above the link. */
 export function ConversationRow({ row, top, height, position, total }: ConversationRowProps) {
   const page = usePage();
-  const mode = useSignal<'rename' | 'delete' | undefined>(undefined);
+  const mode = useSignal<RowMode>(undefined);
   const leave = () => {
     mode.value = undefined;
   };
@@ -128,19 +120,7 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
           </time>
         </span>
       </span>
-      {mode.value === 'delete' ? (
-        <DeleteQuestion row={row} onEnd={end} />
-      ) : (
-        <RowActions
-          row={row}
-          onRename={() => {
-            mode.value = 'rename';
-          }}
-          onDelete={() => {
-            mode.value = 'delete';
-          }}
-        />
-      )}
+      <RowControls row={row} mode={mode} onEnd={end} />
     </li>
   );
 }

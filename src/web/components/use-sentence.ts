@@ -1,0 +1,16 @@
+import { useComputed, type ReadonlySignal } from '@preact/signals';
+import { usePage } from '../page-state.ts';
+import type { Row } from '../row.ts';
+import { sentenceOf } from '../sentences.ts';
+
+/** The sentence of a conversation, which follows its records and the time. */
+export function useSentence(row: Row): ReadonlySignal<string> {
+  const page = usePage();
+  return useComputed(() =>
+    sentenceOf(row.current.value, {
+      now: page.now.value,
+      resumePauses: page.resumePauses.value,
+      titleOf: page.store.titleOf,
+    }),
+  );
+}
