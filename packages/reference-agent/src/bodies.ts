@@ -1,6 +1,7 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
 import { HttpError } from './http-error.ts';
+import { confirmationPolicies } from './meta.ts';
 
 // zod/mini contains no messages of its own, so the English ones are configured.
 z.config(en());
@@ -42,6 +43,7 @@ export const createBody = z
     agent: maybe(agent),
     initial_message: maybe(z.object(message)),
     max_iterations: maybe(z.number().check(z.int(), z.minimum(1), z.maximum(10_000))),
+    confirmation_policy: maybe(z.object({ kind: z.enum(confirmationPolicies) })),
     tags: maybe(tags),
     secrets: maybe(z.record(z.string(), z.object({ value: z.string() }))),
     hook_config: maybe(z.record(z.string(), z.unknown())),
@@ -54,6 +56,11 @@ export const createBody = z
 export type CreateBody = z.output<typeof createBody>;
 
 export const messageBody = z.object({ ...message, run: z._default(z.boolean(), false) });
+
+export const confirmationBody = z.object({
+  accept: z.boolean(),
+  reason: z._default(z.string(), 'User rejected the action.'),
+});
 
 export const updateBody = z.object({
   title: maybe(z.string().check(z.minLength(1), z.maxLength(200))),

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { newUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import {
+  confirmationBody,
   conversationFilter,
   conversationSearch,
   createBody,
@@ -122,6 +123,16 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
       throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
     return success;
   });
+  router.on('POST /api/conversations/:id/events/respond_to_confirmation', async (call) => {
+    const { accept, reason } = parse(confirmationBody, await call.body(), 'body');
+    const conversation = findForEvents(call);
+    if (accept)
+      ready().conversations.assertRoomForRun(
+        'Conversation run limit reached. Retry the request later.',
+      );
+    await conversation.respond(accept ? { accept } : { accept, reason });
+    return success;
+  });
   router.on('POST /api/conversations/:id/pause', async (call) => {
     const conversation = find(call);
     await conversation.pause();
@@ -180,6 +191,7 @@ function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
     createdAt: new Date().toISOString().replace('Z', '000Z'),
     workingDir: resolve(body.workspace.working_dir),
     maxIterations: body.max_iterations ?? defaultMaxIterations,
+    confirmationPolicy: body.confirmation_policy?.kind,
     tags: body.tags ?? {},
     systemMessageSuffix: agent_context?.system_message_suffix ?? undefined,
     loadProjectSkills: agent_context?.load_project_skills ?? false,

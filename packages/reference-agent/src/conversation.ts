@@ -16,7 +16,14 @@ import {
   type Stats,
 } from './events.ts';
 import { metaSchema, type Meta } from './meta.ts';
-import { PauseRequested, RunFailure, type Program, type Run } from './program.ts';
+import {
+  ConfirmationRequested,
+  PauseRequested,
+  RunFailure,
+  type Program,
+  type Run,
+} from './program.ts';
+import { runConfirmed } from './tool-events.ts';
 
 export interface ConversationHost {
   readonly commands: Commands;
@@ -183,6 +190,24 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
+  /**
+   * Answers the question whether the last action may be executed; nothing happens when there is
+   * none. A rejection ends in `idle`.
+   */
+  async respond(
+    answer: { readonly accept: true } | { readonly accept: false; readonly reason: string },
+  ): Promise<void> {
+    const written = await this.log.append(() => {
+      const action = this.#state.openAction;
+      if (this.status !== 'waiting_for_confirmation' || action === undefined) return [];
+      return answer.accept
+        ? [{ event: statusUpdate('running') }]
+        : [{ event: rejectionOf(action, answer.reason) }, { event: statusUpdate('idle') }];
+    });
+    this.#host.touch();
+    if (written.some(startsRun)) this.#start();
+  }
+
   /** Waits for a running command to end, but does not wait for a pending response of the model. */
   async pause(): Promise<void> {
     const run = this.#run;
@@ -258,6 +283,9 @@ export class Conversation {
   async #work(run: CurrentRun): Promise<void> {
     try {
       const program = this.#host.programFor(this.#meta);
+      // Only an action that waited for its confirmation is open when a run starts.
+      const { openAction } = this.#state;
+      if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
       for (let end: readonly AgentEvent[] = []; end.length === 0;) {
         await program.work(this.#viewFor(run));
         run.abort.signal.throwIfAborted();
@@ -281,6 +309,8 @@ export class Conversation {
         { event: statusUpdate('paused') },
       ];
     }
+    if (error instanceof ConfirmationRequested)
+      return [{ event: statusUpdate('waiting_for_confirmation') }];
     if (error instanceof PauseRequested)
       return [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }];
     const failure =
@@ -317,6 +347,7 @@ export class Conversation {
 
   #viewFor(run: CurrentRun): Run {
     const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = this.#meta;
+    const { confirmationPolicy = 'NeverConfirm' } = this.#meta;
     const { signal } = run.abort;
     const state = this.#state;
     return {
@@ -332,6 +363,9 @@ export class Conversation {
       checkpoint: () => {
         signal.throwIfAborted();
         if (run.pauseRequested) throw new PauseRequested();
+      },
+      confirm: () => {
+        if (confirmationPolicy !== 'NeverConfirm') throw new ConfirmationRequested();
       },
       pendingMessages: () => this.pendingMessages(),
       append: async (...drafts) => {
@@ -394,6 +428,7 @@ class DerivedState {
         return;
       case 'ObservationEvent':
       case 'AgentErrorEvent':
+      case 'UserRejectObservation':
         if (event.tool_call_id === this.openAction?.tool_call_id) this.openAction = undefined;
         return;
       case 'ConversationErrorEvent':
@@ -403,6 +438,19 @@ class DerivedState {
     }
   }
 }
+
+const rejectionOf = (
+  { id, tool_name, tool_call_id }: AgentEvent & ActionEvent,
+  rejection_reason: string,
+): EventBody => ({
+  kind: 'UserRejectObservation',
+  source: 'environment',
+  action_id: id,
+  tool_name,
+  tool_call_id,
+  rejection_reason,
+  rejection_source: 'user',
+});
 
 function messageDrafts({ role, content }: NewMessage): Draft[] {
   const id = randomUUID();

@@ -100,6 +100,15 @@ export interface AgentErrorEvent extends ToolCall {
   readonly error: string;
 }
 
+/** The user has not allowed the action; it was not executed. */
+export interface UserRejectObservation extends ToolCall {
+  readonly kind: 'UserRejectObservation';
+  readonly source: 'environment';
+  readonly action_id: string;
+  readonly rejection_reason: string;
+  readonly rejection_source: 'user';
+}
+
 export type StateUpdateEvent = {
   readonly kind: 'ConversationStateUpdateEvent';
   readonly source: 'environment';
@@ -125,6 +134,7 @@ export type EventBody =
   | ActionEvent
   | ObservationEvent
   | AgentErrorEvent
+  | UserRejectObservation
   | StateUpdateEvent
   | ConversationErrorEvent
   | { readonly kind: 'PauseEvent' | 'InterruptEvent'; readonly source: 'user' };

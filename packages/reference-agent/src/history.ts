@@ -41,6 +41,8 @@ export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageP
       addResult(event.tool_call_id, resultOf(event.observation));
     } else if (event.kind === 'AgentErrorEvent') {
       addResult(event.tool_call_id, event.error);
+    } else if (event.kind === 'UserRejectObservation') {
+      addResult(event.tool_call_id, `Action rejected: ${event.rejection_reason}`);
     }
   }
   messages.push(...(open?.waiting ?? []));

@@ -13,7 +13,7 @@ import type { Draft } from './event-log.ts';
 import { historyOf } from './history.ts';
 import { llmFailureOf } from './llm-errors.ts';
 import { RunFailure, type Program, type Run } from './program.ts';
-import { terminalAction, terminalObservation } from './tool-events.ts';
+import { runTerminal } from './tool-events.ts';
 
 export interface LlmSettings {
   readonly model: string;
@@ -178,17 +178,15 @@ export class LlmProgram implements Program {
     const { call, thought, responseId, seen, stats } = step;
     const name = call.type === 'function' ? call.function.name : call.type;
     const given = call.type === 'function' ? parseJson(call.function.arguments) : undefined;
-    const actionId = randomUUID();
     const terminal = name === 'terminal' ? terminalArguments.safeParse(given).data : undefined;
     if (terminal !== undefined) {
       commands.push(terminal.command);
       const { command, timeout: timeoutSeconds } = terminal;
       const action = { toolCallId: call.id, responseId, thought, command, timeoutSeconds };
-      await run.append({ id: actionId, event: terminalAction(action) }, stats);
-      const result = await run.execute({ command, timeoutSeconds });
-      await run.append({ event: terminalObservation(action, actionId, run.workingDir, result) });
+      await runTerminal(run, action, { after: [stats] });
       return false;
     }
+    const actionId = randomUUID();
     const finish = name === 'finish' ? finishArguments.safeParse(given).data : undefined;
     const base = {
       kind: 'ActionEvent',

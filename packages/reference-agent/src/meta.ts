@@ -1,5 +1,8 @@
 import * as z from 'zod/mini';
 
+/** This agent does not judge risks, so ConfirmRisky asks before every action. */
+export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
+
 /**
  * Stored settings of a conversation. Sealed texts can only be read with the secret key of the
  * server.
@@ -10,6 +13,8 @@ export const metaSchema = z.object({
   createdAt: z.string(),
   workingDir: z.string(),
   maxIterations: z.number(),
+  /** Absent: NeverConfirm. */
+  confirmationPolicy: z.optional(z.enum(confirmationPolicies)),
   title: z.optional(z.string()),
   tags: z.record(z.string(), z.string()),
   systemMessageSuffix: z.optional(z.string()),

@@ -18,7 +18,7 @@ export function infoOf(conversation: Conversation): object {
     persistence_dir: conversation.folder,
     max_iterations: meta.maxIterations,
     stuck_detection: true,
-    confirmation_policy: { kind: 'NeverConfirm' },
+    confirmation_policy: { kind: meta.confirmationPolicy ?? 'NeverConfirm' },
     security_analyzer: null,
     activated_knowledge_skills: [],
     invoked_skills: [],

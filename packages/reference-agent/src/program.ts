@@ -4,7 +4,7 @@ import type { Classification, Stats } from './events.ts';
 
 export interface CommandRequest {
   readonly command: string;
-  readonly shell?: 'sh' | 'bash';
+  readonly shell?: 'sh' | 'bash' | undefined;
   readonly timeoutSeconds: number;
 }
 
@@ -31,6 +31,11 @@ export interface Run {
    */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
+  /**
+   * Throws when a person has to confirm the action that was appended last: the run ends, and
+   * the next one begins with the action.
+   */
+  confirm(): void;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
 }
@@ -64,6 +69,11 @@ export class RunFailure extends Error {
     this.classification = options.classification;
     this.status = options.status ?? 'error';
   }
+}
+
+/** Thrown by `confirm` to end a run with the status `waiting_for_confirmation`. */
+export class ConfirmationRequested extends Error {
+  override readonly name = 'ConfirmationRequested';
 }
 
 /** Thrown by `checkpoint` to end a run with the status `paused`. */

@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { shellBlocksOf, type CodeBlock } from './code-blocks.ts';
-import { agentMessage, textOf } from './events.ts';
+import { agentMessage, textOf, type AgentEvent } from './events.ts';
 import type { Program, Run } from './program.ts';
-import { terminalAction, terminalObservation } from './tool-events.ts';
+import { runTerminal } from './tool-events.ts';
 
 const blockTimeoutSeconds = 600;
 
 /** Exit codes by block. Undefined: a restart or an interrupt has ended the block. */
-type Outcomes = Map<number, number | undefined>;
+type Outcomes = Map<number, number | 'rejected' | undefined>;
 
 /**
  * Program of an agent without a model: announces this, and runs the shell code blocks of each
@@ -71,21 +70,11 @@ async function runBlock(
     responseId: `script-${messageId}`,
     thought: `Code block ${index + 1} of ${count}.`,
     command: block.code,
-    timeoutSeconds: blockTimeoutSeconds,
-  };
-  const actionId = randomUUID();
-  const plan = `${noModel} I run the ${count === 1 ? 'shell code block' : `${count} shell code blocks`} of the message in ${run.workingDir}.`;
-  await run.append(...(index === 0 ? [{ event: agentMessage(plan) }] : []), {
-    id: actionId,
-    event: terminalAction(call),
-  });
-  const result = await run.execute({
-    command: block.code,
     shell: block.shell,
     timeoutSeconds: blockTimeoutSeconds,
-  });
-  await run.append({ event: terminalObservation(call, actionId, run.workingDir, result) });
-  return result.exitCode;
+  };
+  const plan = `${noModel} I run the ${count === 1 ? 'shell code block' : `${count} shell code blocks`} of the message in ${run.workingDir}.`;
+  return runTerminal(run, call, { before: index === 0 ? [{ event: agentMessage(plan) }] : [] });
 }
 
 /** Returns the outcomes of the blocks of a message from the log, whichever process has run them. */
@@ -96,13 +85,16 @@ async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
     run.log.entries.filter(({ toolCallId }) => toolCallId?.startsWith(prefix)),
   )) {
     const index = 'tool_call_id' in event ? Number(event.tool_call_id.slice(prefix.length)) : NaN;
-    const exitCode =
-      event.kind === 'ObservationEvent' && event.observation.kind === 'TerminalObservation'
-        ? event.observation.exit_code
-        : undefined;
-    outcomes.set(index, exitCode);
+    outcomes.set(index, outcomeOf(event));
   }
   return outcomes;
+}
+
+function outcomeOf(event: AgentEvent): number | 'rejected' | undefined {
+  if (event.kind === 'UserRejectObservation') return 'rejected';
+  return event.kind === 'ObservationEvent' && event.observation.kind === 'TerminalObservation'
+    ? event.observation.exit_code
+    : undefined;
 }
 
 function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
@@ -113,14 +105,16 @@ function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
       ? 'not run'
       : exitCode === undefined
         ? 'interrupted'
-        : `exit code ${exitCode}`;
+        : exitCode === 'rejected'
+          ? exitCode
+          : `exit code ${exitCode}`;
     return `${index + 1}. \`${firstLine.slice(0, 80)}\`: ${outcome}`;
   });
   const failed = [...outcomes].find(([, exitCode]) => (exitCode ?? 0) !== 0);
   const allEnded = [...outcomes.values()].every((exitCode) => exitCode !== undefined);
   const end =
     failed !== undefined
-      ? `Block ${failed[0] + 1} failed, so I stopped there.`
+      ? `Block ${failed[0] + 1} ${failed[1] === 'rejected' ? 'was rejected' : 'failed'}, so I stopped there.`
       : `All blocks ${allEnded ? '' : 'that were not interrupted '}succeeded.`;
   return `${end}\n\n${lines.join('\n')}`;
 }

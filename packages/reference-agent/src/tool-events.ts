@@ -1,12 +1,14 @@
+import { randomUUID } from 'node:crypto';
+import * as z from 'zod/mini';
 import type { CommandResult } from './commands.ts';
-import { textContent, type EventBody } from './events.ts';
+import type { Draft } from './event-log.ts';
+import { textContent, type ActionEvent, type AgentEvent, type EventBody } from './events.ts';
+import type { CommandRequest, Run } from './program.ts';
 
-export interface TerminalCall {
+export interface TerminalCall extends CommandRequest {
   readonly toolCallId: string;
   readonly responseId: string;
   readonly thought: string;
-  readonly command: string;
-  readonly timeoutSeconds: number;
 }
 
 export const terminalAction = ({
@@ -14,6 +16,7 @@ export const terminalAction = ({
   responseId,
   thought,
   command,
+  shell,
   timeoutSeconds,
 }: TerminalCall): EventBody => ({
   kind: 'ActionEvent',
@@ -31,7 +34,7 @@ export const terminalAction = ({
   tool_call: {
     id: toolCallId,
     name: 'terminal',
-    arguments: JSON.stringify({ command, timeout: timeoutSeconds }),
+    arguments: JSON.stringify({ command, timeout: timeoutSeconds, shell }),
     origin: 'completion',
   },
   llm_response_id: responseId,
@@ -60,3 +63,39 @@ export const terminalObservation = (
     metadata: { exit_code: result.exitCode, working_dir: workingDir },
   },
 });
+
+/** Records the call with other events, runs its command, and records the result. */
+export async function runTerminal(
+  run: Run,
+  call: TerminalCall,
+  drafts: { readonly before?: readonly Draft[]; readonly after?: readonly Draft[] } = {},
+): Promise<number> {
+  const id = randomUUID();
+  const { before = [], after = [] } = drafts;
+  await run.append(...before, { id, event: terminalAction(call) }, ...after);
+  run.confirm();
+  return complete(run, call, id);
+}
+
+async function complete(
+  run: Run,
+  call: Pick<TerminalCall, 'toolCallId' | keyof CommandRequest>,
+  actionId: string,
+): Promise<number> {
+  const { command, shell, timeoutSeconds } = call;
+  const request = { command, timeoutSeconds };
+  const result = await run.execute(shell === undefined ? request : { ...request, shell });
+  await run.append({ event: terminalObservation(call, actionId, run.workingDir, result) });
+  return result.exitCode;
+}
+
+const storedArguments = z.object({ shell: z.optional(z.enum(['sh', 'bash'])) });
+
+/** Runs the command of a call that is in the log and has no result yet. */
+export async function runConfirmed(run: Run, event: AgentEvent & ActionEvent): Promise<void> {
+  const { id, action, tool_call_id: toolCallId, tool_call } = event;
+  if (action?.kind !== 'TerminalAction') return;
+  const { command, timeout: timeoutSeconds } = action;
+  const { shell } = storedArguments.parse(JSON.parse(tool_call.arguments));
+  await complete(run, { toolCallId, command, shell, timeoutSeconds }, id);
+}
