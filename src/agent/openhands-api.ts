@@ -19,6 +19,9 @@ export interface Page<T> {
   readonly next_page_id?: string | null | undefined;
 }
 
+export type ConfirmationAnswer =
+  { readonly accept: true } | { readonly accept: false; readonly reason: string };
+
 export interface OpenHandsApiOptions {
   /** Default deadline of a call, in milliseconds. */
   readonly timeoutMs: number;
@@ -81,6 +84,17 @@ export class OpenHandsApi {
   ): Promise<void> {
     const answer = successSchema;
     await this.call(endpoint, options, { ...details, method: 'POST', path, answer });
+  }
+
+  /** Answers the question whether the pending actions of a conversation may be executed. */
+  respond(
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions | undefined,
+    id: string,
+    answer: ConfirmationAnswer,
+  ): Promise<void> {
+    const path = `${pathOf(id)}/events/respond_to_confirmation`;
+    return this.post(endpoint, options, path, { body: answer });
   }
 
   /** The JSON of the agent, not validated. The caller reads or destroys the stream. */

@@ -303,8 +303,7 @@ export class OpenHandsClient implements AgentClient {
     reason: string,
     options?: AgentCallOptions,
   ) {
-    const path = `${pathOf(id)}/events/respond_to_confirmation`;
-    await this.#api.post(endpoint, options, path, { body: { accept: false, reason } });
+    await this.#api.respond(endpoint, options, id, { accept: false, reason });
   }
 
   close(): Promise<void> {

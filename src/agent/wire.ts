@@ -83,16 +83,31 @@ export const stateUpdatesSchema = pageOf(
   z.object({ key: z.string().nullish(), value: z.unknown(), timestamp: z.string().optional() }),
 );
 
+const eventId = z.string().regex(/^[\x21-\x7e]{1,128}$/);
+
 export const messageEventsSchema = pageOf(
   z.object({
     // `status.messages.inFlight` stores both during a delivery.
-    id: z.string().regex(/^[\x21-\x7e]{1,128}$/),
+    id: eventId,
     timestamp: z.string().regex(/^[\x21-\x7e]{1,64}$/),
     llm_message: z.object({
       content: z.array(z.object({ type: z.string(), text: z.string().nullish() })),
     }),
   }),
 );
+
+export const actionEventsSchema = pageOf(
+  z.object({
+    id: eventId,
+    tool_name: accessory(z.string()),
+    summary: accessory(z.string()),
+    llm_response_id: accessory(z.string()),
+    action: accessory(z.record(z.string(), z.unknown())),
+  }),
+);
+export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
+
+export const rejectionsSchema = pageOf(z.object({ action_id: accessory(z.string()) }));
 
 /** Body of an error answer: `detail` is a text, or a list of invalid fields. */
 export const errorBodySchema = z.object({

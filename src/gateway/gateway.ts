@@ -92,7 +92,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();
-    await Promise.all([agents.close(), services.events.close(), keyUse.stop()]);
+    const { approvals, events } = services;
+    await Promise.all([agents.close(), events.close(), approvals.close(), keyUse.stop()]);
     unfollow();
   };
   return {

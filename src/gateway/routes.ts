@@ -8,6 +8,7 @@ import { legacyRoutes } from './v0/conversations.ts';
 import { streamRoute } from './stream/route.ts';
 import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes } from './v1/account.ts';
+import { approvalRoutes } from './v1/approvals.ts';
 import { conversationRoutes } from './v1/conversations.ts';
 import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
@@ -33,6 +34,7 @@ export function routesOf(
     ...startTaskRoutes(services, search),
     streamRoute(services, live),
     ...eventRoutes(services),
+    ...approvalRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
     ...sandboxSpecRoutes(services),

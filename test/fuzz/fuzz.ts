@@ -3,6 +3,7 @@ import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { generateKey } from '../../src/gateway/auth/key.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { namespace, type Got, type Sent, type TwoOwners } from '../support/gateway/two-owners.ts';
+import { answerAsAgent } from '../support/gateway/asking-agent.ts';
 import { Contract } from '../support/openapi/contract.ts';
 import { operationAt, type OpenApi } from '../support/openapi/document.ts';
 import { curlOf } from './curl.ts';
@@ -203,18 +204,3 @@ async function cookiesIn({ keys, port }: TwoOwners): Promise<readonly string[]> 
     headers.getSetCookie().map((line) => line.split(';')[0] ?? ''),
   );
 }
-
-const event = {
-  id: 'e1',
-  kind: 'MessageEvent',
-  source: 'user',
-  timestamp: '2026-01-01T00:00:00.000001',
-  extra: [1],
-};
-
-const answerAsAgent: TwoOwners['agent']['answer'] = (request, response) => {
-  const isCount = request.url?.split('?')[0]?.endsWith('/count') === true;
-  request.resume();
-  response.setHeader('content-type', 'application/json');
-  response.end(JSON.stringify(isCount ? 7 : { items: [event], next_page_id: null }));
-};

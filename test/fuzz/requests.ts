@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { approvalId } from '../support/gateway/asking-agent.ts';
 import type { Sent } from '../support/gateway/two-owners.ts';
 import type { OpenApi, Operation, Parameter, Schema } from '../support/openapi/document.ts';
 import { hostileBody, hostileHeaders, hostileText } from './hostile.ts';
@@ -34,6 +35,11 @@ const wrongPaths = [
   '/API/V1/users/me',
   '/favicon.ico',
 ];
+
+/** Values of path parameters that are no ids of resources. */
+const named: Readonly<Record<string, readonly string[]>> = {
+  approval_id: [approvalId, approvalId, approvalId, 'x'],
+};
 
 /** By which pool a path parameter `{id}` is filled. */
 const poolOfPath = (path: string): keyof Pools =>
@@ -97,7 +103,9 @@ function targetOf(
     fc.oneof(
       {
         arbitrary: fc
-          .constantFrom(...(name === 'id' ? pools[poolOfPath(path)] : ['TOKEN', 'x']))
+          .constantFrom(
+            ...(name === 'id' ? pools[poolOfPath(path)] : (named[name] ?? ['TOKEN', 'x'])),
+          )
           .map((id) => encoded(id)),
         weight: 6,
       },

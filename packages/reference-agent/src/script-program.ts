@@ -67,7 +67,7 @@ async function runBlock(
 ): Promise<number> {
   const call = {
     toolCallId: callIdOf(messageId, index),
-    responseId: `script-${messageId}`,
+    responseId: `script-${messageId}-${index}`,
     thought: `Code block ${index + 1} of ${count}.`,
     command: block.code,
     shell: block.shell,

@@ -19,6 +19,7 @@ export const problems = {
   'too-many-keys': { status: 409, title: 'Too many API keys' },
   'key-depth-exceeded': { status: 409, title: 'Too many API keys that follow from each other' },
   'conversation-id-taken': { status: 409, title: 'The conversation id is in use' },
+  'approval-answered': { status: 409, title: 'There is another answer already' },
   'wrong-state': { status: 409, title: 'Not possible in the present state' },
   conflict: { status: 409, title: 'Changed by someone else at the same time' },
   'legacy-api-removed': { status: 410, title: 'The legacy interface is switched off' },

@@ -50,7 +50,13 @@ export class ProblemError extends Error {
 /** The same problem for an object that does not exist and for an object of another owner. */
 export const notFound = (
   what:
-    'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation' | 'API key' | 'page script',
+    | 'conversation'
+    | 'sandbox'
+    | 'sandbox spec'
+    | 'parent conversation'
+    | 'API key'
+    | 'page script'
+    | 'approval',
 ): ProblemError => new ProblemError('not-found', `There is no such ${what}.`);
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>

@@ -3,6 +3,7 @@ import { encodeCursor } from '../../../src/gateway/paging/cursor.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { Population } from '../../fuzz/population.ts';
+import { answerAsAgent, approvalId } from '../../support/gateway/asking-agent.ts';
 import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
@@ -40,6 +41,10 @@ const kinds: Readonly<Record<string, Kind>> = {
   'searchEvents path id': 'conversation',
   'searchEvents query page_id': 'own',
   'countEvents path id': 'conversation',
+  'getApprovals path id': 'conversation',
+  'answerApproval path id': 'conversation',
+  'answerApproval path approval_id': 'own',
+  'answerApproval body option_id': 'shared',
   'searchSandboxes query page_id': 'cursor',
   'getSandboxes query id': 'sandbox',
   'startSandbox query sandbox_spec_id': 'shared',
@@ -67,11 +72,16 @@ const bodies: Readonly<Record<string, object>> = {
   updateConversation: { title: 'Mine now', public: true },
   sendMessage: message,
   resumeSandbox: { run: true },
+  answerApproval: { decision: 'reject' },
   createKey: { name: 'Another' },
   startLegacyConversation: { initial_user_msg: 'Hello' },
 };
 /** Parameters that are needed, and are no ids. */
-const parameters: Readonly<Record<string, string>> = { name: 'TOKEN', repository: 'acme/shop' };
+const parameters: Readonly<Record<string, string>> = {
+  name: 'TOKEN',
+  repository: 'acme/shop',
+  approval_id: approvalId,
+};
 
 const orders: Readonly<Record<string, string>> = {
   searchConversations: 'conversations/CREATED_AT_DESC',
@@ -101,14 +111,7 @@ const operations = operationsOf(document);
 const places = operations.flatMap((operation) => idPlacesOf(document, operation));
 const keyOfBob = await world.addKey('bob', 'Spare of bob');
 const operator = new Population(world);
-world.agent.answer = (request, response) => {
-  response.setHeader('content-type', 'application/json');
-  response.end(
-    request.url?.includes('/count') === true
-      ? '7'
-      : JSON.stringify({ items: [{ id: 'e1' }], next_page_id: null }),
-  );
-};
+world.agent.answer = answerAsAgent;
 
 beforeAll(async () => {
   await world.addPair('bob', idIn('running'));
