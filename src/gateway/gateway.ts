@@ -92,8 +92,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();
-    const { approvals, events } = services;
-    await Promise.all([agents.close(), events.close(), approvals.close(), keyUse.stop()]);
+    const { control, events } = services;
+    await Promise.all([agents.close(), events.close(), control.close(), keyUse.stop()]);
     unfollow();
   };
   return {

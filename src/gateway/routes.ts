@@ -14,6 +14,8 @@ import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { keyRoutes } from './v1/keys.ts';
+import { interruptRoute } from './v1/interrupt.ts';
+import { lifeRoutes } from './v1/life.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
@@ -35,6 +37,8 @@ export function routesOf(
     streamRoute(services, live),
     ...eventRoutes(services),
     ...approvalRoutes(services),
+    ...lifeRoutes(services),
+    interruptRoute(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
     ...sandboxSpecRoutes(services),

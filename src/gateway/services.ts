@@ -12,7 +12,7 @@ import { OwnerConnections } from '@conversation-operator/http/limits/owner-conne
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
-import { AgentApprovals } from '../agent/approvals.ts';
+import { AgentControl } from '../agent/control.ts';
 import { AgentEvents } from '../agent/events.ts';
 import { conversations } from '../resources/conversation.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
@@ -155,7 +155,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     startTexts: new StartTextReader({ client: options.client, clock }),
     streams: new OpenStreams(options.streams),
     events: new AgentEvents(),
-    approvals: new AgentApprovals(),
+    control: new AgentControl(),
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
     webFiles: webFilesOf(options.webDirectory),
     gitHosts: options.gitHosts ?? {},

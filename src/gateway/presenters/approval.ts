@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RecentActions } from '../../agent/approvals.ts';
+import type { RecentActions } from '../../agent/control.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { idSchema, timestampSchema } from './schemas.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentApprovals } from '../../agent/approvals.ts';
+import type { AgentControl } from '../../agent/control.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 import {
@@ -39,7 +39,7 @@ const defaultReason = 'The user has rejected this action.';
 
 /** Questions of an agent whether it may do something, and the answers. Nothing is approved by itself. */
 export function approvalRoutes(services: Services): readonly Route[] {
-  const { approvals } = services;
+  const { control } = services;
   const reading = agentReading(services);
   return [
     get(base, 'getApprovals', {
@@ -51,7 +51,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
       handle: async (call) => {
         const asked = reading(
           call,
-          ({ endpoint, id }, signal) => approvals.recentActions(endpoint, id, signal),
+          ({ endpoint, id }, signal) => control.recentActions(endpoint, id, signal),
           presentApproval,
         );
         const approval = await asked.catch(awayAsNothing);
@@ -70,7 +70,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
         return reading(
           { ...call, params },
           (agent, signal) =>
-            answer(approvals, agent, { approvalId, option, reason: body.reason }, signal),
+            answer(control, agent, { approvalId, option, reason: body.reason }, signal),
           () => ({ json: answered }),
         );
       },
@@ -91,19 +91,19 @@ interface Answer {
 
 /** Gives the answer to the agent, unless the agent has one already. */
 async function answer(
-  approvals: Pick<AgentApprovals, 'recentActions' | 'rejectedActions' | 'respond'>,
+  control: Pick<AgentControl, 'recentActions' | 'rejectedActions' | 'respond'>,
   { endpoint, id }: Agent,
   { approvalId, option, reason: why = defaultReason }: Answer,
   signal: AbortSignal,
 ): Promise<void> {
-  const recent = await approvals.recentActions(endpoint, id, signal);
+  const recent = await control.recentActions(endpoint, id, signal);
   if (presentApproval(recent)?.id === approvalId) {
     const accept = option === 'approve';
-    await approvals.respond(endpoint, id, accept ? { accept } : { accept, reason: why }, signal);
+    await control.respond(endpoint, id, accept ? { accept } : { accept, reason: why }, signal);
     return;
   }
   if (!recent.actions.some((action) => action.id === approvalId)) throw notFound('approval');
-  const rejected = await approvals.rejectedActions(endpoint, id, signal);
+  const rejected = await control.rejectedActions(endpoint, id, signal);
   const given: OptionId = rejected.includes(approvalId) ? 'reject' : 'approve';
   if (given !== option)
     throw new ProblemError('approval-answered', `The answer was already: ${given}.`);

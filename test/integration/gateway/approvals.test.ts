@@ -65,6 +65,7 @@ describe('approvals', () => {
           next_page_id: null,
         },
       }),
+      [`POST ${own}/interrupt`]: { body: { success: true } },
       [respond]: world.respond ?? { body: { success: true } },
     });
     await gateway.addSandbox('sbx', {
@@ -183,6 +184,15 @@ describe('approvals', () => {
     const answer = await gateway.post(`${path}/a1`, { decision: 'approve' });
     expect(answer).toMatchObject({ status: 503 });
     expect(answers()).toEqual([]);
+  });
+
+  it('do not keep the run from being stopped', async () => {
+    await setUp({ status: 'running' });
+    expect(await gateway.post(`/api/v1/app-conversations/${id}/interrupt`, {})).toMatchObject({
+      status: 200,
+      json: { success: true },
+    });
+    expect(agent.requests.map(({ route }) => route)).toEqual([`POST ${own}/interrupt`]);
   });
 
   it('approve nothing in a paused sandbox', async () => {

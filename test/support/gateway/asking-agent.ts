@@ -26,6 +26,7 @@ function answerTo(path: string): unknown {
       };
     case 'events/count':
       return 7;
+    case 'interrupt':
     case 'events/respond_to_confirmation':
       return { success: true };
     default:

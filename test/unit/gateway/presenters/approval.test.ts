@@ -1,4 +1,4 @@
-import type { RecentActions } from '../../../../src/agent/approvals.ts';
+import type { RecentActions } from '../../../../src/agent/control.ts';
 import { presentApproval } from '../../../../src/gateway/presenters/approval.ts';
 
 type Action = RecentActions['actions'][number];

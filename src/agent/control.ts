@@ -23,10 +23,11 @@ const maxAttempts = 5;
 const newest = { sort_order: 'TIMESTAMP_DESC', limit: maxActions } as const;
 
 /**
- * Reads the actions that an agent asks about, and answers for a person. The agent's protocol has no
- * id of a question: an answer is for all actions that wait when it arrives. Throws `AgentError`.
+ * Calls for a person: what the agent asks, the answer, and the end of a run. The agent's protocol
+ * has no id of a question: an answer is for all actions that wait when it arrives. Throws
+ * `AgentError`.
  */
-export class AgentApprovals {
+export class AgentControl {
   readonly #api: OpenHandsApi;
 
   constructor({ timeoutMs = 30_000, connectTimeoutMs = 3000 } = {}) {
@@ -80,6 +81,11 @@ export class AgentApprovals {
     signal: AbortSignal,
   ): Promise<void> {
     return this.#api.respond(endpoint, { signal }, id, answer);
+  }
+
+  /** Kills the running tool call and pauses the run; nothing happens when nothing runs. */
+  interrupt(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<void> {
+    return this.#api.post(endpoint, { signal }, `${pathOf(id)}/interrupt`);
   }
 
   close(): Promise<void> {

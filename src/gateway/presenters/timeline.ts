@@ -1,0 +1,161 @@
+import { z } from 'zod';
+import type { KubeEvent } from '@conversation-operator/kube/core';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Condition } from '../../resources/conditions.ts';
+import type { StartStatus, StartStep } from '../../resources/conversation-status.ts';
+import { plainText } from '../../resources/plain-text.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { countSchema, timestampSchema } from './schemas.ts';
+import { transitionsOf } from './start-task.ts';
+import { wireTime } from './time.ts';
+
+const entrySchema = z.object({
+  time: timestampSchema,
+  until: timestampSchema
+    .nullable()
+    .describe('The end of a stage or a step, or the last of several equal events. Else null.'),
+  kind: z
+    .enum(['stage', 'step', 'event', 'state'])
+    .describe('Stage or step of the start, Kubernetes Event, or present state of the sandbox.'),
+  reason: z.string().describe('Stable code; docs/reasons.md lists all codes.'),
+  message: z.string(),
+  is_warning: z.boolean(),
+  count: countSchema.describe('Number of equal events.'),
+});
+export const timelineSchema = z.array(entrySchema);
+export type TimelineEntry = z.output<typeof entrySchema>;
+
+/** Maximum Events of a time line: the newest ones. */
+const maxEvents = 200;
+const maxMessageCharacters = 2048;
+/** A state and the Event about it differ by less. */
+const sameMs = 2_000;
+
+const stageMessages: Readonly<Record<StartStatus, string>> = {
+  WORKING: 'The service has accepted the start.',
+  WAITING_FOR_SANDBOX: 'The start waits for its sandbox.',
+  PREPARING_REPOSITORY: 'The workspace is prepared.',
+  SETTING_UP_SKILLS: 'The agent gets the conversation.',
+  READY: 'The agent has accepted the conversation.',
+  ERROR: 'The start has failed.',
+};
+
+export interface TimelineSources {
+  readonly conversation: CachedConversation;
+  readonly steps: readonly StartStep[];
+  readonly sandbox: Sandbox | undefined;
+  /** Events about the conversation and its sandbox, in any order. */
+  readonly events: readonly KubeEvent[];
+}
+
+/**
+ * The life of a conversation, oldest first. Kubernetes keeps Events for an hour by default; stages,
+ * steps and the present state remain.
+ */
+export function timelineOf(sources: TimelineSources): readonly TimelineEntry[] {
+  const { conversation, steps, sandbox } = sources;
+  const events = sources.events
+    .map(eventEntry)
+    .filter((entry) => entry !== undefined)
+    .toSorted(byTime)
+    .slice(-maxEvents);
+  const isKnown = ({ reason, time }: TimelineEntry) =>
+    events.some(
+      (event) =>
+        event.reason === reason && Math.abs(Date.parse(event.time) - Date.parse(time)) < sameMs,
+    );
+  const states = [
+    ...(sandbox?.status?.conditions ?? []).filter(isNotable).map(stateEntry),
+    ...interruptionEntries(conversation),
+  ].filter((entry, index, all) => !isKnown(entry) && isFirst(entry, index, all));
+  return [...stageEntries(conversation), ...steps.map(stepEntry), ...events, ...states].toSorted(
+    byTime,
+  );
+}
+
+/** Conditions that say the same of one change are one entry. */
+const isFirst = (entry: TimelineEntry, index: number, all: readonly TimelineEntry[]): boolean =>
+  all.findIndex(({ reason, time }) => reason === entry.reason && time === entry.time) === index;
+
+const byTime = (one: TimelineEntry, other: TimelineEntry): number =>
+  one.time < other.time ? -1 : Number(one.time > other.time);
+
+function stageEntries(conversation: CachedConversation): readonly TimelineEntry[] {
+  const transitions = transitionsOf(conversation);
+  const { error } = conversation.status?.start ?? {};
+  return transitions.map(({ status, time, detail }, index) => {
+    const next = transitions[index + 1]?.time;
+    const failure = status === 'ERROR' ? error : undefined;
+    return {
+      time: wireTime(time),
+      until: next === undefined ? null : wireTime(next),
+      kind: 'stage',
+      reason: status,
+      message: failure ?? detail ?? stageMessages[status],
+      is_warning: status === 'ERROR',
+      count: 1,
+    };
+  });
+}
+
+const stepResult = ({ state, exitCode }: StartStep): string =>
+  exitCode === undefined || exitCode === 0 ? state : `${state}, exit code ${exitCode}`;
+
+const stepEntry = (step: StartStep): TimelineEntry => ({
+  time: wireTime(step.startedAt),
+  until: step.endedAt === undefined ? null : wireTime(step.endedAt),
+  kind: 'step',
+  reason: step.name,
+  message: `The step ${step.name}: ${stepResult(step)}.`,
+  is_warning: step.state === 'failed',
+  count: 1,
+});
+
+/** Undefined for an Event without a time, and for the one that repeats the last stage. */
+function eventEntry(event: KubeEvent): TimelineEntry | undefined {
+  const { firstTimestamp, eventTime, lastTimestamp, count = 1, reason = '', message = '' } = event;
+  const first = firstTimestamp ?? eventTime ?? event.metadata.creationTimestamp;
+  const last = lastTimestamp ?? first;
+  if (!Number.isFinite(Date.parse(first))) return undefined;
+  if (event.involvedObject.kind === 'Conversation' && reason === 'Ready') return undefined;
+  return {
+    time: wireTime(first),
+    until: count > 1 ? wireTime(last) : null,
+    kind: 'event',
+    reason: plainText(reason, 128),
+    message: plainText(message, maxMessageCharacters),
+    is_warning: event.type === 'Warning',
+    count: Math.max(1, count),
+  };
+}
+
+/** Conditions that explain why the sandbox is as it is. */
+const isNotable = ({ type, status }: Condition): boolean =>
+  type === 'Admitted'
+    ? status === 'False'
+    : status === 'True' && ['Ready', 'Paused', 'Failed', 'Expiring'].includes(type);
+
+const stateEntry = ({ type, reason, message, lastTransitionTime }: Condition): TimelineEntry => ({
+  time: wireTime(lastTransitionTime),
+  until: null,
+  kind: 'state',
+  reason,
+  message,
+  is_warning: type === 'Failed',
+  count: 1,
+});
+
+function interruptionEntries({ status }: CachedConversation): readonly TimelineEntry[] {
+  const { interruption, executionDetail } = status ?? {};
+  if (interruption === undefined) return [];
+  const entry = {
+    time: wireTime(interruption.time),
+    until: null,
+    kind: 'state',
+    reason: 'RunInterrupted',
+    message: executionDetail ?? `The run was interrupted (${interruption.reason}).`,
+    is_warning: false,
+    count: 1,
+  } as const;
+  return [entry];
+}

@@ -1,0 +1,107 @@
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
+import { isForbidden } from '@conversation-operator/kube/errors';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import { conversations } from '../../resources/conversation.ts';
+import { sandboxes } from '../../resources/sandbox.ts';
+import { isInSandbox } from '../../resources/sandbox-makers.ts';
+import { notFound } from '../errors/problem-error.ts';
+import type { Route } from '../http/route.ts';
+import { findStored } from '../lookup/find-stored.ts';
+import { timelineOf, timelineSchema } from '../presenters/timeline.ts';
+import type { Services } from '../services.ts';
+import { startTextsOf } from './conversation-record.ts';
+import { endpoints } from './endpoints.ts';
+import { ownConversation } from './own-objects.ts';
+import { conversationParams } from './schemas.ts';
+
+const base = '/api/v1/app-conversations/{id}';
+const { get } = endpoints('conversations');
+/** Maximum characters of one text of a resource that is shown. */
+const maxTextCharacters = 4_096;
+
+const resourcesSchema = z.object({
+  namespace: z.string(),
+  yaml: z
+    .string()
+    .describe(
+      'The Conversation and its Sandbox as stored. Texts of more than 4096 characters are shortened, and the address of the pod is left out.',
+    ),
+});
+
+/** How a conversation came to its present state, and the resources that have it. */
+export function lifeRoutes(services: Services): readonly Route[] {
+  const { client, lookup } = services;
+  return [
+    get(`${base}/timeline`, 'getTimeline', {
+      summary: 'What has happened to a conversation and its sandbox, oldest first',
+      params: conversationParams,
+      responses: { 200: timelineSchema },
+      problems: ['not-found'],
+      handle: async (call) => {
+        const conversation = await ownConversation(services, call);
+        const sandbox = lookup.sandboxIn(conversation);
+        const [{ steps }, ...events] = await Promise.all([
+          startTextsOf(services, conversation),
+          eventsAbout(client, conversation),
+          ...(sandbox === undefined ? [] : [eventsAbout(client, sandbox)]),
+        ]);
+        const known = conversation.lacksSteps ? steps : conversation.status?.start?.steps;
+        return {
+          json: timelineOf({ conversation, sandbox, steps: known ?? [], events: events.flat() }),
+        };
+      },
+    }),
+    get(`${base}/resources`, 'getResources', {
+      summary: 'The resources of a conversation as YAML',
+      params: conversationParams,
+      responses: { 200: resourcesSchema },
+      problems: ['not-found'],
+      handle: async (call) => {
+        const { metadata } = await ownConversation(services, call);
+        const { namespace, name, uid } = metadata;
+        const stored = await findStored(client, conversations, namespace, name);
+        if (stored?.metadata.uid !== uid) throw notFound('conversation');
+        const { sandboxName } = stored.status ?? {};
+        const sandbox =
+          sandboxName === undefined
+            ? undefined
+            : await findStored(client, sandboxes, namespace, sandboxName);
+        const isOwn = sandbox !== undefined && isInSandbox(stored, sandbox);
+        return {
+          json: {
+            namespace,
+            yaml: [stored, ...(isOwn ? [sandbox] : [])].map(yamlOf).join('---\n'),
+          },
+        };
+      },
+    }),
+  ];
+}
+
+/** A cluster whose roles are of an earlier release does not let the gateway read Events. */
+async function eventsAbout(
+  client: KubeClient,
+  { metadata: { namespace = '', uid } }: Pick<KubeObject, 'metadata'>,
+): Promise<readonly KubeEvent[]> {
+  try {
+    const fieldSelector = `involvedObject.uid=${uid}`;
+    return (await client.list(kubeEvents, { namespace, fieldSelector })).items;
+  } catch (error) {
+    if (isForbidden(error)) return [];
+    throw error;
+  }
+}
+
+/** Addresses in the cluster are not for clients. */
+function shown(name: string, value: unknown): unknown {
+  if (name === 'podIP') return undefined;
+  if (typeof value !== 'string' || value.length <= maxTextCharacters) return value;
+  const more = value.length - maxTextCharacters;
+  return `${value.slice(0, maxTextCharacters).toWellFormed()}… ${more} characters more`;
+}
+
+const yamlOf = (object: KubeObject): string =>
+  stringify(JSON.parse(JSON.stringify(object, shown)), { lineWidth: 0 });
