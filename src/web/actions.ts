@@ -2,7 +2,7 @@ import { api, messageOf } from './api.ts';
 import { sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
 import type { Row } from './row.ts';
 
-export type ActionName = 'pause' | 'resume' | 'start-again';
+export type ActionName = 'pause' | 'interrupt' | 'resume' | 'start-again';
 
 export interface Offer {
   readonly name: ActionName;
@@ -24,7 +24,12 @@ export function offersOf(facts: Facts): readonly Offer[] {
     case 'STARTING':
       return hasSandbox ? [{ name: 'pause', label: 'Stop', progress: 'Stopping' }] : [];
     case 'RUNNING':
-      return [{ name: 'pause', label: 'Pause', progress: 'Pausing' }];
+      return [
+        { name: 'pause', label: 'Pause', progress: 'Pausing' },
+        ...(facts.conversation?.execution_status === 'running'
+          ? [{ name: 'interrupt', label: 'Stop', progress: 'Stopping' } as const]
+          : []),
+      ];
     case 'PAUSED':
       return [{ name: 'resume', label: 'Resume', progress: 'Resuming' }];
     case 'ERROR':
@@ -60,6 +65,10 @@ const conversationPath = (row: Row): string => `/api/v1/app-conversations/${row.
 
 export const pause = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () => api.post(`${sandboxPath(row)}/pause`, {}));
+
+/** Ends the run; the sandbox keeps running. */
+export const interrupt = (row: Row, progress: string): Promise<boolean> =>
+  perform(row, progress, () => api.post(`${conversationPath(row)}/interrupt`, {}));
 
 /** A run that was interrupted continues. */
 export const resume = (row: Row, progress: string): Promise<boolean> =>

@@ -14,7 +14,7 @@ export interface Around {
 }
 
 /** A text of the service names other conversations by their ids. */
-const withTitles = (text: string, { titleOf }: Around): string =>
+export const withTitles = (text: string, titleOf: Around['titleOf']): string =>
   text.replaceAll(/conversation ([0-9a-f]{32})/g, (all, id: string) => {
     const title = titleOf?.(id);
     return title === undefined ? all : `“${title}”`;
@@ -86,7 +86,7 @@ function paused(facts: Facts, around: Around): string {
   const cause =
     sandbox?.status_detail ?? `Paused: ${conversation?.sandbox_status_reason ?? 'by its owner'}`;
   return joined(
-    withTitles(cause, around),
+    withTitles(cause, around.titleOf),
     conversation?.execution_status_detail,
     resumePauses === undefined ? undefined : `Resume now would pause ${resumePauses}`,
   );

@@ -1,12 +1,24 @@
 import type { z } from 'zod';
 import type { problemSchema } from '../gateway/errors/problem-body.ts';
+import type { Approval } from '../gateway/presenters/approval.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/presenters/quota.ts';
 import type { SandboxSpecRecord } from '../gateway/presenters/sandbox-spec.ts';
 import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
 import type { StartTask } from '../gateway/presenters/start-task.ts';
+import type { TimelineEntry } from '../gateway/presenters/timeline.ts';
+import type { Resources } from '../gateway/v1/life.ts';
 
-export type { ConversationRecord, QuotaRecord, SandboxRecord, SandboxSpecRecord, StartTask };
+export type {
+  Approval,
+  ConversationRecord,
+  QuotaRecord,
+  Resources,
+  SandboxRecord,
+  SandboxSpecRecord,
+  StartTask,
+  TimelineEntry,
+};
 export type Problem = z.output<typeof problemSchema>;
 
 /** One part of everything that is there; `last` ends it. */

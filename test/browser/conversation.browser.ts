@@ -238,6 +238,147 @@ it('shows the steps of a start with what they print', async () => {
   expect(await violationsIn(page)).toEqual([]);
 });
 
+describe('a question of the agent', () => {
+  const approvals = `GET /api/v1/app-conversations/${id}/approvals`;
+  const answerOf = (approval: string) =>
+    `POST /api/v1/app-conversations/${id}/approvals/${approval}`;
+  const asking = (approval: string, command: string) => ({
+    status: 200,
+    json: [
+      {
+        ...{ id: approval, conversation_id: id, title: command, kind: 'execute' },
+        ...{ tool: 'terminal', summary: command, sandbox_status: 'RUNNING' },
+        requested_at: new Date().toISOString(),
+        options: [
+          { id: 'approve', name: 'Approve', kind: 'allow_once' },
+          { id: 'reject', name: 'Reject', kind: 'reject_once' },
+        ],
+      },
+    ],
+  });
+  beforeEach(() => {
+    service.snapshots = service.snapshots.map((snapshot) => ({
+      ...snapshot,
+      conversations: [aConversation(2, { title, execution_status: 'waiting_for_confirmation' })],
+    }));
+    service.answers.set(
+      events,
+      pageOf([
+        message(1, 'I remove the old build first.'),
+        {
+          ...{ kind: 'ActionEvent', id: 'a1', source: 'agent', tool_name: 'terminal' },
+          ...{ tool_call_id: '1', action: { kind: 'TerminalAction', command: 'rm -rf build' } },
+        },
+      ]),
+    );
+  });
+
+  it('is not answered by a click that was too early, and by one afterwards', async () => {
+    const { page } = window;
+    service.answers.set(approvals, asking('a1', 'rm -rf build'));
+    await open();
+    const approve = page.getByRole('button', { name: 'Approve' });
+    await approve.waitFor();
+    await approve.dispatchEvent('click');
+    expect(service.calls).toEqual([]);
+    await page.getByText('Waits for your answer').waitFor();
+    await page.locator('button[aria-disabled=false]', { hasText: 'Approve' }).waitFor();
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await violationsIn(page)).toEqual([]);
+    }
+    await window.picture('a question');
+    service.answers.set(approvals, { status: 200, json: [] });
+    await approve.click();
+    await approve.waitFor({ state: 'detached' });
+    expect(service.calls.map(({ path, body }) => [path, body])).toEqual([
+      [`/api/v1/app-conversations/${id}/approvals/a1`, { option_id: 'approve' }],
+    ]);
+  });
+
+  it('is inert again where another one takes its place', async () => {
+    const { page } = window;
+    service.answers.set(approvals, asking('a1', 'rm -rf build'));
+    await open();
+    await page.locator('button[aria-disabled=false]', { hasText: 'Reject' }).waitFor();
+    service.answers.set(approvals, asking('a2', 'git push --force'));
+    await page.getByRole('heading', { name: 'git push --force' }).waitFor();
+    await page.getByRole('button', { name: 'Reject' }).dispatchEvent('click');
+    expect(service.calls).toEqual([]);
+  });
+
+  it('is rejected with a reason, and says why an answer was not taken', async () => {
+    const { page } = window;
+    service.answers.set(approvals, asking('a1', 'rm -rf build'));
+    service.answers.set(answerOf('a1'), {
+      status: 409,
+      json: { code: 'approval-answered', detail: 'The answer was already: approve.' },
+    });
+    await open();
+    await page.getByLabel(/^Why not/).fill('Not on a Friday.');
+    const reject = page.locator('button[aria-disabled=false]', { hasText: 'Reject' });
+    await reject.click();
+    await page.getByText('The answer was already: approve.').waitFor();
+    window.faults();
+    service.answers.delete(answerOf('a1'));
+    service.answers.set(approvals, { status: 200, json: [] });
+    await reject.click();
+    await page.getByRole('heading', { name: 'The agent asks' }).waitFor({ state: 'detached' });
+    expect(service.calls.map(({ body }) => body)).toEqual([
+      { option_id: 'reject', reason: 'Not on a Friday.' },
+      { option_id: 'reject', reason: 'Not on a Friday.' },
+    ]);
+  });
+});
+
+it('shows the life of a conversation, and the lines of kubectl', async () => {
+  const { page } = window;
+  const entry = (second: number, fields: object) => ({
+    ...{ time: `2026-01-01T10:00:0${second}.000000Z`, until: null, kind: 'event', count: 1 },
+    ...{ reason: 'PausedByQuota', message: '', is_warning: false },
+    ...fields,
+  });
+  service.answers.set(`GET /api/v1/app-conversations/${id}/timeline`, {
+    status: 200,
+    json: [
+      entry(0, {
+        ...{ kind: 'stage', reason: 'WORKING', until: '2026-01-01T10:00:00.250000Z' },
+        message: 'The service has accepted the start.',
+      }),
+      entry(2, { message: `Paused to make room for conversation ${id}.` }),
+      entry(3, { reason: 'PodLost', message: '<img src=x onerror=alert(1)>', is_warning: true }),
+    ],
+  });
+  service.answers.set(`GET /api/v1/app-conversations/${id}/resources`, {
+    status: 200,
+    json: { namespace: 'agents', yaml: 'kind: Conversation\n' },
+  });
+  await open();
+  await page.getByText('Life of the conversation').click();
+  await page.getByText(`Paused to make room for “${title}”.`).waitFor();
+  await page.locator('.life .warning', { hasText: '<img src=x onerror=alert(1)>' }).waitFor();
+  await page.getByText('(250 ms)').waitFor();
+  await page.getByText('In the cluster').click();
+  await page.getByText(`kubectl -n agents describe conversation ${id}`).waitFor();
+  await page.getByText('kind: Conversation').waitFor();
+  await window.picture('the life of a conversation');
+  expect(await violationsIn(page)).toEqual([]);
+});
+
+it('stops a run and keeps its sandbox', async () => {
+  const { page } = window;
+  service.snapshots = service.snapshots.map((snapshot) => ({
+    ...snapshot,
+    conversations: [aConversation(2, { title, execution_status: 'running' })],
+  }));
+  await open();
+  await page.getByRole('button', { name: /^Stop/ }).click();
+  await page.getByText('Stopping…').first().waitFor();
+  expect(service.calls.map(({ path }) => path)).toEqual([
+    `/api/v1/app-conversations/${id}/interrupt`,
+  ]);
+});
+
 it.each([[`/c/${'f'.repeat(32)}`], ['/c/x']])(
   'says the same of %s as of a conversation of another owner',
   async (path) => {

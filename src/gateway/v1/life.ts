@@ -31,6 +31,8 @@ const resourcesSchema = z.object({
     ),
 });
 
+export type Resources = z.output<typeof resourcesSchema>;
+
 /** How a conversation came to its present state, and the resources that have it. */
 export function lifeRoutes(services: Services): readonly Route[] {
   const { client, lookup } = services;

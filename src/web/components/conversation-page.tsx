@@ -1,13 +1,16 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { branchOf, repositoryOf, sandboxIdOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import { branchOf, repositoryOf, sandboxStatusOf, titleOf, type Facts } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
+import { Questions } from '../questions.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { HistoryList } from './history-list.tsx';
+import { InTheCluster, Timeline } from './life.tsx';
 import { MessageForm } from './message-form.tsx';
 import { Pill } from './pill.tsx';
+import { OpenQuestions } from './question.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
@@ -68,14 +71,19 @@ function Steps({ task }: { readonly task: StartTask }) {
   );
 }
 
+/** Whether the agent waits for the answer to a question. */
+const asks = (facts: Facts): boolean =>
+  sandboxStatusOf(facts) === 'RUNNING' &&
+  facts.conversation?.execution_status === 'waiting_for_confirmation';
+
 function Present({ row }: { readonly row: Row }) {
   const mode = useSignal<RowMode>(undefined);
   const history = useMemo(() => new History(row.id), [row]);
+  const questions = useMemo(() => new Questions(row.id), [row]);
   const facts = row.current.value;
   const title = titleOf(facts);
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
-  const sandbox = sandboxIdOf(facts);
   const isStarting = facts.task !== undefined && facts.task.status !== 'READY';
   const end = () => {
     mode.value = undefined;
@@ -88,18 +96,25 @@ function Present({ row }: { readonly row: Row }) {
     const { conversation, task } = row.current.value;
     if (conversation !== undefined && (task === undefined || task.status === 'READY'))
       void history.refresh();
+    if (asks(row.current.value)) void questions.refresh();
+    else questions.forget();
   });
   useEffect(() => {
     const timer = setInterval(() => {
       const { conversation } = row.facts;
+      const isAsking = asks(row.facts);
       const works =
-        conversation?.execution_status === 'running' || history.events.peek().length === 0;
+        isAsking ||
+        conversation?.execution_status === 'running' ||
+        history.events.peek().length === 0;
       if (
-        works &&
-        sandboxStatusOf(row.facts) === 'RUNNING' &&
-        document.visibilityState === 'visible'
+        !works ||
+        sandboxStatusOf(row.facts) !== 'RUNNING' ||
+        document.visibilityState !== 'visible'
       )
-        void history.refresh();
+        return;
+      void history.refresh();
+      if (isAsking) void questions.refresh();
     }, readIntervalMs);
     return () => clearInterval(timer);
   }, [row]);
@@ -124,20 +139,13 @@ function Present({ row }: { readonly row: Row }) {
       </p>
       <State row={row} />
       {isStarting && <Steps task={facts.task} />}
-      <HistoryList history={history} />
+      <Timeline row={row} />
+      <HistoryList history={history} asks={questions.open.value.length > 0} />
+      <OpenQuestions questions={questions} onAnswered={() => void history.refresh()} />
       {facts.conversation !== undefined && (
         <MessageForm id={row.id} onSent={() => void history.refresh()} />
       )}
-      <details class="kubectl">
-        <summary>In the cluster</summary>
-        <pre tabIndex={0} aria-label="Commands">
-          {[
-            `kubectl describe conversation ${row.id}`,
-            ...(sandbox === undefined ? [] : [`kubectl describe sandbox ${sandbox}`]),
-            `kubectl get conversation ${row.id} -o yaml`,
-          ].join('\n')}
-        </pre>
-      </details>
+      <InTheCluster row={row} />
     </main>
   );
 }

@@ -26,13 +26,15 @@ function Time({ time }: Pick<Entry, 'time'>) {
   );
 }
 
-function Tool({ entry }: { readonly entry: ToolEntry }) {
+function Tool({ entry, asks }: { readonly entry: ToolEntry; readonly asks: boolean }) {
   const { tool, summary, input, output, state, time } = entry;
   return (
     <details class={`tool tool-${state}`}>
       <summary>
         <b>{tool}</b> <span class="tool-summary">{summary}</span>
-        <span class="tool-state">{toolStates[state]}</span>
+        <span class="tool-state">
+          {asks && state === 'running' ? 'Waits for your answer' : toolStates[state]}
+        </span>
         <Time time={time} />
       </summary>
       {input !== '' && (
@@ -49,8 +51,8 @@ function Tool({ entry }: { readonly entry: ToolEntry }) {
   );
 }
 
-function OneEntry({ entry }: { readonly entry: Entry }) {
-  if (entry.kind === 'tool') return <Tool entry={entry} />;
+function OneEntry({ entry, asks }: { readonly entry: Entry; readonly asks: boolean }) {
+  if (entry.kind === 'tool') return <Tool entry={entry} asks={asks} />;
   if (entry.kind === 'notice')
     return <p class={entry.isProblem ? 'notice problem' : 'notice'}>{entry.text}</p>;
   return (
@@ -70,8 +72,14 @@ function OneEntry({ entry }: { readonly entry: Entry }) {
 const distanceToEnd = (): number => document.documentElement.scrollHeight - innerHeight - scrollY;
 const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
 
+interface HistoryListProps {
+  readonly history: History;
+  /** Whether the calls without a result wait for an answer. */
+  readonly asks: boolean;
+}
+
 /** The entries in view stay there while others arrive above or below them. */
-export function HistoryList({ history }: { readonly history: History }) {
+export function HistoryList({ history, asks }: HistoryListProps) {
   const entries = history.entries.value;
   const older = history.older.value;
   const isCopied = useSignal(false);
@@ -127,7 +135,7 @@ export function HistoryList({ history }: { readonly history: History }) {
         </button>
       )}
       {entries.map((entry) => (
-        <OneEntry key={entry.id} entry={entry} />
+        <OneEntry key={entry.id} entry={entry} asks={asks} />
       ))}
       {history.isAway.value && (
         <p class="quiet-text">

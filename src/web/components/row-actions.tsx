@@ -1,4 +1,4 @@
-import { offersOf, pause, resume, type Offer } from '../actions.ts';
+import { interrupt, offersOf, pause, resume, type Offer } from '../actions.ts';
 import { titleOf } from '../facts.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
@@ -23,6 +23,7 @@ export function RowActions({ row, onRename, onDelete }: RowActionsProps) {
     action !== undefined && action.problem === undefined ? `${action.label}…` : undefined;
   const act = ({ name, progress }: Offer) => {
     if (name === 'pause') void pause(row, progress);
+    else if (name === 'interrupt') void interrupt(row, progress);
     else if (name === 'resume') void resume(row, progress);
     else {
       page.draft.fillFrom(row);

@@ -133,6 +133,8 @@ export class FakeService {
 }
 
 function readsOf(path: string): unknown {
+  if (path.endsWith('/approvals') || path.endsWith('/timeline')) return [];
+  if (path.endsWith('/resources')) return { namespace: 'default', yaml: '' };
   if (path.endsWith('/sandbox-specs/search'))
     return { items: [{ id: 'default', display_name: 'Node 24' }], next_page_id: null };
   if (path.endsWith('/repositories/search'))
