@@ -13,6 +13,7 @@ import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { keyRoutes } from './v1/keys.ts';
+import { overviewRoutes } from './v1/overview.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
@@ -39,6 +40,7 @@ export function routesOf(
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
+    ...overviewRoutes(services, health),
     ...unsupportedRoutes,
     ...settingsRoutes(services),
     ...gitRoutes(services),
