@@ -25,5 +25,6 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
     load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
     maxConnections: config.MAX_CONNECTIONS,
     maxConnectionsPerAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
+    ...(config.METRICS_URL === undefined ? {} : { metricsUrl: config.METRICS_URL }),
     ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   }) satisfies Partial<GatewayOptions>;

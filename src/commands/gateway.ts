@@ -3,7 +3,7 @@ import { createCallbackServer } from '../gateway/callback-server/callback-server
 import { NotificationSender } from '../gateway/callback-server/notification-sender.ts';
 import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
-import { gatewayCaches } from '../gateway/lookup/cache.ts';
+import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
 import { gatewaySettings } from './gateway-settings.ts';
 import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
@@ -24,12 +24,14 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const { runtime, connection, namespace, keys, client } = await clusterProcess(config, stack);
   const { clock, logger, metrics } = runtime;
   const caches = gatewayCaches({ client, namespace, ...runtime });
-  startReflectors(Object.values(caches), stack);
+  const ofService = serviceCaches({ client, namespace, ...runtime });
+  startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
   const credentials = gitCredentials(config, runtime);
   const server = createGateway({
     client,
     namespace,
     caches,
+    serviceCaches: ofService,
     keys,
     host: config.HOST,
     port: config.PORT,

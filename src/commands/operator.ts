@@ -11,6 +11,7 @@ import { shardCaches } from '../controllers/shards/shard-caches.ts';
 import { ShardClient } from '../controllers/shards/shard-client.ts';
 import { shardOf } from '../controllers/shards/shard-of.ts';
 import { shareOfMetrics } from '../observability/gauge-shares.ts';
+import { operatorLeaseName } from '../resources/lease-names.ts';
 import { mountedAgentCredentials } from './agent-credentials.ts';
 import { interrupted } from './interruption.ts';
 import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
@@ -18,7 +19,6 @@ import { connectForLease } from './runtime.ts';
 
 /** Without webhooks, a change is to be known within 5 s all the same. */
 const maxPollWithoutNotificationsMs = 4_000;
-const leaseName = 'conversation-operator';
 
 /**
  * The controllers against a cluster. One of several such processes leads each shard of namespaces;
@@ -64,7 +64,7 @@ export async function operator(): Promise<void> {
     {
       client: forLease.client,
       namespace,
-      name: leaseName,
+      name: operatorLeaseName,
       shards: config.SHARDS,
       identity: `${config.POD_NAME ?? hostname()}_${randomBytes(4).toString('hex')}`,
       leaseDurationMs: config.LEASE_DURATION_SECONDS * 1000,

@@ -225,10 +225,19 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await operator.start();
   notify = (notification) => operator.notify(notification);
 
+  let isListening = false;
+  const metricsPort = await serveTelemetry(
+    { host: loopback, port: config.METRICS_PORT, metrics, ready: () => isListening },
+    stack,
+  ).catch(portInUse('METRICS_PORT', config.METRICS_PORT));
+  const metricsUrl = `http://${loopback}:${metricsPort}/metrics`;
+
   const gateway = createGateway({
+    metricsUrl,
     client,
     namespace,
     caches: { ...caches, apiKeys: keyCache },
+    serviceCaches: { pools: caches.pools },
     keys,
     host: loopback,
     port: config.PORT,
@@ -244,11 +253,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
   stack.defer(() => gateway.close());
   const { port } = await gateway.listen();
-
-  const telemetry = { host: loopback, port: config.METRICS_PORT, metrics, ready: () => true };
-  const metricsPort = await serveTelemetry(telemetry, stack).catch(
-    portInUse('METRICS_PORT', config.METRICS_PORT),
-  );
+  isListening = true;
 
   const url = config.PUBLIC_URL ?? `http://${loopback}:${port}`;
   stack.defer(announceService(folder, { url, owner: config.OWNER }));
@@ -262,7 +267,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       url,
       key: first.key,
       kubeconfig,
-      metricsUrl: `http://${loopback}:${metricsPort}/metrics`,
+      metricsUrl,
       dataDir: folder.path,
       notes: await agents.notes(client, namespace),
       example: agents.example,

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { addressRanges } from '@conversation-operator/http/limits/address-range';
-import { count, countOrNoLimit, flag, listOf, numberFrom, seconds } from './environment.ts';
+import {
+  count,
+  countOrNoLimit,
+  flag,
+  httpUrl,
+  listOf,
+  numberFrom,
+  seconds,
+} from './environment.ts';
 
 const isOrigin = (text: string): boolean =>
   text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
@@ -48,6 +56,8 @@ export const serving = {
     unit: 'a number of days',
     fractions: true,
   }).default(0),
+  /** Where people find the metrics, for a link on the page /operate. Default: none. */
+  METRICS_URL: httpUrl.optional(),
   /** Reads a second of one API key, on one replica; 0: no limit. */
   RATE_LIMIT_READS: countOrNoLimit(minReads).default(1000),
   /** Writes a second of one API key, on one replica; 0: no limit. */

@@ -9,7 +9,7 @@ import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-l
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { RandomBytes } from './auth/key.ts';
-import type { Caches } from './lookup/cache.ts';
+import type { Caches, ServiceCaches } from './lookup/cache.ts';
 import type { GitDirectory } from './git/directory.ts';
 import type { GitHosts } from './git/static-directory.ts';
 import type { AgentReadLimits } from './limits/agent-reads.ts';
@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly namespace: string;
   /** Caches with the indexers of `gatewayIndexers`. The caller starts and stops them. */
   readonly caches: Caches;
+  /** The caller starts and stops these too. */
+  readonly serviceCaches: ServiceCaches;
   readonly keys: Pick<
     SandboxKeys,
     'sessionKey' | 'clientKey' | 'knows' | 'derivedIds' | 'sessionSealKeys'
@@ -89,6 +91,8 @@ export interface GatewayOptions {
    * closes it.
    */
   readonly gitDirectory?: GitDirectory;
+  /** Where people find the metrics of the installation; the page /operate has a link to it. */
+  readonly metricsUrl?: string;
   /**
    * Folder of the built pages, `dist/web`; without it the addresses of the pages say that these
    * were not built.

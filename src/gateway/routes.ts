@@ -16,6 +16,7 @@ import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { interruptRoute } from './v1/interrupt.ts';
 import { lifeRoutes } from './v1/life.ts';
+import { overviewRoutes } from './v1/overview.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
@@ -45,6 +46,7 @@ export function routesOf(
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
+    ...overviewRoutes(services, health),
     ...unsupportedRoutes,
     ...settingsRoutes(services),
     ...gitRoutes(services),

@@ -144,6 +144,9 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ownerConnections,
     random,
     sessions,
+    caches,
+    serviceCaches: options.serviceCaches,
+    metricsUrl: options.metricsUrl,
     isSynced: () =>
       Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),

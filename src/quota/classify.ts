@@ -111,6 +111,8 @@ const waitingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForQuota,
   SandboxReason.waitingForIdleSandbox,
 ]);
+/** Whether a sandbox with this reason waits for a slot. */
+export const isWaitingReason = (reason: string): boolean => waitingReasons.has(reason);
 /** The reason that the condition Admitted of a waiting sandbox gives. */
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
@@ -141,7 +143,7 @@ function requestTime(sandbox: Sandbox, now: number): number {
   const admitted = admittedOf(sandbox);
   const created = time(metadata.creationTimestamp, now);
   if (admitted === undefined && metadata.generation === 1) return Math.min(now, created);
-  const waitingSince = waitingReasons.has(admitted?.reason ?? '')
+  const waitingSince = isWaitingReason(admitted?.reason ?? '')
     ? time(status?.waitingSinceTime, now)
     : undefined;
   if (waitingSince !== undefined && !isScaledSince(sandbox)) return waitingSince;

@@ -1,3 +1,4 @@
+import { nextPageOf } from './paging.ts';
 import type { Problem } from './wire.ts';
 
 /** A request that the service, or the way to it, has refused. The message is for people. */
@@ -40,7 +41,11 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
  * One call of the service with the cookie of the session. Rejects with an ApiError; a call without
  * a session leaves for the sign-in.
  */
-async function call(method: string, path: string, options: CallOptions = {}): Promise<unknown> {
+async function respond(
+  method: string,
+  path: string,
+  options: CallOptions = {},
+): Promise<{ readonly answer: unknown; readonly headers: Headers }> {
   const { query = {}, body, headers, signal } = options;
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
@@ -56,10 +61,19 @@ async function call(method: string, path: string, options: CallOptions = {}): Pr
     throw new ApiError({ detail: 'The service can not be reached.' }, { cause });
   });
   const answer: unknown = await response.json().catch(() => undefined);
-  if (response.ok) return answer;
+  if (response.ok) return { answer, headers: response.headers };
   if (response.status === 401) signIn();
   const problem: Partial<Problem> = isObject(answer) ? answer : {};
   throw new ApiError({ status: response.status, ...problem });
+}
+
+const call = async (method: string, path: string, options?: CallOptions): Promise<unknown> =>
+  (await respond(method, path, options)).answer;
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  /** The `page_id` of the next page; undefined at the end. */
+  readonly next: string | undefined;
 }
 
 /** The service checks its answers against its schemas, so a type states what an answer is. */
@@ -69,6 +83,11 @@ export const api = {
       ...(query === undefined ? {} : { query }),
       ...(signal === undefined ? {} : { signal }),
     })) as T,
+  /** A list whose header Link names the next page. */
+  getPage: async <T>(path: string, query: NonNullable<CallOptions['query']>): Promise<Page<T>> => {
+    const { answer, headers } = await respond('GET', path, { query });
+    return { items: answer as readonly T[], next: nextPageOf(headers.get('link')) };
+  },
   post: async <T>(path: string, body: unknown, headers: CallOptions['headers'] = {}): Promise<T> =>
     (await call('POST', path, { body, headers })) as T,
   patch: (path: string, body: unknown): Promise<unknown> => call('PATCH', path, { body }),

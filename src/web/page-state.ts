@@ -1,6 +1,7 @@
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import { api } from './api.ts';
 import { ChangeQueue } from './changes.ts';
 import { Draft } from './draft.ts';
 import { matcherOf, noFilter, isFiltered } from './filter.ts';
@@ -28,6 +29,15 @@ export class PageState {
   readonly isFormOpen = signal(false);
   readonly isHelpOpen = signal(false);
   readonly draft = new Draft(this.store);
+  /** The role of the session; undefined until the service has said it. */
+  readonly role = signal<'user' | 'admin' | undefined>(undefined);
+
+  constructor() {
+    // Each time that the service is there again, for as long as the role is unknown.
+    effect(() => {
+      if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();
+    });
+  }
 
   /** The rows that the filter shows, without empty groups. */
   readonly lists = computed((): readonly GroupRows[] => {
@@ -47,6 +57,13 @@ export class PageState {
     const quota = this.store.quota.value;
     return quota && pausedTitles(quota, this.store.titleOf);
   });
+
+  async #readRole(): Promise<void> {
+    const account = await api
+      .get<{ readonly role: 'user' | 'admin' }>('/api/v1/users/me', {})
+      .catch(() => undefined);
+    this.role.value = account?.role;
+  }
 
   /** Makes another row the active one: the next, or with -1 the one before. */
   move(step: 1 | -1): void {

@@ -29,3 +29,10 @@ export const exact = (time: string): string =>
 const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 export const clockTime = (ms: number): string => timeOfDay.format(ms);
+
+const readIntervalMs = 5_000;
+const maxDelayMs = 60_000;
+
+/** The delay before the next of repeated reads: grows with those that have failed in a row. */
+export const delayAfter = (failures: number): number =>
+  Math.min(maxDelayMs, readIntervalMs * 2 ** Math.min(failures, 10));

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import type { problemSchema } from '../gateway/errors/problem-body.ts';
 import type { Approval } from '../gateway/presenters/approval.ts';
+import type { OverviewRecord } from '../gateway/overview/schemas.ts';
+import type { ApiKeyRecord } from '../gateway/presenters/api-key.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
 import type { QuotaRecord } from '../gateway/presenters/quota.ts';
 import type { SandboxSpecRecord } from '../gateway/presenters/sandbox-spec.ts';
@@ -10,8 +12,10 @@ import type { TimelineEntry } from '../gateway/presenters/timeline.ts';
 import type { Resources } from '../gateway/v1/life.ts';
 
 export type {
+  ApiKeyRecord,
   Approval,
   ConversationRecord,
+  OverviewRecord,
   QuotaRecord,
   Resources,
   SandboxRecord,
@@ -19,6 +23,13 @@ export type {
   StartTask,
   TimelineEntry,
 };
+export type OwnerUse = OverviewRecord['owners']['items'][number];
+export type Waiter = OverviewRecord['queue']['items'][number];
+export type Pool = OverviewRecord['pools']['items'][number];
+export type Template = OverviewRecord['templates']['items'][number];
+export type Quota = OverviewRecord['quotas']['items'][number];
+export type CacheState = OverviewRecord['caches'][number];
+export type Leader = NonNullable<OverviewRecord['leaders']>[number];
 export type Problem = z.output<typeof problemSchema>;
 
 /** One part of everything that is there; `last` ends it. */

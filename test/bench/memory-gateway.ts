@@ -1,7 +1,7 @@
 import { namespace } from './api-server.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
-import { gatewayCaches } from '../../src/gateway/lookup/cache.ts';
+import { gatewayCaches, serviceCaches } from '../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../packages/kube/src/clock.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
@@ -25,6 +25,7 @@ const gateway = createGateway({
     client,
     namespace,
     caches,
+    serviceCaches: serviceCaches({ client, namespace, ...runtime }),
     keys: new SandboxKeys([masterKey]),
     host: '127.0.0.1',
     port: 0,

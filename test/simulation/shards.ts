@@ -1,5 +1,5 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
-import { shardLeaseName } from '../../src/controllers/shards/leadership.ts';
+import { shardLeaseName } from '../../src/resources/lease-names.ts';
 import { shardOf } from '../../src/controllers/shards/shard-of.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { AgentProcess } from './agent-process.ts';

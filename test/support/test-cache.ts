@@ -1,12 +1,13 @@
-import type { Cache } from '../../src/gateway/lookup/cache.ts';
+import type { FreshCache } from '../../src/gateway/lookup/cache.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 import type { Handler } from '../../packages/kube/src/reflector.ts';
 import { IndexedStore, type Indexers } from '../../packages/kube/src/store.ts';
 
 /** A cache whose objects the test sets. */
-export class TestCache<T extends KubeObject> implements Cache<T> {
+export class TestCache<T extends KubeObject> implements FreshCache<T> {
   readonly store: IndexedStore<T>;
   readonly hasSynced = true;
+  freshness = { newsAgeMs: 0, isInterrupted: false };
   readonly #handlers: Handler<T>[] = [];
 
   constructor(indexers: Indexers<T> = {}) {

@@ -69,6 +69,14 @@ const healthyMs = 120_000;
  */
 const shortWatchMs = 1000;
 
+/** How current a store is. */
+export interface Freshness {
+  /** Time since the last list or event; bookmarks count. Undefined before the first list. */
+  readonly newsAgeMs: number | undefined;
+  /** Whether the list or the watch has failed since, so that changes may be missing. */
+  readonly isInterrupted: boolean;
+}
+
 type Cause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
 /**
@@ -93,6 +101,8 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   #running: Promise<void> | undefined;
   #synced = false;
   #failures = 0;
+  #newsAt: number | undefined;
+  #isInterrupted = false;
   /** Time at which the last back-off ended. */
   #beganAt = 0;
 
@@ -117,6 +127,12 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
    */
   get hasSynced(): boolean {
     return this.#synced;
+  }
+
+  get freshness(): Freshness {
+    const newsAgeMs =
+      this.#newsAt === undefined ? undefined : this.#options.clock.monotonic() - this.#newsAt;
+    return { newsAgeMs, isInterrupted: this.#isInterrupted };
   }
 
   /**
@@ -205,11 +221,17 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     for (const object of this.#store.list())
       if (!present.has(object.metadata.uid)) this.#remove(object);
     for (const object of list.items) this.#put(object);
+    this.#hasNews();
     if (!this.#synced) {
       this.#synced = true;
       this.#firstSync.resolve(undefined);
     }
     return list.resourceVersion;
+  }
+
+  #hasNews(): void {
+    this.#newsAt = this.#options.clock.monotonic();
+    this.#isInterrupted = false;
   }
 
   #selection(): ListOptions & ShorteningOptions {
@@ -241,6 +263,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       for await (const event of stream) {
         if (signal.aborted) return undefined;
         silence.reset();
+        this.#hasNews();
         events++;
         resourceVersion = this.#apply(event);
       }
@@ -326,6 +349,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   async #failed(cause: Cause, error: unknown): Promise<void> {
     const { clock, random, metrics, resource } = this.#options;
     metrics?.watchRestarts.inc({ resource: resource.plural, cause });
+    this.#isInterrupted = true;
     if (clock.monotonic() - this.#beganAt >= healthyMs) this.#failures = 0;
     this.#failures++;
     // An expired version is normal after a long interruption, and a new list resolves it, so the

@@ -328,6 +328,25 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
+  it('says how old its news are, and whether changes may be missing', async () => {
+    const { clock, server, reflector } = aReflector();
+    expect(reflector.freshness).toEqual({ newsAgeMs: undefined, isInterrupted: false });
+    reflector.start();
+    await clock.settle();
+    await clock.advance(7_000);
+    expect(reflector.freshness).toEqual({ newsAgeMs: 7_000, isInterrupted: false });
+    server.bookmark();
+    await clock.settle();
+    expect(reflector.freshness).toEqual({ newsAgeMs: 0, isInterrupted: false });
+    server.endWatches(new TransportError('reset'));
+    await clock.advance(5_000);
+    expect(reflector.freshness).toEqual({ newsAgeMs: 5_000, isInterrupted: true });
+    server.put('one');
+    await clock.settle();
+    expect(reflector.freshness).toEqual({ newsAgeMs: 0, isInterrupted: false });
+    await reflector.stop();
+  });
+
   it('stays with a watch that sends bookmarks', async () => {
     const { clock, server, reflector } = aReflector();
     reflector.start();

@@ -5,6 +5,7 @@ import { fenced } from '@conversation-operator/kube/fenced-client';
 import { LeaderElection } from '@conversation-operator/kube/leader-election';
 import type { LeaderElectionOptions } from '@conversation-operator/kube/leader-election-options';
 import { LeaseMembers } from '@conversation-operator/kube/lease-members';
+import { shardLeaseName, shardsHolder } from '../../resources/lease-names.ts';
 import { balance } from './balance.ts';
 import type { OwnsNamespace } from './shard-caches.ts';
 import { shardOf } from './shard-of.ts';
@@ -38,9 +39,6 @@ const replicasAnnotation = 'conversation-operator.dev/replicas';
 const defaultLeaseDurationMs = 15_000;
 const defaultRetryPeriodMs = 2_000;
 
-/** Name of the Lease of a shard. */
-export const shardLeaseName = (name: string, shard: number): string => `${name}-${shard}`;
-
 /** Leads shards, or everything where there is one, until the signal is aborted and all work has ended. */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
   const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);
@@ -70,7 +68,7 @@ function electionOfOne({ onStartedLeading, ...options }: LeadershipOptions): Lea
 function electionOfShards(options: LeadershipOptions): LeaderElection {
   const members = new LeaseMembers({
     ...options,
-    holder: `shards-${options.shards}`,
+    holder: shardsHolder(options.shards),
     annotation: replicasAnnotation,
   });
   const common: LeaderElection = new LeaderElection({

@@ -2,6 +2,7 @@ import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { Reflector } from '@conversation-operator/kube/reflector';
+import { leases, type Lease } from '@conversation-operator/kube/core';
 import type { Indexers } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -18,6 +19,7 @@ import { conversationQuotas, type ConversationQuota } from '../../resources/conv
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Interner } from '../../resources/interner.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
+import { sandboxPools, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 
@@ -27,12 +29,26 @@ export type Cache<T extends KubeObject> = Pick<
   'store' | 'addHandler' | 'hasSynced'
 >;
 
+/** A cache that says how current it is. */
+export type FreshCache<T extends KubeObject> = Cache<T> &
+  Pick<Reflector<KubeObject, T>, 'freshness'>;
+
 export interface Caches {
-  readonly conversations: Cache<CachedConversation>;
-  readonly sandboxes: Cache<Sandbox>;
-  readonly templates: Cache<SandboxTemplate>;
-  readonly quotas: Cache<ConversationQuota>;
-  readonly apiKeys: Cache<ApiKey>;
+  readonly conversations: FreshCache<CachedConversation>;
+  readonly sandboxes: FreshCache<Sandbox>;
+  readonly templates: FreshCache<SandboxTemplate>;
+  readonly quotas: FreshCache<ConversationQuota>;
+  readonly apiKeys: FreshCache<ApiKey>;
+}
+
+/**
+ * Caches of what only the overview of the service shows. The gateway is ready without them: where
+ * it may not read a kind, the overview says so, and everything else works.
+ */
+export interface ServiceCaches {
+  readonly pools: FreshCache<SandboxPool>;
+  /** Absent where the operator runs in this process, and no leader is elected. */
+  readonly leases?: FreshCache<Lease>;
 }
 
 /** Index values carry the namespace, since a cache may span them all. */
@@ -115,5 +131,18 @@ export function gatewayCaches(options: GatewayCachesOptions) {
       transform: (object: ApiKey) => cachedObject(object, interner),
       indexers: gatewayIndexers.apiKeys,
     }),
+  };
+}
+
+/** The caches of the overview, not started yet. */
+export function serviceCaches(options: GatewayCachesOptions) {
+  const interner = new Interner();
+  return {
+    pools: new Reflector({
+      ...options,
+      resource: sandboxPools,
+      transform: (object: SandboxPool) => cachedObject(object, interner),
+    }),
+    leases: new Reflector<Lease>({ ...options, resource: leases }),
   };
 }

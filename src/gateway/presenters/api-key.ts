@@ -15,6 +15,7 @@ export const apiKeySchema = z.object({
   expires_at: timestampSchema.nullable().describe('When it stops working; null: never.'),
   issued_by: nullableText.describe('The key that made it, and that it ends with; null: none.'),
 });
+export type ApiKeyRecord = z.output<typeof apiKeySchema>;
 export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().describe('The key itself. It is shown only now.'),
 });
@@ -27,11 +28,7 @@ const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 
 /** The record of a key, without its hash. */
-export const presentApiKey = ({
-  metadata,
-  spec,
-  status,
-}: ApiKey): z.output<typeof apiKeySchema> => ({
+export const presentApiKey = ({ metadata, spec, status }: ApiKey): ApiKeyRecord => ({
   id: metadata.name,
   name: spec.description ?? metadata.name,
   user_id: spec.owner,

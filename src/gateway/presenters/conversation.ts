@@ -153,7 +153,8 @@ export function presentConversation(
  */
 const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
 
-function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
+/** The status of the run as clients see it; null unless the sandbox is RUNNING or PAUSED. */
+export function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
   const { status } = conversation;
   if (phase === 'RUNNING') {
     const isToRun =

@@ -13,6 +13,7 @@ import { deleteOne } from './delete-one.ts';
 import { endpoints, success, successSchema } from './endpoints.ts';
 import { shownName, optional, paging, time } from './fields.ts';
 import { expiryOfNewKey, refuseTooDeep } from './new-key.ts';
+import { onlyAdmin } from './only-admin.ts';
 import { endLegacySessionKeys } from './rotate-key.ts';
 
 const base = '/api/keys';
@@ -59,7 +60,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     handle: ({ principal, owner, query, response }) => {
       const { owner: wanted = owner, limit } = query;
       if (principal.role !== 'admin' && wanted !== owner)
-        throw forbidden('list the keys of others');
+        throw onlyAdmin('list the keys of others');
       const keys = listed(services, wanted === everyOwner ? undefined : wanted);
       const sorted = sortedBy(keys, creationOf);
       if (query.owner === undefined) return { json: sorted.map(({ item }) => presentApiKey(item)) };
@@ -136,9 +137,6 @@ export const keyRoutes = (services: Services): readonly Route[] => [
   }),
 ];
 
-const forbidden = (what: string): ProblemError =>
-  new ProblemError('forbidden', `Only a key with the role admin can ${what}.`);
-
 /** Names the owner as well, because an admin's request may be about the key of another owner. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
@@ -156,8 +154,8 @@ const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly
  * role.
  */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
-  if (role !== 'admin' && wish.role === 'admin') throw forbidden('make another one');
+  if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner)
-    throw forbidden('make keys for another owner');
+    throw onlyAdmin('make keys for another owner');
   return wish.owner ?? owner;
 }

@@ -3,7 +3,7 @@ import { usePage } from '../page-state.ts';
 import { ConnectionLine } from './connection-line.tsx';
 import { Icon } from './icon.tsx';
 
-export function Header() {
+export function Header({ path }: { readonly path: string }) {
   const page = usePage();
   return (
     <header>
@@ -12,6 +12,15 @@ export function Header() {
           Conversations
         </a>
         <ConnectionLine />
+        {page.role.value === 'admin' && (
+          <a
+            class="button small quiet"
+            href="/operate"
+            {...(path === '/operate' ? { 'aria-current': 'page' } : {})}
+          >
+            Operate
+          </a>
+        )}
         <button
           type="button"
           class="small new"
@@ -25,7 +34,7 @@ export function Header() {
         </button>
         <button
           type="button"
-          class="small quiet"
+          class="small quiet keys-button"
           aria-label="Keys"
           onClick={() => {
             page.isHelpOpen.value = true;

@@ -9,6 +9,7 @@ const webDirectory = fileURLToPath(new URL('../../../dist/web', import.meta.url)
 export interface Answer {
   readonly status: number;
   readonly json: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Call {
@@ -114,7 +115,10 @@ export class FakeService {
       }
       const fallback = json(200, method === 'GET' ? readsOf(pathname) : { success: true });
       const answer = await (this.answers.get(`${method} ${pathname}`) ?? fallback);
-      response.writeHead(answer.status, { 'content-type': 'application/json' });
+      response.writeHead(answer.status, {
+        'content-type': 'application/json',
+        ...answer.headers,
+      });
       response.end(JSON.stringify(answer.json));
     }
   }

@@ -6,7 +6,7 @@ import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { problemSchema } from '../../../src/gateway/errors/problem-body.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
-import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
 import type { Indexers } from '../../../packages/kube/src/store.ts';
@@ -77,6 +77,7 @@ export class TestGateway {
   readonly metrics = createMetrics();
   readonly keys = new SandboxKeys([Buffer.alloc(32, 7)]);
   readonly caches: ReturnType<typeof makeCaches>;
+  readonly serviceCaches: ReturnType<typeof serviceCaches>;
   readonly gateway: Gateway;
   alice = '';
   bob = '';
@@ -85,10 +86,15 @@ export class TestGateway {
   private constructor(overrides: Partial<GatewayOptions>, client = new FakeKubeClient()) {
     this.client = client;
     this.caches = makeCaches(this.client);
+    this.serviceCaches = serviceCaches({
+      ...{ client: this.client, namespace, clock: systemClock },
+      ...{ random: Math.random, logger: silentLogger },
+    });
     this.gateway = createGateway({
       client: this.client,
       namespace,
       caches: this.caches,
+      serviceCaches: this.serviceCaches,
       keys: this.keys,
       host: '127.0.0.1',
       port: 0,
@@ -155,17 +161,21 @@ export class TestGateway {
 
   /** From now on its caches stay as they are, as where a watch has fallen silent. */
   async fallBehind(): Promise<void> {
-    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
+    await Promise.all(this.#reflectors.map((cache) => cache.stop()));
   }
 
   async sync(): Promise<void> {
-    for (const cache of Object.values(this.caches)) cache.start();
-    await Promise.all(Object.values(this.caches).map((cache) => cache.synced()));
+    for (const cache of this.#reflectors) cache.start();
+    await Promise.all(this.#reflectors.map((cache) => cache.synced()));
   }
 
   async stop(): Promise<void> {
     await this.gateway.close();
-    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
+    await Promise.all(this.#reflectors.map((cache) => cache.stop()));
+  }
+
+  get #reflectors() {
+    return [...Object.values(this.caches), ...Object.values(this.serviceCaches)];
   }
 
   get url(): string {

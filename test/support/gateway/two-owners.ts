@@ -8,7 +8,7 @@ import {
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
-import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
@@ -86,6 +86,7 @@ export class TwoOwners {
   readonly log = recordingLogger();
   readonly keys: Record<Owner, string> = { alice: '', bob: '' };
   readonly caches: ReturnType<typeof cachesOf>;
+  readonly #serviceCaches: ReturnType<typeof serviceCaches>;
   readonly #transport: Transport;
   readonly #connections = new Agent({ keepAlive: true });
   port = 0;
@@ -102,10 +103,14 @@ export class TwoOwners {
     });
     this.client = new HttpKubeClient({ transport: this.#transport });
     this.caches = cachesOf(this.client, logger);
+    this.#serviceCaches = serviceCaches({
+      ...{ client: this.client, namespace, clock: systemClock, random: Math.random, logger },
+    });
     this.gateway = createGateway({
       client: this.client,
       namespace,
       caches: this.caches,
+      serviceCaches: this.#serviceCaches,
       keys: this.sandboxKeys,
       host: '127.0.0.1',
       port: 0,
@@ -141,8 +146,8 @@ export class TwoOwners {
         await issueKey({ client: world.client, namespace, owner, description: `${owner}'s key` })
       ).key;
     }
-    for (const cache of Object.values(world.caches)) cache.start();
-    await Promise.all(Object.values(world.caches).map((cache) => cache.synced()));
+    for (const cache of world.#reflectors) cache.start();
+    await Promise.all(world.#reflectors.map((cache) => cache.synced()));
     ({ port: world.port } = await world.gateway.listen());
     return world;
   }
@@ -150,10 +155,14 @@ export class TwoOwners {
   async stop(): Promise<void> {
     this.#connections.destroy();
     await this.gateway.close();
-    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
+    await Promise.all(this.#reflectors.map((cache) => cache.stop()));
     await this.#transport.close();
     await this.agent.stop();
     await this.server.close();
+  }
+
+  get #reflectors() {
+    return [...Object.values(this.caches), ...Object.values(this.#serviceCaches)];
   }
 
   /** The answer; undefined when nothing came back within `timeoutMs`. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { lead, shardLeaseName, type Term } from '../../../../src/controllers/shards/leadership.ts';
+import { lead, type Term } from '../../../../src/controllers/shards/leadership.ts';
+import { shardLeaseName } from '../../../../src/resources/lease-names.ts';
 import { sleep } from '../../../../packages/kube/src/clock.ts';
 import {
   LeaseServer,

@@ -1,0 +1,81 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Caches, ServiceCaches } from '../lookup/cache.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { StoredTotals } from '../lookup/stored-totals.ts';
+import { wireTime } from '../presenters/time.ts';
+import { leadersOf } from './leaders.ts';
+import { usesOf } from './owner-use.ts';
+import {
+  listed,
+  presentCache,
+  presentPool,
+  presentQuota,
+  presentTemplate,
+  templateRank,
+} from './present.ts';
+import { queueOf } from './queue.ts';
+import type { OverviewRecord } from './schemas.ts';
+
+/** How old an answer may be. All readers within this time share the work of one. */
+const maxAgeMs = 2_000;
+
+export interface OverviewSources {
+  readonly lookup: ResourceLookup;
+  readonly totals: Pick<StoredTotals, 'of' | 'all'>;
+  readonly caches: Caches;
+  readonly serviceCaches: ServiceCaches;
+  readonly namespace: string;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly version: string;
+  readonly uptimeSeconds: () => number;
+  readonly metricsUrl: string | undefined;
+}
+
+/** The state of the service, from the caches alone. */
+export function overviewOf(sources: OverviewSources): OverviewRecord {
+  const { lookup, caches, serviceCaches, namespace, clock } = sources;
+  const { pools, leases } = serviceCaches;
+  const now = clock.now();
+  const poolsHere = pools.store.list().filter(({ metadata }) => metadata.namespace === namespace);
+  return {
+    generated_at: wireTime(new Date(now).toISOString()),
+    version: sources.version,
+    uptime_seconds: Math.round(sources.uptimeSeconds()),
+    metrics_url: sources.metricsUrl ?? null,
+    leaders:
+      leases === undefined
+        ? null
+        : [...leadersOf((name) => leases.store.get(namespace, name), now)],
+    caches: [
+      presentCache('Conversation', caches.conversations),
+      presentCache('Sandbox', caches.sandboxes),
+      presentCache('SandboxTemplate', caches.templates),
+      presentCache('SandboxPool', pools),
+      presentCache('ConversationQuota', caches.quotas),
+      presentCache('ApiKey', caches.apiKeys),
+      ...(leases === undefined ? [] : [presentCache('Lease', leases)]),
+    ],
+    ...usesOf(sources),
+    queue: queueOf(lookup, now),
+    quotas: listed(lookup.quotas(), presentQuota),
+    pools: listed(poolsHere, presentPool),
+    templates: listed(lookup.templates(), presentTemplate, templateRank),
+  };
+}
+
+/** Answers with the overview as JSON, and makes it again at most every two seconds. */
+export class Overview {
+  readonly #sources: OverviewSources;
+  #made: { readonly at: number; readonly text: string } | undefined;
+
+  constructor(sources: OverviewSources) {
+    this.#sources = sources;
+  }
+
+  get text(): string {
+    const now = this.#sources.clock.monotonic();
+    if (this.#made === undefined || now - this.#made.at >= maxAgeMs)
+      this.#made = { at: now, text: JSON.stringify(overviewOf(this.#sources)) };
+    return this.#made.text;
+  }
+}

@@ -1,0 +1,89 @@
+import type { KubeObject } from '@conversation-operator/kube/object';
+import { findCondition, type Condition } from '../../resources/conditions.ts';
+import { QuotaCondition, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import { PoolCondition, type SandboxPool } from '../../resources/sandbox-pool.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { FreshCache } from '../lookup/cache.ts';
+import { shortText } from './short-text.ts';
+import { maxItems, type OverviewRecord } from './schemas.ts';
+
+type Item<L extends 'quotas' | 'pools' | 'templates'> = OverviewRecord[L]['items'][number];
+
+/** The beginning of a list, by name. Objects before this order come first. */
+export function listed<T extends KubeObject, R extends { readonly name: string }>(
+  objects: readonly T[],
+  present: (object: T) => R,
+  rank: (record: R) => number = () => 0,
+): { total: number; items: R[] } {
+  const records = objects
+    .map(present)
+    .sort((one, other) => rank(one) - rank(other) || (one.name < other.name ? -1 : 1));
+  return { total: records.length, items: records.slice(0, maxItems) };
+}
+
+/** A condition as a verdict: null where it is absent or unknown. */
+const verdict = (condition: Condition | undefined) => ({
+  is: condition?.status === 'True' ? true : condition?.status === 'False' ? false : null,
+  reason: condition === undefined ? null : shortText(condition.reason),
+  message: condition === undefined ? null : shortText(condition.message),
+});
+
+export function presentQuota({ metadata, spec, status }: ConversationQuota): Item<'quotas'> {
+  const conflicting = findCondition(status?.conditions, QuotaCondition.conflicting);
+  return {
+    name: metadata.name,
+    scope: spec.scope,
+    owner: spec.owner ?? null,
+    limit: spec.limit,
+    on_exceeded: spec.onExceeded,
+    auto_resume: spec.autoResume,
+    active: status?.active ?? null,
+    waiting: status?.waiting ?? null,
+    paused: status?.paused ?? null,
+    full_owners: status?.fullOwners?.length ?? 0,
+    conflict: conflicting?.status === 'True' ? shortText(conflicting.message) : null,
+  };
+}
+
+export function presentPool({ metadata, spec, status }: SandboxPool): Item<'pools'> {
+  const ready = verdict(findCondition(status?.conditions, PoolCondition.ready));
+  return {
+    name: metadata.name,
+    template: spec.templateName,
+    wanted: spec.replicas,
+    ready: status?.readyReplicas ?? 0,
+    claims_per_minute: status?.claimsPerMinute ?? 0,
+    hit_rate_percent: status?.hitRatePercent ?? null,
+    is_ready: ready.is,
+    reason: ready.reason,
+    message: ready.message,
+  };
+}
+
+export function presentTemplate({ metadata, status }: SandboxTemplate): Item<'templates'> {
+  const valid = verdict(findCondition(status?.conditions, 'Valid'));
+  return {
+    name: metadata.name,
+    is_valid: valid.is,
+    reason: valid.reason,
+    message: valid.message,
+  };
+}
+
+/** Invalid templates first, then those that are not checked yet. */
+export const templateRank = ({ is_valid: isValid }: Item<'templates'>): number =>
+  isValid === false ? 0 : isValid === null ? 1 : 2;
+
+export function presentCache<T extends KubeObject>(
+  kind: string,
+  { store, hasSynced, freshness }: FreshCache<T>,
+): OverviewRecord['caches'][number] {
+  const { newsAgeMs, isInterrupted } = freshness;
+  return {
+    kind,
+    objects: store.size,
+    is_synced: hasSynced,
+    is_interrupted: isInterrupted,
+    news_age_seconds: newsAgeMs === undefined ? null : Math.round(newsAgeMs / 100) / 10,
+  };
+}

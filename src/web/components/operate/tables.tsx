@@ -1,0 +1,214 @@
+import { bytes, cacheWord, isPoolInTrouble, ofLimit, shardName } from '../../troubles.ts';
+import { duration } from '../../times.ts';
+import type {
+  CacheState,
+  Leader,
+  OverviewRecord,
+  OwnerUse,
+  Pool,
+  Quota,
+  Template,
+  Waiter,
+} from '../../wire.ts';
+import { DataTable, type Column } from './data-table.tsx';
+import { Ago, Reason, StateWord } from './parts.tsx';
+
+interface TableProps {
+  readonly overview: OverviewRecord;
+}
+
+const waiterColumns: readonly Column<Waiter>[] = [
+  { label: 'Place', cell: ({ position }) => position },
+  { label: 'Owner', cell: ({ owner }) => owner },
+  { label: 'Reason', cell: ({ reason, message }) => <Reason reason={reason} message={message} /> },
+  { label: 'Waits since', cell: ({ since }) => <Ago time={since} /> },
+  {
+    label: 'Conversation',
+    cell: ({ conversation_id: id, sandbox_id: sandbox }) => (
+      <span class="id" title={id ?? sandbox}>
+        {id ?? sandbox}
+      </span>
+    ),
+  },
+];
+
+export const QueueTable = ({ overview: { queue } }: TableProps) => (
+  <DataTable
+    {...{ id: 'queue', title: 'Waiting for room', columns: waiterColumns, ...queue }}
+    keyOf={({ sandbox_id: sandbox }) => sandbox}
+    empty="Nothing waits. A start that exceeds a quota appears here with its reason."
+  />
+);
+
+const ownerColumns: readonly Column<OwnerUse>[] = [
+  { label: 'Owner', cell: ({ owner }) => owner },
+  { label: 'Active', isNumber: true, cell: ({ active, limit }) => ofLimit(active, limit) },
+  { label: 'Running', isNumber: true, cell: ({ running }) => running },
+  { label: 'Starting', isNumber: true, cell: ({ starting }) => starting },
+  { label: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting },
+  { label: 'Paused', isNumber: true, cell: ({ paused }) => paused },
+  { label: 'Finished', isNumber: true, cell: ({ finished }) => finished },
+  { label: 'Failed', isNumber: true, cell: ({ failed }) => failed },
+  { label: 'Text', isNumber: true, cell: ({ stored_bytes: stored }) => bytes(stored) },
+];
+
+export const OwnerTable = ({ overview: { owners } }: TableProps) => (
+  <DataTable
+    {...{ id: 'owners', title: 'Owners', columns: ownerColumns, ...owners }}
+    keyOf={({ owner }) => owner}
+    empty={
+      <>
+        No owner has a conversation. Give a person a key:{' '}
+        <code>conversation-operator keys create --owner NAME</code>
+      </>
+    }
+  />
+);
+
+const quotaColumns: readonly Column<Quota>[] = [
+  { label: 'Quota', cell: ({ name }) => name },
+  {
+    label: 'Of',
+    cell: ({ scope, owner }) => (scope === 'Namespace' ? 'all together' : (owner ?? 'each owner')),
+  },
+  { label: 'Active', isNumber: true, cell: ({ active }) => active ?? '–' },
+  { label: 'Limit', isNumber: true, cell: ({ limit }) => limit },
+  { label: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting ?? '–' },
+  {
+    label: 'Beyond it',
+    cell: ({ on_exceeded: policy, conflict }) => (
+      <>
+        {policy} {conflict !== null && <span class="problem">{conflict}</span>}
+      </>
+    ),
+  },
+];
+
+export const QuotaTable = ({ overview: { quotas } }: TableProps) => (
+  <DataTable
+    {...{ id: 'quotas', title: 'Quotas', columns: quotaColumns, ...quotas }}
+    keyOf={({ name }) => name}
+    empty={
+      <>
+        No quota limits anything. A ConversationQuota does:{' '}
+        <code>kubectl explain conversationquota.spec</code>
+      </>
+    }
+  />
+);
+
+const poolColumns: readonly Column<Pool>[] = [
+  { label: 'Pool', cell: ({ name }) => name },
+  { label: 'Template', cell: ({ template }) => template },
+  { label: 'Ready', isNumber: true, cell: ({ ready, wanted }) => ofLimit(ready, wanted) },
+  {
+    label: 'Hits',
+    isNumber: true,
+    cell: ({ hit_rate_percent: rate }) => (rate === null ? '–' : `${rate} %`),
+  },
+  {
+    label: 'State',
+    cell: (pool) => (
+      <>
+        <StateWord
+          state={pool.is_ready === true ? 'good' : isPoolInTrouble(pool) ? 'bad' : 'waits'}
+        >
+          {pool.reason ?? 'Not judged yet'}
+        </StateWord>{' '}
+        {pool.is_ready !== true && pool.message}
+      </>
+    ),
+  },
+];
+
+export const PoolTable = ({ overview: { pools } }: TableProps) => (
+  <DataTable
+    {...{ id: 'pools', title: 'Pools', columns: poolColumns, ...pools }}
+    keyOf={({ name }) => name}
+    empty={
+      <>
+        No pool keeps spares. With a SandboxPool, starts need not wait for a pod:{' '}
+        <code>kubectl explain sandboxpool.spec</code>
+      </>
+    }
+  />
+);
+
+const validity = (isValid: boolean | null) =>
+  isValid === null ? (
+    <StateWord state="waits">Not checked yet</StateWord>
+  ) : (
+    <StateWord state={isValid ? 'good' : 'bad'}>{isValid ? 'Valid' : 'Invalid'}</StateWord>
+  );
+
+const templateColumns: readonly Column<Template>[] = [
+  { label: 'Template', cell: ({ name }) => name },
+  {
+    label: 'State',
+    cell: ({ is_valid: isValid, reason, message }) => (
+      <>
+        {validity(isValid)} {isValid === false && <Reason reason={reason} message={message} />}
+      </>
+    ),
+  },
+];
+
+export const TemplateTable = ({ overview: { templates } }: TableProps) => (
+  <DataTable
+    {...{ id: 'templates', title: 'Templates', columns: templateColumns, ...templates }}
+    keyOf={({ name }) => name}
+    empty={
+      <>
+        There is no template, and no start succeeds without one:{' '}
+        <code>kubectl explain sandboxtemplate.spec</code>
+      </>
+    }
+  />
+);
+
+const leaderColumns: readonly Column<Leader>[] = [
+  { label: 'Leader', cell: ({ holder }) => holder ?? 'none' },
+  { label: 'Of', cell: (leader) => shardName(leader) || 'everything' },
+  { label: 'Renewed', cell: ({ renewed_at: renewed }) => <Ago time={renewed} /> },
+  {
+    label: 'State',
+    cell: ({ is_live: isLive }) => (
+      <StateWord state={isLive ? 'good' : 'bad'}>{isLive ? 'Leads' : 'Does not lead'}</StateWord>
+    ),
+  },
+];
+
+export const LeaderTable = ({ overview: { leaders } }: TableProps) => (
+  <DataTable
+    {...{ id: 'leaders', title: 'Leader', columns: leaderColumns }}
+    total={leaders?.length ?? 1}
+    items={leaders ?? []}
+    keyOf={shardName}
+    empty="The operator runs in the process of this service; none is elected."
+  />
+);
+
+const cacheColumns: readonly Column<CacheState>[] = [
+  { label: 'Cache', cell: ({ kind }) => kind },
+  { label: 'Objects', isNumber: true, cell: ({ objects }) => objects },
+  {
+    label: 'Last news',
+    cell: ({ news_age_seconds: age }) => (age === null ? '–' : `${duration(age * 1000)} ago`),
+  },
+  {
+    label: 'State',
+    cell: (cache) => {
+      const word = cacheWord(cache);
+      return <StateWord state={word === 'Current' ? 'good' : 'bad'}>{word}</StateWord>;
+    },
+  },
+];
+
+export const CacheTable = ({ overview: { caches } }: TableProps) => (
+  <DataTable
+    {...{ id: 'caches', title: 'Caches', columns: cacheColumns, items: caches }}
+    total={caches.length}
+    keyOf={({ kind }) => kind}
+    empty="This replica has no caches."
+  />
+);
