@@ -95,6 +95,11 @@ export interface GatewayOptions {
    */
   readonly webDirectory?: string;
   /**
+   * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is our own page.
+   * The web UI needs a public URL without a path.
+   */
+  readonly uiDirectory?: string;
+  /**
    * Delay between the failure of /ready and the end of listening, so that load balancers notice; 0
    * by default.
    */

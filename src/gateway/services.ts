@@ -28,6 +28,8 @@ import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
+import type { UiOptions } from './pages/ui.ts';
+import { uiFilesOf } from './pages/ui-files.ts';
 import { webFilesOf } from './pages/web-files.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
@@ -44,6 +46,15 @@ const requestHeaders = [
   'X-OpenHands-Client-Version',
   'X-OpenHands-Telemetry-Distinct-Id',
 ];
+
+/**
+ * The origins of the service's own pages, which use sandboxes on origins of their own: the public
+ * one, and its other name on this machine.
+ */
+function ownOrigins(publicUrl: string): readonly string[] {
+  const { origin, hostname } = new URL(publicUrl);
+  return hostname === '127.0.0.1' ? [origin, origin.replace(hostname, 'localhost')] : [origin];
+}
 
 /** The server of the gateway, as far as other parts need it. */
 export interface Listener {
@@ -120,6 +131,14 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ...{ client: options.client, namespace, clock, keys, ring, lookup, feeds, publicUrl, random },
     ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
   });
+  const hasPath = options.publicUrl !== undefined && new URL(options.publicUrl).pathname !== '/';
+  const ui: UiOptions = {
+    // The documents of the web UI name their files from the root of the origin.
+    files: hasPath ? undefined : uiFilesOf(options.uiDirectory),
+    publicUrl,
+    sandboxSources: () => agents.addressing.sources(),
+    isSignedIn: (request) => sessions.holderOf(request) !== undefined,
+  };
   return {
     client,
     namespace,
@@ -156,10 +175,18 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     events: new AgentEvents(),
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
     webFiles: webFilesOf(options.webDirectory),
+    ui,
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     templateName: options.defaultTemplateName ?? defaultTemplateName,
     allowOrigins: cors(options.corsOrigins ?? [], requestHeaders),
+    allowOriginsOfSandboxes: cors(
+      () => [
+        ...(options.corsOrigins ?? []),
+        ...(ui.files === undefined ? [] : ownOrigins(publicUrl())),
+      ],
+      requestHeaders,
+    ),
     loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),
     bodyShares: bodyShares(clock),
     addressConnections: new AddressConnections({

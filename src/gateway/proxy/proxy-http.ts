@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { hasBody } from '@conversation-operator/http/body/json-body';
 import { ForwardedRequest } from '@conversation-operator/http/proxy/forwarded-request';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -13,12 +14,17 @@ import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './reque
 /** Label of all proxied requests in metrics. */
 export const httpRoute = '/sandboxes/{id}/{port}';
 
+/** A request for an agent: that of a client, or one that a request of a client contains. */
+export type AgentRequest = Readable &
+  Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'socket'>;
+
 /** The stages of a request for an agent. Never rejects. */
 export async function proxyHttp(
   access: AgentAccess,
-  request: IncomingMessage,
+  request: AgentRequest,
   response: ServerResponse,
   address: ProxyAddress,
+  { isContained = false }: { readonly isContained?: boolean } = {},
 ): Promise<void> {
   const { upstreams, limits, options } = access;
   const { clock, ownerConnections, scheduler, slowReaders } = options;
@@ -31,7 +37,8 @@ export async function proxyHttp(
   try {
     refuseUnsafe(request, address.path);
     const keys = keysOfRequest(request);
-    const isOpenToAll = isOpen(request.method, address.path);
+    // The sender of a contained request is known, and has a key.
+    const isOpenToAll = !isContained && isOpen(request.method, address.path);
     const agent = await access.upstreamFor(address, keys, isOpenToAll);
     // The client may have left while its request waited.
     if (response.destroyed) return;
@@ -40,7 +47,8 @@ export async function proxyHttp(
     // On an open path the key may be another sandbox's, which this agent must not see.
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
-    if (hasKey) ownerConnections.attribute(request.socket, agent.owner);
+    // The connection of a contained request is its sender's already.
+    if (hasKey && !isContained) ownerConnections.attribute(request.socket, agent.owner);
     // A body without a key could hold its place for as long as the client likes to send.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
@@ -50,6 +58,7 @@ export async function proxyHttp(
       agent,
       requestId,
       hasKey,
+      hidesLocations: isContained,
     });
     const forwarded = new ForwardedRequest({
       request,
@@ -75,7 +84,7 @@ export async function proxyHttp(
 
 function measure(
   { options: { clock, metrics } }: AgentAccess,
-  request: IncomingMessage,
+  request: AgentRequest,
   response: ServerResponse,
 ): void {
   const beganMs = clock.monotonic();

@@ -17,7 +17,7 @@ import { addWebUi, IntegrityError, type Pack, type WebUiPackage } from '../../..
 let root: string;
 let wanted: WebUiPackage;
 let fetched = 0;
-/** Stands in for the registry: the archive that it has. */
+/** The archive that the registry has. */
 const pack: Pack = (_wanted, folder) => {
   fetched += 1;
   const archive = join(folder, 'ui.tgz');
