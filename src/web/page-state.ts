@@ -28,6 +28,12 @@ export class PageState {
   readonly isFormOpen = signal(false);
   readonly isHelpOpen = signal(false);
   readonly draft = new Draft(this.store);
+  /** Whether the service has the official web UI too, whose chats are at /conversations/{id}. */
+  readonly hasUi: boolean;
+
+  constructor({ hasUi }: { readonly hasUi: boolean }) {
+    this.hasUi = hasUi;
+  }
 
   /** The rows that the filter shows, without empty groups. */
   readonly lists = computed((): readonly GroupRows[] => {

@@ -69,6 +69,7 @@ function Steps({ task }: { readonly task: StartTask }) {
 }
 
 function Present({ row }: { readonly row: Row }) {
+  const { hasUi } = usePage();
   const mode = useSignal<RowMode>(undefined);
   const history = useMemo(() => new History(row.id), [row]);
   const facts = row.current.value;
@@ -121,6 +122,9 @@ function Present({ row }: { readonly row: Row }) {
         </span>
         <span>{facts.conversation?.agent_kind}</span>
         <span>{facts.conversation?.llm_model}</span>
+        {hasUi && facts.conversation !== undefined && (
+          <a href={`/conversations/${row.id}`}>Open chat</a>
+        )}
       </p>
       <State row={row} />
       {isStarting && <Steps task={facts.task} />}
