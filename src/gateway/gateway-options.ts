@@ -32,7 +32,7 @@ export interface GatewayOptions {
   readonly port: number;
   /**
    * URL of the gateway for clients, which URLs in answers begin with; `http://<host>:<port>` by
-   * default.
+   * default, with 127.0.0.1 where the host means all addresses: a forwarded port has that one.
    */
   readonly publicUrl?: string;
   /**

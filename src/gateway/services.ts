@@ -47,6 +47,10 @@ const requestHeaders = [
   'X-OpenHands-Telemetry-Distinct-Id',
 ];
 
+/** A host in the place of one that means all addresses, which no browser connects to. */
+const reachable = (host: string): string =>
+  host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+
 /**
  * The origins of the service's own pages, which use sandboxes on origins of their own: the public
  * one, and its other name on this machine.
@@ -75,7 +79,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const logger = options.logger.child({ component: 'gateway' });
   const audit = options.audit ?? logger;
   const publicUrl = () =>
-    (options.publicUrl ?? `http://${options.host}:${port()}`).replace(/\/+$/, '');
+    (options.publicUrl ?? `http://${reachable(options.host)}:${port()}`).replace(/\/+$/, '');
   const proxies = trustedProxies(options.trustedProxies ?? []);
   const feeds = {
     conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),

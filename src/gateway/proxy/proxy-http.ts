@@ -7,7 +7,7 @@ import { requestIdOf } from '../http/request-id.ts';
 import { sendProblem } from '../http/send-problem.ts';
 import { isOpen, type ProxyAddress } from './address.ts';
 import type { AgentAccess } from './agent-access.ts';
-import { agentProblem, unauthorized } from './agent-errors.ts';
+import { agentProblem, notOpened, unauthorized } from './agent-errors.ts';
 import { forwardingOf } from './forwarding.ts';
 import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
 
@@ -78,7 +78,9 @@ export async function proxyHttp(
       if (!response.destroyed) forwarded.start();
     });
   } catch (error) {
-    onProblem(access.problemOf(error, request));
+    const problem = access.problemOf(error, request);
+    // The sender has signed in: 401 would say that this has ended.
+    onProblem(isContained && problem.code === 'unauthorized' ? notOpened() : problem);
   }
 }
 

@@ -26,7 +26,6 @@ const containedSchema = z.object({
   path: z.string().max(maxPathLength).regex(/^\//).describe('The path for the agent'),
   headers: z
     .record(z.string(), z.string().max(maxPathLength))
-    .default({})
     .describe('X-Session-API-Key and Accept are passed on, and no others'),
   body: z.unknown().optional().describe('JSON for the agent; null for none'),
 });
