@@ -95,8 +95,8 @@ export interface GatewayOptions {
    */
   readonly webDirectory?: string;
   /**
-   * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is our own page.
-   * The web UI needs a public URL without a path.
+   * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is our own
+   * page. The web UI needs a public URL without a path.
    */
   readonly uiDirectory?: string;
   /**

@@ -44,7 +44,7 @@ describe('/conversations/{id} without the web UI', () => {
     await page.goto(link);
     await page.waitForURL(`${up.url}/`);
     const { id: task } = await up.start('Say hello:\n```sh\necho hello\n```');
-    const { app_conversation_id: id = '' } = await up.over(task);
+    const { app_conversation_id: id } = await up.over(task);
     await page.goto(`${up.url}/conversations/${id ?? ''}`);
     await page.waitForURL(`${up.url}/c/${id ?? ''}`);
     await page.getByRole('heading', { name: 'Say hello:' }).waitFor();

@@ -40,7 +40,7 @@ function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
 }
 
 /**
- * What the official web UI expects of the origin that it comes from, besides the interface of every
+ * Endpoints that the official web UI expects at its own origin, besides the interface of every
  * cloud.
  */
 export const webUiRoutes = ({ agents, publicUrl }: Services): readonly Route[] => [
