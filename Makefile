@@ -109,6 +109,6 @@ $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/packag
 	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src packages/*/src -name '*.ts' -o -name '*.tsx' -o -name '*.css' -o -name '*.sh')
+$(built): $(installed) tsconfig.json build.ts $(shell find build src packages/*/src -name '*.ts' -o -name '*.tsx' -o -name '*.css' -o -name '*.sh')
 	npm run --silent build
 	@touch $@

@@ -1,6 +1,7 @@
-import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { addWebUi } from './build/web-ui.ts';
 
 /**
  * The client library's modules only define things, but don't say so, and a bundler has to keep what
@@ -92,3 +93,10 @@ await build({
 });
 // Pinned packages of the OpenHands agent, which `up` installs.
 cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);
+// The official web UI, which the gateway serves on its own origin.
+const web = `${outdir}/ui`;
+if (process.env['UI'] === 'false' || process.env['UI'] === '0') mkdirSync(web);
+else
+  addWebUi(web, { cache: '.cache/web-ui' }, (sentence) => {
+    process.stderr.write(`${sentence}\n`);
+  });

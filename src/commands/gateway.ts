@@ -8,7 +8,7 @@ import { gatewaySettings } from './gateway-settings.ts';
 import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
-import { webDirectory } from './web-directory.ts';
+import { webDirectories } from './web-directories.ts';
 
 export interface GatewayProgram {
   readonly version: string;
@@ -36,7 +36,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...webDirectory(programFolder),
+    ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock,

@@ -31,7 +31,7 @@ import { localMasterKey } from './master-keys.ts';
 import { serveTelemetry, startReflectors } from './process.ts';
 import { createRuntime } from './runtime.ts';
 import { keepWarm } from './warm-pool.ts';
-import { webDirectory } from './web-directory.ts';
+import { webDirectories } from './web-directories.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';
@@ -242,7 +242,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...webDirectory(programFolder),
+    ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     clock: runtime.clock,
     logger,

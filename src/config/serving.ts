@@ -33,6 +33,8 @@ export const serving = {
    * owner. By default there are none.
    */
   GIT_CREDENTIALS_DIR: z.string().optional(),
+  /** Whether the official web UI is served, where the build has it. */
+  UI: flag(true),
   /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */
   CORS_ORIGINS: listOf(
     isOrigin,

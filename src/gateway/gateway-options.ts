@@ -34,7 +34,7 @@ export interface GatewayOptions {
   readonly port: number;
   /**
    * URL of the gateway for clients, which URLs in answers begin with; `http://<host>:<port>` by
-   * default.
+   * default, with 127.0.0.1 where the host means all addresses: a forwarded port has that one.
    */
   readonly publicUrl?: string;
   /**
@@ -98,6 +98,11 @@ export interface GatewayOptions {
    * were not built.
    */
   readonly webDirectory?: string;
+  /**
+   * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is our own
+   * page. The web UI needs a public URL without a path.
+   */
+  readonly uiDirectory?: string;
   /**
    * Delay between the failure of /ready and the end of listening, so that load balancers notice; 0
    * by default.

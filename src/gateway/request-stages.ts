@@ -1,5 +1,6 @@
 import express, { type Express, type RequestHandler } from 'express';
 import type { Route } from './http/route.ts';
+import { uiPages } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { accessLog } from './stages/access-log.ts';
 import { announceShutdown } from './stages/announce-shutdown.ts';
@@ -56,7 +57,7 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
   ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),
-  ...(route.body === undefined ? [] : [readBody(services), parseBody(services)]),
+  ...(route.body === undefined ? [] : [readBody(services, route), parseBody(services)]),
   handle(services, route),
   respond(services, route),
 ];
@@ -86,7 +87,7 @@ export function createApp(
     for (const route of group) app[route.method](pattern, ...routeStages(services, route));
     app.all(pattern, refuseMethod(group));
   }
-  app.use(refusePath);
+  app.use(uiPages(services.ui, routes), refusePath);
   app.use(respondWithProblem(services));
   return app;
 }

@@ -1,7 +1,7 @@
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './openapi/route.ts';
 import { appRoutes } from './pages/app.ts';
-import { conversationPage } from './pages/conversation.ts';
+import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { signInRoutes } from './sign-in/routes.ts';
 import { legacyRoutes } from './v0/conversations.ts';
@@ -25,6 +25,7 @@ import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 import { unsupportedRoutes } from './v1/unsupported.ts';
+import { webUiRoutes } from './web-ui/routes.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
 export function routesOf(
@@ -51,11 +52,13 @@ export function routesOf(
     ...settingsRoutes(services),
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
-    conversationPage(),
+    chatRoute(services.ui),
     ...signInRoutes(services),
+    ...webUiRoutes(services),
     ...appRoutes({
       files: services.webFiles,
-      isSignedIn: (request) => services.sessions.holderOf(request) !== undefined,
+      hasUi: services.ui.files !== undefined,
+      isSignedIn: services.ui.isSignedIn,
     }),
     ...healthRoutes(health),
   ];

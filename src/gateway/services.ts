@@ -29,6 +29,8 @@ import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
+import type { UiOptions } from './pages/ui.ts';
+import { uiFilesOf } from './pages/ui-files.ts';
 import { webFilesOf } from './pages/web-files.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
@@ -45,6 +47,19 @@ const requestHeaders = [
   'X-OpenHands-Client-Version',
   'X-OpenHands-Telemetry-Distinct-Id',
 ];
+
+/** A host in the place of one that means all addresses, which no browser connects to. */
+const reachable = (host: string): string =>
+  host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+
+/**
+ * The origins of the service's own pages, which use sandboxes on origins of their own: the public
+ * one, and its other name on this machine.
+ */
+function ownOrigins(publicUrl: string): readonly string[] {
+  const { origin, hostname } = new URL(publicUrl);
+  return hostname === '127.0.0.1' ? [origin, origin.replace(hostname, 'localhost')] : [origin];
+}
 
 /** The server of the gateway, as far as other parts need it. */
 export interface Listener {
@@ -65,7 +80,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const logger = options.logger.child({ component: 'gateway' });
   const audit = options.audit ?? logger;
   const publicUrl = () =>
-    (options.publicUrl ?? `http://${options.host}:${port()}`).replace(/\/+$/, '');
+    (options.publicUrl ?? `http://${reachable(options.host)}:${port()}`).replace(/\/+$/, '');
   const proxies = trustedProxies(options.trustedProxies ?? []);
   const feeds = {
     conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
@@ -121,6 +136,14 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ...{ client: options.client, namespace, clock, keys, ring, lookup, feeds, publicUrl, random },
     ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
   });
+  const hasPath = options.publicUrl !== undefined && new URL(options.publicUrl).pathname !== '/';
+  const ui: UiOptions = {
+    // The documents of the web UI name their files from the root of the origin.
+    files: hasPath ? undefined : uiFilesOf(options.uiDirectory),
+    publicUrl,
+    sandboxSources: () => agents.addressing.sources(),
+    isSignedIn: (request) => sessions.holderOf(request) !== undefined,
+  };
   return {
     client,
     namespace,
@@ -161,10 +184,18 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     control: new AgentControl(),
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
     webFiles: webFilesOf(options.webDirectory),
+    ui,
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     templateName: options.defaultTemplateName ?? defaultTemplateName,
     allowOrigins: cors(options.corsOrigins ?? [], requestHeaders),
+    allowOriginsOfSandboxes: cors(
+      () => [
+        ...(options.corsOrigins ?? []),
+        ...(ui.files === undefined ? [] : ownOrigins(publicUrl())),
+      ],
+      requestHeaders,
+    ),
     loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),
     bodyShares: bodyShares(clock),
     addressConnections: new AddressConnections({

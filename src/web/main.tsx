@@ -3,9 +3,9 @@ import { App } from './components/app.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { PageContext, PageState } from './page-state.ts';
 
-const page = new PageState();
 const root = document.getElementById('app');
 if (root === null) throw new Error('The document has no element "app"');
+const page = new PageState({ hasUi: 'hasUi' in root.dataset });
 render(
   <PageContext.Provider value={page}>
     <App path={location.pathname} />

@@ -31,8 +31,11 @@ export class PageState {
   readonly draft = new Draft(this.store);
   /** The role of the session; undefined until the service has said it. */
   readonly role = signal<'user' | 'admin' | undefined>(undefined);
+  /** Whether the service has the official web UI too, whose chats are at /conversations/{id}. */
+  readonly hasUi: boolean;
 
-  constructor() {
+  constructor({ hasUi }: { readonly hasUi: boolean }) {
+    this.hasUi = hasUi;
     // Each time that the service is there again, for as long as the role is unknown.
     effect(() => {
       if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();

@@ -89,7 +89,14 @@ describe('an agent that waits for a confirmation', () => {
       execution_status: 'waiting_for_confirmation',
     });
     expect(await agents.fileNow(asking.sandbox, 'confirmed.txt')).toBeUndefined();
-    await agents.agent(asking.id, 'POST', '/events/respond_to_confirmation', { accept: true });
+    // As the official web UI sends it.
+    const { conversation_url: url, session_api_key: key } = await agents.up.conversation(asking.id);
+    const [host, path] = (url ?? '').split(/(?=\/api\/)/);
+    const { status } = await agents.up.call('POST', '/api/cloud-proxy', {
+      ...{ host, method: 'POST', path: `${path ?? ''}/events/respond_to_confirmation` },
+      ...{ headers: { 'X-Session-API-Key': key }, body: { accept: true } },
+    });
+    expect(status).toBe(200);
     expect(await agents.file(asking.sandbox, 'confirmed.txt')).toBe('confirmed\n');
     // Its run is over, and so is its protection.
     await agents.reaches(asking.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'idle' });

@@ -4,7 +4,7 @@ import { Window } from './support/browser.ts';
 let up: Installation;
 let window: Window;
 beforeAll(async () => {
-  up = await Installation.start();
+  up = await Installation.start({ env: { UI: 'false' } });
   window = await Window.open({ firstPicture: 31 });
 }, 60_000);
 afterAll(async () => {
@@ -37,19 +37,18 @@ describe('/docs', () => {
   });
 });
 
-describe('/conversations/{id}', () => {
-  it('shows a conversation to each user with a key for it', async () => {
+describe('/conversations/{id} without the web UI', () => {
+  it('leads to the page of the conversation', async () => {
     const { page } = window;
+    const link = /http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '';
+    await page.goto(link);
+    await page.waitForURL(`${up.url}/`);
     const { id: task } = await up.start('Say hello:\n```sh\necho hello\n```');
     const { app_conversation_id: id } = await up.over(task);
-    await up.reaches(id ?? '', { execution_status: 'finished' });
     await page.goto(`${up.url}/conversations/${id ?? ''}`);
-    await window.picture('a conversation before the key');
-    await page.getByLabel('API key').fill(up.key);
-    await page.getByRole('button', { name: 'Show' }).click();
+    await page.waitForURL(`${up.url}/c/${id ?? ''}`);
     await page.getByRole('heading', { name: 'Say hello:' }).waitFor();
-    await page.getByText('finished').waitFor();
-    await window.picture('a conversation');
-    expect(await page.getByLabel('API key').inputValue()).toBe('');
+    expect(await page.getByRole('link', { name: 'Open chat' }).count()).toBe(0);
+    await window.picture('a conversation without the web UI');
   });
 });

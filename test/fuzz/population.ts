@@ -6,6 +6,7 @@ import { conversations, isStartOver, startStatusOf } from '../../src/resources/c
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
+import { sessionKeyGenerationOf, viewOfSandbox } from '../../src/resources/sandbox.ts';
 import {
   failed,
   namespace,
@@ -107,7 +108,7 @@ export class Population {
 
   get pools(): Pools {
     const running = [...this.#ids].flatMap(([slot, id]) =>
-      slot.includes('running') ? Array.from({ length: 8 }, () => id) : [],
+      slot.includes('running') ? Array.from({ length: 16 }, () => id) : [],
     );
     const conversation = [
       ...running,
@@ -125,7 +126,36 @@ export class Population {
       spec: ['default', 'default', 'none'],
       key: [...this.#keys.values(), 'key-none'],
       cursor: this.#cursors,
+      ...this.#agentPools,
       idempotencyKey: ['one', 'two', 'a key with spaces ~!', `turn-${this.#generation}`],
+    };
+  }
+
+  /** One agent that answers, most of the time, with a key for it, and what is none. */
+  get #agentPools(): Pick<Pools, 'host' | 'path' | 'sessionKey'> {
+    const { caches, sandboxKeys } = this.#world;
+    const sandbox = caches.sandboxes.store
+      .list()
+      .find((candidate) => viewOfSandbox(candidate).phase === 'RUNNING');
+    const ofOwner = caches.apiKeys.store
+      .list()
+      .find(
+        ({ spec }) =>
+          spec.owner === sandbox?.spec.owner && spec.description === `${spec.owner}'s key`,
+      );
+    const generation = sandbox && sessionKeyGenerationOf(sandbox);
+    const key =
+      sandbox === undefined || ofOwner === undefined || generation === undefined
+        ? 'no key'
+        : sandboxKeys.clientKey(sandbox.metadata.uid, {
+            apiKeyUid: ofOwner.metadata.uid,
+            generation,
+          });
+    const agent = `https://agents.example/sandboxes/${sandbox?.metadata.name ?? ''}/AGENT_SERVER`;
+    return {
+      host: [agent, agent, agent, agent, 'https://agents.example', 'http://127.0.0.3:8000'],
+      path: ['/api/conversations/1', '/health', '/api/conversations?a=b', '/../x'],
+      sessionKey: [key, key, key, key, 'no key'],
     };
   }
 

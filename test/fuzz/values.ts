@@ -11,6 +11,10 @@ export interface Pools {
   readonly key: readonly string[];
   readonly cursor: readonly string[];
   readonly idempotencyKey: readonly string[];
+  /** URLs of agents, and of what is none. */
+  readonly host: readonly string[];
+  readonly path: readonly string[];
+  readonly sessionKey: readonly string[];
 }
 
 /** The pool from which a property or parameter of this name takes its values, most of the time. */
@@ -23,6 +27,8 @@ const poolOfName: Readonly<Record<string, keyof Pools>> = {
   sandbox_spec_id: 'spec',
   page_id: 'cursor',
   'idempotency-key': 'idempotencyKey',
+  host: 'host',
+  path: 'path',
 };
 
 const repositories = ['acme/shop', 'group/sub/project', 'a/b', 'acme/none'];
@@ -48,6 +54,8 @@ export class Values {
   valid(schema: Schema, name = ''): fc.Arbitrary<unknown> {
     const pool = poolOfName[name];
     if (pool !== undefined) return this.#from(pool);
+    if (name === 'headers')
+      return this.#from('sessionKey').map((key) => ({ 'X-Session-API-Key': key }));
     const { $ref, enum: choices, anyOf, oneOf, type, const: only } = schema;
     if (typeof $ref === 'string')
       return this.valid(this.#schemas[$ref.split('/').at(-1) ?? ''] ?? {}, name);

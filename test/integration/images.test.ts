@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const maxProgramBytes = 5 * 1024 * 1024;
+const maxWebUiBytes = 4 * 1024 * 1024;
 
 describe('the images', () => {
   it('hold no more than 5 MiB of program', () => {
@@ -14,6 +15,16 @@ describe('the images', () => {
       .filter((name) => name.endsWith('.js'))
       .map((name) => statSync(join(dist, name)).size);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxProgramBytes);
+  });
+
+  it('hold the web UI as a layer of its own, with its license, and no more than 4 MiB of it', () => {
+    const ui = join(root, 'dist', 'ui');
+    const names = readdirSync(ui, { recursive: true, encoding: 'utf8' });
+    expect(names).toEqual(expect.arrayContaining(['LICENSE', 'index.html']));
+    const sizes = names.map((name) => statSync(join(ui, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxWebUiBytes);
+    const text = readFileSync(join(root, 'images', 'Containerfile'), 'utf8');
+    expect(text).toMatch(/^COPY --from=program \/src\/dist\/ui \/app\/ui$/m);
   });
 
   it.each(['Containerfile', 'agent.Containerfile', 'openhands.Containerfile'])(

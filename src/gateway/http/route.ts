@@ -51,6 +51,10 @@ interface Description {
   readonly deprecated?: true;
   /** Good answers may have a Link to the next page. */
   readonly hasNextLink?: true;
+  /**
+   * Maximum length of a body that is passed on: another one than usual, and no pace of storage.
+   */
+  readonly maxForwardedBytes?: number;
   /** Media type of a success; JSON by default. */
   readonly mediaType?: 'text/html' | 'text/event-stream';
 }

@@ -66,6 +66,8 @@ const descriptions: Readonly<Record<string, string>> = {
   401: 'The page says why the sign-in was refused',
 };
 
+const withoutContent: ReadonlySet<string> = new Set(['204', '303']);
+
 interface ResponseObject {
   readonly description: string;
   readonly headers: ReturnType<typeof headersOf>;
@@ -80,7 +82,7 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
         description:
           Number(status) < 300 ? 'Success' : (descriptions[status] ?? 'Not at the moment'),
         headers: headersOf(route, Number(status)),
-        content: status === '303' ? {} : contentOf(schema, 'output', route.mediaType),
+        content: withoutContent.has(status) ? {} : contentOf(schema, 'output', route.mediaType),
       },
     ],
   );

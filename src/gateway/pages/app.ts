@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 import { pageHeaders } from './page.ts';
+import { immutable, sendBytes, sendFile } from './send-bytes.ts';
+import { redirectToLogin } from './redirect.ts';
 import type { WebFiles, WebFilesReader } from './web-files.ts';
 
 const scriptFolder = '/_web';
@@ -41,7 +43,8 @@ const policyOf = ({ style, scriptHash }: WebFiles): string =>
     "trusted-types 'none'",
   ].join('; ');
 
-const documentOf = ({ style, scriptName, scriptHash }: WebFiles): string =>
+/** The script shows links to the web UI where the document says that it is there. */
+const documentOf = ({ style, scriptName, scriptHash }: WebFiles, hasUi: boolean): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
@@ -53,26 +56,17 @@ const documentOf = ({ style, scriptName, scriptHash }: WebFiles): string =>
     '<link rel="icon" href="data:,">',
     `<style>${style}</style>`,
     `<script defer src="${scriptFolder}/${scriptName}" integrity="sha256-${scriptHash}"></script>`,
-    '<body><div id="app"></div><noscript>This page needs JavaScript.</noscript></body>',
+    `<body><div id="app"${hasUi ? ' data-has-ui' : ''}></div><noscript>This page needs JavaScript.</noscript></body>`,
     '</html>',
     '',
   ].join('\n');
 
-function send(response: Response, headers: Readonly<Record<string, string>>, body: Buffer): void {
-  response.set({ ...headers, 'content-length': String(body.length) });
-  response.end(body);
-}
-
 const shared = { method: 'get', tag: 'pages', access: 'open' } as const;
-
-/** The sign-in that leads back, relative to the page, so that a proxy may serve a path prefix. */
-function loginFor({ path, originalUrl }: Request): string {
-  const up = '../'.repeat(path.split('/').length - 2);
-  return `${up}login?return_to=${encodeURIComponent(originalUrl)}`;
-}
 
 export interface AppOptions {
   readonly files: WebFilesReader;
+  /** Whether the official web UI is there too. */
+  readonly hasUi: boolean;
   /** Whether the request has a session. */
   readonly isSignedIn: (request: Request) => boolean;
 }
@@ -81,12 +75,12 @@ export interface AppOptions {
  * The pages of the app. The documents contain nothing that needs a key; a browser without a session
  * is sent to the sign-in.
  */
-export function appRoutes({ files, isSignedIn }: AppOptions): readonly Route[] {
+export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Route[] {
   let document: { readonly policy: string; readonly body: Buffer } | undefined;
   const make = () => {
     const built = files();
     if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
-    return (document ??= { policy: policyOf(built), body: Buffer.from(documentOf(built)) });
+    return (document ??= { policy: policyOf(built), body: Buffer.from(documentOf(built, hasUi)) });
   };
   return addresses.map((address): Route => ({
     ...shared,
@@ -95,12 +89,11 @@ export function appRoutes({ files, isSignedIn }: AppOptions): readonly Route[] {
     responses: { 200: z.string(), 303: z.string() },
     handle: ({ request, response }) => {
       if (!isSignedIn(request)) {
-        response.set({ location: loginFor(request), 'cache-control': 'no-store' });
-        response.status(303).end();
+        redirectToLogin(request, response);
         return undefined;
       }
       const { policy, body } = make();
-      send(response, pageHeaders(policy), body);
+      sendBytes(response, pageHeaders(policy), body);
       return undefined;
     },
   }));
@@ -117,17 +110,11 @@ export const appScript = (files: WebFilesReader): Route => ({
     const built = files();
     if (built === undefined || request.params['file'] !== built.scriptName)
       throw notFound('page script');
-    const isPacked = request.acceptsEncodings('gzip') === 'gzip';
-    send(
+    sendFile(
+      request,
       response,
-      {
-        'content-type': 'text/javascript; charset=utf-8',
-        'cache-control': 'public, max-age=31536000, immutable',
-        'cross-origin-resource-policy': 'same-origin',
-        vary: 'Accept-Encoding',
-        ...(isPacked ? { 'content-encoding': 'gzip' } : {}),
-      },
-      isPacked ? built.packedScript : built.script,
+      { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': immutable },
+      { plain: () => built.script, packed: () => built.packedScript },
     );
     return undefined;
   },

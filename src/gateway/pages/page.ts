@@ -7,7 +7,6 @@ export interface Page {
   readonly title: string;
   /** The content of the element `body`. Texts of others have passed `escapeHtml`. */
   readonly body: string;
-  readonly script?: string;
   /** Whether the page sends a form to the service. */
   readonly hasForm?: true;
 }
@@ -45,20 +44,13 @@ const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
- * The policy refuses resources of other origins, frames, and every script and style but those in
- * the page itself.
+ * The policy refuses resources of other origins, frames, scripts, and every style but that in the
+ * page itself.
  */
-const policyOf = ({ script, hasForm }: Page): string =>
+const policyOf = ({ hasForm }: Page): string =>
   [
     "default-src 'none'",
     `style-src ${hashOf(styles)}`,
-    ...(script === undefined
-      ? []
-      : [
-          `script-src ${hashOf(script)}`,
-          "connect-src 'self'",
-          "require-trusted-types-for 'script'",
-        ]),
     "base-uri 'none'",
     `form-action ${hasForm === true ? "'self'" : "'none'"}`,
     "frame-ancestors 'none'",
@@ -77,7 +69,7 @@ export const pageHeaders = (policy: string): Readonly<Record<string, string>> =>
   'cache-control': 'no-cache',
 });
 
-const htmlOf = ({ title, body, script }: Page): string =>
+const htmlOf = ({ title, body }: Page): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
@@ -86,7 +78,6 @@ const htmlOf = ({ title, body, script }: Page): string =>
     `<title>${escapeHtml(title)}</title>`,
     `<style>${styles}</style>`,
     `<body>${body}`,
-    ...(script === undefined ? [] : [`<script>${script}</script>`]),
     '</body></html>',
     '',
   ].join('\n');
@@ -116,7 +107,6 @@ interface PageRoute {
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
-  readonly params?: z.ZodType;
   /** Called once, at the first request, because the page is the same for every client. */
   readonly page: () => Page;
 }

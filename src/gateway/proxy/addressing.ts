@@ -7,11 +7,20 @@ import type { HostTemplate } from './host-template.ts';
 export interface Origins {
   /** The origin of the port; undefined where it has none. */
   urlOf(sandbox: string, portName: PortName): string | undefined;
+  /** A source of a content security policy that all of these origins match. */
+  readonly source: string;
+}
+
+interface NamedPort {
+  readonly sandbox: string;
+  readonly portName: PortName;
 }
 
 /** Origins that are known by the connection that a request comes on. */
 export interface AddressOrigins extends Origins {
-  match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined;
+  match(socket: Socket): NamedPort | undefined;
+  /** The port that has this host and port number. */
+  named(host: string): NamedPort | undefined;
 }
 
 /** Form of the URL that a client has used. */
@@ -57,6 +66,44 @@ export class Addressing {
     return found === undefined
       ? parsePath(path)
       : { sandbox: found.sandbox, portName: found.portName, path, prefix: '' };
+  }
+
+  /**
+   * The address that a text names as `urlOf` writes it, perhaps with a slash at its end; undefined
+   * for any other text. `further` are the origins of the service besides its public URL. No request
+   * goes to the text: the address names a sandbox, and has the form of a path of the service.
+   */
+  named(text: string, path: string, further: readonly string[] = []): ProxyAddress | undefined {
+    const url = text.replace(/\/$/, '');
+    const found = this.#namedByPath(url, further) ?? this.#namedByOrigin(url);
+    return found && { ...found, path, prefix: `/sandboxes/${found.sandbox}/${found.portName}` };
+  }
+
+  /** Sources of a content security policy for requests and WebSockets to all sandboxes. */
+  sources(): readonly string[] {
+    const { publicUrl, template, addresses } = this.#options;
+    const origins = [new URL(publicUrl()).origin, template?.source, addresses?.source];
+    return origins
+      .filter((origin) => origin !== undefined)
+      .flatMap((origin) => [origin, origin.replace(/^http/, 'ws')]);
+  }
+
+  #namedByPath(url: string, further: readonly string[]): NamedPort | undefined {
+    const start = [this.#options.publicUrl(), ...further].find((one) =>
+      url.startsWith(`${one}/sandboxes/`),
+    );
+    const found = start === undefined ? undefined : parsePath(url.slice(start.length));
+    // Something behind the name of the port would be a path of the agent's.
+    return found?.path === '/' && url.endsWith(found.prefix) ? found : undefined;
+  }
+
+  #namedByOrigin(url: string): NamedPort | undefined {
+    const { addresses, template } = this.#options;
+    const host = url.replace(/^https?:\/\//, '');
+    const found = addresses?.named(host) ?? template?.match(host);
+    return found !== undefined && this.#originOf(found.sandbox, found.portName) === url
+      ? found
+      : undefined;
   }
 
   seenBy({ sandbox, portName, prefix }: ProxyAddress): SeenUrl {

@@ -213,7 +213,7 @@ export class AgentAccess {
    * The problem of a failed request. Requests without a right key are counted, and get another
    * problem after too many of them.
    */
-  problemOf(error: unknown, request: IncomingMessage): ProblemError {
+  problemOf(error: unknown, request: Pick<IncomingMessage, 'headers' | 'socket'>): ProblemError {
     const problem = toProblem(error);
     if (problem.code !== 'unauthorized') return problem;
     try {

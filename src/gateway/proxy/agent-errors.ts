@@ -6,6 +6,10 @@ const retryAfter = { 'retry-after': '1' };
 export const unauthorized = () =>
   new ProblemError('unauthorized', 'The session key is missing or not valid.');
 
+/** The refusal of a contained request, whose sender is known. */
+export const notOpened = () =>
+  new ProblemError('forbidden', 'The session key in the request is missing or not valid.');
+
 export const agentTimeout = (cause?: unknown) =>
   new ProblemError('agent-timeout', 'The agent did not answer in time.', {
     headers: retryAfter,

@@ -19,6 +19,7 @@ export interface Forwarding {
    * the client has shown.
    */
   readonly hasKey: boolean;
+  readonly hidesLocations?: boolean;
 }
 
 /** The headers that an agent gets, and the facts that decide those of its answer. */
@@ -30,8 +31,8 @@ export function forwardingOf(
     readonly addressing: Addressing;
     readonly options: { readonly clientAddress: ClientAddress };
   },
-  request: IncomingMessage,
-  { address, agent, requestId, hasKey }: Forwarding,
+  request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,
+  { address, agent, requestId, hasKey, hidesLocations = false }: Forwarding,
 ): { readonly facts: ForwardingFacts; readonly headers: string[] } {
   const facts: ForwardingFacts = {
     clientAddress: options.clientAddress(request),
@@ -40,6 +41,7 @@ export function forwardingOf(
     authority: agent.upstream.target.authority,
     isTrusted: hasKey,
     hasBody: hasBody(request),
+    hidesLocations,
   };
   const added = hasKey ? [sessionKeyHeader, agent.sessionKey] : [];
   return { facts, headers: requestHeaders(request.rawHeaders, facts, { withheld, added }) };

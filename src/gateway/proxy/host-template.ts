@@ -14,6 +14,8 @@ const portLabel = (portName: PortName): string => portName.toLowerCase().replace
  * covers all host names.
  */
 export class HostTemplate {
+  /** A source of a content security policy that all origins match. */
+  readonly source: string;
   readonly #start: string;
   readonly #end: string;
   readonly #hostStart: string;
@@ -33,6 +35,7 @@ export class HostTemplate {
         `a URL template must have the form https://{sandbox}-{port}.agents.example.com, not ${template}`,
       );
     }
+    this.source = `${scheme}://*${domain}${port}`;
     this.#hostStart = before;
     this.#hostEnds = new Map(
       portNames.map((portName) => [portName, `${between}${portLabel(portName)}${after}${domain}`]),

@@ -99,6 +99,16 @@ export class LoopbackOrigins implements AddressOrigins {
       : undefined;
   }
 
+  named(host: string): { readonly sandbox: string; readonly portName: PortName } | undefined {
+    const end = `:${this.#options.port()}`;
+    return host.endsWith(end) ? this.#byAddress.get(host.slice(0, -end.length)) : undefined;
+  }
+
+  /** Policies have no ranges of addresses: the port limits the source. */
+  get source(): string {
+    return `http://*:${this.#options.port()}`;
+  }
+
   match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined {
     return this.#bySocket.get(socket);
   }

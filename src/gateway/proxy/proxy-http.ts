@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { hasBody } from '@conversation-operator/http/body/json-body';
 import { ForwardedRequest } from '@conversation-operator/http/proxy/forwarded-request';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -6,19 +7,24 @@ import { requestIdOf } from '../http/request-id.ts';
 import { sendProblem } from '../http/send-problem.ts';
 import { isOpen, type ProxyAddress } from './address.ts';
 import type { AgentAccess } from './agent-access.ts';
-import { agentProblem, unauthorized } from './agent-errors.ts';
+import { agentProblem, notOpened, unauthorized } from './agent-errors.ts';
 import { forwardingOf } from './forwarding.ts';
 import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
 
 /** Label of all proxied requests in metrics. */
 export const httpRoute = '/sandboxes/{id}/{port}';
 
+/** A request for an agent: that of a client, or one that a request of a client contains. */
+export type AgentRequest = Readable &
+  Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'socket'>;
+
 /** The stages of a request for an agent. Never rejects. */
 export async function proxyHttp(
   access: AgentAccess,
-  request: IncomingMessage,
+  request: AgentRequest,
   response: ServerResponse,
   address: ProxyAddress,
+  { isContained = false }: { readonly isContained?: boolean } = {},
 ): Promise<void> {
   const { upstreams, limits, options } = access;
   const { clock, ownerConnections, scheduler, slowReaders } = options;
@@ -31,7 +37,8 @@ export async function proxyHttp(
   try {
     refuseUnsafe(request, address.path);
     const keys = keysOfRequest(request);
-    const isOpenToAll = isOpen(request.method, address.path);
+    // The sender of a contained request is known, and has a key.
+    const isOpenToAll = !isContained && isOpen(request.method, address.path);
     const agent = await access.upstreamFor(address, keys, isOpenToAll);
     // The client may have left while its request waited.
     if (response.destroyed) return;
@@ -40,7 +47,8 @@ export async function proxyHttp(
     // On an open path the key may be another sandbox's, which this agent must not see.
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
-    if (hasKey) ownerConnections.attribute(request.socket, agent.owner);
+    // The connection of a contained request is its sender's already.
+    if (hasKey && !isContained) ownerConnections.attribute(request.socket, agent.owner);
     // A body without a key could hold its place for as long as the client likes to send.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
@@ -50,6 +58,7 @@ export async function proxyHttp(
       agent,
       requestId,
       hasKey,
+      hidesLocations: isContained,
     });
     const forwarded = new ForwardedRequest({
       request,
@@ -69,13 +78,15 @@ export async function proxyHttp(
       if (!response.destroyed) forwarded.start();
     });
   } catch (error) {
-    onProblem(access.problemOf(error, request));
+    const problem = access.problemOf(error, request);
+    // The sender has signed in: 401 would say that this has ended.
+    onProblem(isContained && problem.code === 'unauthorized' ? notOpened() : problem);
   }
 }
 
 function measure(
   { options: { clock, metrics } }: AgentAccess,
-  request: IncomingMessage,
+  request: AgentRequest,
   response: ServerResponse,
 ): void {
   const beganMs = clock.monotonic();

@@ -8,7 +8,7 @@ export const sessionKeyHeader = 'x-session-api-key';
 const keyParameter = 'session_api_key';
 
 /** Throws for a request that the gateway and the agent could read differently. */
-export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
+export function refuseUnsafe({ method }: Pick<IncomingMessage, 'method'>, path: string): void {
   // The answer would show the headers that the agent gets, keys included.
   if (method === 'TRACE')
     throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', {

@@ -5,6 +5,7 @@ import { authenticateKey } from '../auth/authenticate.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 import { sendPage } from '../pages/page.ts';
+import { redirect } from '../pages/redirect.ts';
 import type { Services } from '../services.ts';
 import { endpoints, success, successSchema } from '../v1/endpoints.ts';
 import { confirmationPage, keyPage } from './login-page.ts';
@@ -30,10 +31,8 @@ export const signInRoutes = (services: Services): readonly Route[] => {
     sendPage(response, keyPage({ notice, returnTo }), 401);
   }
 
-  function redirect(response: Response, returnTo: string): void {
-    response.set({ location: ownPath(returnTo), 'cache-control': 'no-store' });
-    response.status(303).end();
-  }
+  const leadTo = (response: Response, returnTo: string): void =>
+    redirect(response, ownPath(returnTo));
 
   async function signInByLink(
     token: string,
@@ -43,7 +42,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
   ): Promise<void> {
     const owner = await sessions.redeem(token, request, response);
     if (owner === undefined) refuse(request, response, refusedLink, returnTo);
-    else redirect(response, returnTo);
+    else leadTo(response, returnTo);
   }
 
   return [
@@ -62,7 +61,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
         const present = sessions.holderOf(request)?.owner;
         if (token === '') {
           if (present === undefined) sendPage(response, keyPage({ returnTo }), 200);
-          else redirect(response, returnTo);
+          else leadTo(response, returnTo);
           return undefined;
         }
         const link = sessions.linkOf(token);
@@ -111,7 +110,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
           return undefined;
         }
         sessions.openWithKey(principal, request, response);
-        redirect(response, returnTo);
+        leadTo(response, returnTo);
         return undefined;
       },
     },
@@ -126,8 +125,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
         await sessions.close(request, response);
-        response.set({ location: './login', 'cache-control': 'no-store' });
-        response.status(303).end();
+        redirect(response, './login');
         return undefined;
       },
     },

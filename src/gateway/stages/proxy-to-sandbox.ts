@@ -5,7 +5,7 @@ import type { Stage, UpgradeStage } from './stage.ts';
 
 /** Passes a request for a sandbox's agent on to it, and answers its preflights. */
 export const proxyToSandbox =
-  ({ agents, allowOrigins }: Services): Stage =>
+  ({ agents, allowOriginsOfSandboxes: allowOrigins }: Services): Stage =>
   (request, response) => {
     const address = agents.find(request);
     if (address === undefined) return false;

@@ -5,6 +5,7 @@ import {
   jsonOf,
   readBody as readAll,
 } from '@conversation-operator/http/body/json-body';
+import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /**
@@ -12,14 +13,19 @@ import type { Services } from '../services.ts';
  * may store that much.
  */
 export const readBody =
-  (services: Services): RequestHandler =>
+  (services: Services, route: Route): RequestHandler =>
   async (request, response, next) => {
     const { owner } = response.locals;
     if (hasBody(request) && owner !== undefined) {
       const gone = new AbortController();
       response.once('close', () => gone.abort());
       try {
-        request.body = await bodyOf(services, owner, request, response, gone.signal);
+        request.body = await bodyOf(services, route, {
+          owner,
+          request,
+          response,
+          gone: gone.signal,
+        });
       } catch (error) {
         // A client that has left while it waited needs no response.
         if (gone.signal.aborted) return;
@@ -29,22 +35,33 @@ export const readBody =
     next();
   };
 
+interface Reading {
+  readonly owner: string;
+  readonly request: Request;
+  readonly response: Response;
+  /** Aborted when the client leaves. */
+  readonly gone: AbortSignal;
+}
+
 /** The client's connection is not read until the room for the body is free. */
 async function bodyOf(
   { bodyShares, rateLimits, scheduler }: Services,
-  owner: string,
-  request: Request,
-  response: Response,
-  gone: AbortSignal,
+  { maxForwardedBytes }: Route,
+  { owner, request, response, gone }: Reading,
 ): Promise<Buffer> {
   const { leave } = response.locals;
-  const release = await bodyShares.wait({ owner }, { units: bodyBytesOf(request), signal: gone });
+  const units = bodyBytesOf(request, maxForwardedBytes);
+  const release = await bodyShares.wait({ owner }, { units, signal: gone });
   response.locals.leave = () => {
     release();
     leave?.();
   };
   if (gone.aborted) response.locals.leave();
-  const body = await readAll(request);
+  const body = await readAll(request, maxForwardedBytes);
+  if (maxForwardedBytes !== undefined) {
+    scheduler.chargeBytes(owner, body.length);
+    return body;
+  }
   rateLimits.written(owner, body.length);
   await scheduler.store(owner, body.length, gone);
   return body;

@@ -77,6 +77,7 @@ const asks = (facts: Facts): boolean =>
   facts.conversation?.execution_status === 'waiting_for_confirmation';
 
 function Present({ row }: { readonly row: Row }) {
+  const { hasUi } = usePage();
   const mode = useSignal<RowMode>(undefined);
   const history = useMemo(() => new History(row.id), [row]);
   const questions = useMemo(() => new Questions(row.id), [row]);
@@ -136,6 +137,9 @@ function Present({ row }: { readonly row: Row }) {
         </span>
         <span>{facts.conversation?.agent_kind}</span>
         <span>{facts.conversation?.llm_model}</span>
+        {hasUi && facts.conversation !== undefined && (
+          <a href={`/conversations/${row.id}`}>Open chat</a>
+        )}
       </p>
       <State row={row} />
       {isStarting && <Steps task={facts.task} />}

@@ -68,7 +68,7 @@ export function unexpected(faults: readonly Fault[]): readonly Fault[] {
 const harmless: ReadonlySet<string> = new Set([
   // The web UI also expects an agent on this machine: at first, and while a sandbox is not RUNNING.
   ...['No backend is configured.', 'Checking your backend connection…'],
-  ...['Creating conversation…', 'Sending...', 'Loading...', 'Thinking'],
+  ...['Creating conversation…', 'Sending...', 'Loading...', 'Loading…', 'Thinking'],
   ...['Conversation title updated successfully', 'Conversation deleted successfully'],
 ]);
 

@@ -1,51 +1,17 @@
-import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { homedir } from 'node:os';
-import { dirname, extname, join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { unpackWebUi, webUiArchive } from '../../../build/web-ui.ts';
 
-const name = '@openhands/agent-canvas';
-const version = '1.20.0';
-/** As the registry has it. */
-const integrity =
-  'sha512-uq28bmdMapsDN0ltp5ZHYm9xfuk7cHktNkd0NY38w/UTq25wJTqSKSPya+2+ky0+HpGX2vmn0uF3mHuNCoOb2w==';
-const cache = join(
-  process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'),
-  'conversation-operator',
-);
+const cache = fileURLToPath(new URL('../../../.cache/web-ui/', import.meta.url));
 
-/**
- * The folder of the official web UI as its makers have built it. The web UI can't be a dependency:
- * some of its own dependencies are not in the registry. Fetched and checked once, then kept.
- */
+/** A new folder with the official web UI as its makers have built it. */
 export function webUiFolder(): string {
-  const folder = join(cache, 'web-ui', version);
-  if (existsSync(folder)) return join(folder, 'build');
-  mkdirSync(dirname(folder), { recursive: true });
-  const work = mkdtempSync(join(dirname(folder), 'unpack-'));
-  try {
-    // An own folder to be called in, because of npm's settings in ours.
-    const [archive = ''] = execFileSync('npm', ['pack', '--silent', `${name}@${version}`], {
-      cwd: work,
-      encoding: 'utf8',
-    })
-      .trim()
-      .split('\n')
-      .slice(-1);
-    const path = join(work, archive);
-    const found = `sha512-${createHash('sha512').update(readFileSync(path)).digest('base64')}`;
-    if (found !== integrity)
-      throw new Error(`${name}@${version} is another one than it was: ${found}`);
-    execFileSync('tar', ['-xzf', path, '-C', work, 'package/build', 'package/package.json']);
-    renameSync(join(work, 'package'), folder);
-  } catch (error) {
-    // The first process wins; the content is the same.
-    if (!existsSync(folder)) throw error;
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
+  const folder = mkdtempSync(join(tmpdir(), 'web-ui-'));
+  unpackWebUi(webUiArchive({ cache }), folder);
   return join(folder, 'build');
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sessionCookie } from '../../support/gateway/session.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const script = "'use strict';document.title='a';";
@@ -10,17 +11,6 @@ const hashOf = (text: string): string =>
   `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
 let folder: string;
-/** The cookie of a session of Alice's. */
-async function signIn({ url, alice }: TestGateway): Promise<string> {
-  const { headers } = await fetch(`${url}/login`, {
-    method: 'POST',
-    body: new URLSearchParams({ api_key: alice }),
-    headers: { origin: url, 'sec-fetch-site': 'same-origin' },
-    redirect: 'manual',
-  });
-  return headers.getSetCookie()[0]?.split(';')[0] ?? '';
-}
-
 let gateway: TestGateway;
 let cookie = '';
 beforeAll(async () => {
@@ -28,7 +18,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'app.js'), script);
   writeFileSync(join(folder, 'styles.css'), style);
   gateway = await TestGateway.start({ webDirectory: folder });
-  cookie = await signIn(gateway);
+  cookie = await sessionCookie(gateway.url, gateway.alice);
 });
 afterAll(async () => {
   await gateway.stop();
@@ -113,7 +103,7 @@ it('has no script of another name', async () => {
 it('says that the pages were not built where they were not', async () => {
   const other = await TestGateway.start();
   try {
-    const headers = { cookie: await signIn(other) };
+    const headers = { cookie: await sessionCookie(other.url, other.alice) };
     const document = await fetch(`${other.url}/`, { headers });
     expect(document.status).toBe(200);
     expect(await document.text()).toContain('were not built');

@@ -78,6 +78,13 @@ const bodies: Readonly<Record<string, object>> = {
   answerApproval: { decision: 'reject' },
   createKey: { name: 'Another' },
   startLegacyConversation: { initial_user_msg: 'Hello' },
+  passToAgent: {
+    host: `https://agents.example/sandboxes/sbx-${uuidOf('bob/running')}/AGENT_SERVER`,
+    method: 'GET',
+    path: '/api/conversations/1',
+    headers: {},
+  },
+  dropAnalyticsEvents: {},
 };
 /** Parameters that are needed, and are no ids. */
 const parameters: Readonly<Record<string, string>> = {

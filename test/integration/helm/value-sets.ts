@@ -97,6 +97,7 @@ export const valueSets: Readonly<Record<string, object>> = {
   },
   'as little as there can be': {
     crds: { install: false },
+    ui: { enabled: false },
     masterKey: { existingSecret: 'ours', entries: ['new', 'old'] },
     firstKey: { create: false },
     operator: {

@@ -7,6 +7,7 @@ describe('settings', () => {
       PORT: 3000,
       DATA_DIR: './.data',
       LEGACY_API: true,
+      UI: true,
       LOG_LEVEL: 'info',
     });
   });

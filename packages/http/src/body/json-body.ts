@@ -5,8 +5,8 @@ import { Refusal } from '../refusal.ts';
 import { ByteGatherer } from './byte-gatherer.ts';
 import { parseJson } from './json-text.ts';
 
-/** Maximum length of a body as it is sent, and unpacked. */
-const maxBodyBytes = 1024 * 1024;
+/** Maximum length of a body as it is sent, and unpacked, where the caller names no other one. */
+export const usualBodyBytes = 1024 * 1024;
 
 const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
   gzip: () => createGunzip(),
@@ -19,7 +19,8 @@ const unsupported = () =>
     'unsupported-media-type',
     'The body has to be UTF-8, and plain or compressed with gzip, deflate or br.',
   );
-const tooLarge = () => new Refusal('body-too-large', 'The body is larger than 1 MiB.');
+const tooLarge = (maxBytes: number) =>
+  new Refusal('body-too-large', `The body is larger than ${maxBytes / 1024 / 1024} MiB.`);
 
 export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   headers['transfer-encoding'] !== undefined ||
@@ -29,12 +30,15 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
  * Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing,
  * or the length of its packed form.
  */
-export function bodyBytesOf(request: Pick<IncomingMessage, 'headers'>): number {
+export function bodyBytesOf(
+  request: Pick<IncomingMessage, 'headers'>,
+  maxBytes = usualBodyBytes,
+): number {
   if (!hasBody(request)) return 0;
   const { 'content-length': length, 'content-encoding': encoding } = request.headers;
   return length === undefined || encoding !== undefined
-    ? maxBodyBytes
-    : Math.min(Number(length), maxBodyBytes);
+    ? maxBytes
+    : Math.min(Number(length), maxBytes);
 }
 
 /** Throws `unsupported-media-type` for anything but JSON in UTF-8. */
@@ -61,10 +65,13 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
  * Reads and decompresses the JSON body of a request. Throws a `Refusal`, and leaves
  * the rest of the body unread.
  */
-export async function readBody(request: IncomingMessage): Promise<Buffer> {
+export async function readBody(
+  request: IncomingMessage,
+  maxBytes = usualBodyBytes,
+): Promise<Buffer> {
   refuseOtherTypes(request);
-  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();
-  return readAll(request, decoderOf(request));
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  return readAll(request, decoderOf(request), maxBytes);
 }
 
 /**
@@ -81,7 +88,11 @@ function decode(bytes: Buffer): string {
   }
 }
 
-function readAll(request: IncomingMessage, decoder: Transform | undefined): Promise<Buffer> {
+function readAll(
+  request: IncomingMessage,
+  decoder: Transform | undefined,
+  maxBytes: number,
+): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const source: Readable = decoder ?? request;
   const gathered = new ByteGatherer();
@@ -98,10 +109,10 @@ function readAll(request: IncomingMessage, decoder: Transform | undefined): Prom
   };
   const count = (chunk: Buffer) => {
     packed += chunk.length;
-    if (packed > maxBodyBytes) stop(tooLarge());
+    if (packed > maxBytes) stop(tooLarge(maxBytes));
   };
   const keep = (chunk: Buffer) => {
-    if (gathered.length + chunk.length > maxBodyBytes) stop(tooLarge());
+    if (gathered.length + chunk.length > maxBytes) stop(tooLarge(maxBytes));
     else gathered.add(chunk);
   };
   const broken = (cause: Error) =>

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { isClosedConnection } from '../client/connection-errors.ts';
@@ -9,7 +9,8 @@ import { upstreamErrorOf, type UpstreamError } from './upstream-error.ts';
 import type { Upstream } from './upstream.ts';
 
 export interface ForwardedRequestOptions {
-  readonly request: IncomingMessage;
+  /** The method, and the body where there is one. */
+  readonly request: Readable & Pick<IncomingMessage, 'method'>;
   readonly response: ServerResponse;
   readonly upstream: Upstream;
   readonly path: string;
@@ -148,7 +149,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
    * A body of its own: what fails on the way to the upstream would end the client's connection
    * otherwise, before an answer.
    */
-  #readBody(request: IncomingMessage): PassThrough {
+  #readBody(request: Readable): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
     const body = new PassThrough({ highWaterMark: bodyBufferBytes });
     const timer = new IdleTimer({

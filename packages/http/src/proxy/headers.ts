@@ -122,6 +122,11 @@ export interface ForwardingFacts {
   readonly isTrusted: boolean;
   /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
+  /**
+   * Whether the client gets no address to go to: it would send its cookies there, where the
+   * response is one of the proxy's own URLs.
+   */
+  readonly hidesLocations?: boolean;
 }
 
 /** Headers of one kind of upstreams. */
@@ -199,8 +204,9 @@ function ownPath(url: string, authority: string): string | undefined {
  */
 function placeFor(
   url: string,
-  { prefix, authority, isTrusted }: ForwardingFacts,
+  { prefix, authority, isTrusted, hidesLocations }: ForwardingFacts,
 ): string | undefined {
+  if (hidesLocations === true) return undefined;
   const path = ownPath(url, authority);
   if (path === undefined) return isTrusted ? url : undefined;
   // Without the address before it, this path of the upstream would be a URL of another host.

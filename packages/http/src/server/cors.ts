@@ -24,16 +24,19 @@ function allowing(
  * Allows pages of the given origins to read all responses, errors included, and answers their
  * preflights, on every path and without a key. An origin gives no right as long as the service has
  * no cookies. Without origins the function does nothing.
+ * @param given The origins, or what gets them at the first request.
  * @param requestHeaders Headers that pages may send.
  * @returns Whether the request was a preflight, which is answered then.
  */
 export function cors(
-  origins: CorsOrigins,
+  given: CorsOrigins | (() => CorsOrigins),
   requestHeaders: readonly string[],
 ): (request: IncomingMessage, response: ServerResponse) => boolean {
-  if (origins.length === 0) return () => false;
-  const varies = !origins.includes('*');
+  let known: CorsOrigins | undefined;
   return (request, response) => {
+    const origins = (known ??= typeof given === 'function' ? given() : given);
+    if (origins.length === 0) return false;
+    const varies = !origins.includes('*');
     const { origin } = request.headers;
     const headers = allowing(origins, origin);
     if (varies) response.appendHeader('vary', 'Origin');

@@ -1,0 +1,122 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { z } from 'zod';
+import type { Route } from '../http/route.ts';
+import { pageHeaders } from './page.ts';
+import { immutable, sendBytes, sendFile } from './send-bytes.ts';
+import { redirect, redirectToLogin } from './redirect.ts';
+import type { UiFiles } from './ui-files.ts';
+
+export interface UiOptions {
+  /** Undefined where this service serves no web UI. */
+  readonly files: UiFiles | undefined;
+  /** URL of the service, without a slash at the end. */
+  readonly publicUrl: () => string;
+  /** Sources of a content security policy for the origins of sandboxes. */
+  readonly sandboxSources: () => readonly string[];
+  /** Whether the request has a session. */
+  readonly isSignedIn: (request: Request) => boolean;
+}
+
+const plainHost = /^[a-z0-9.-]+(?::\d{1,5})?$/i;
+
+/**
+ * The policy permits nothing of other hosts but connections to sandboxes. Agents may be behind
+ * paths of this origin, so 'self' would permit scripts of theirs: scripts and styles come from the
+ * folder of the built files alone. A source without a scheme has that of the page. Its host is the
+ * one that the browser has asked for, and the public one where a proxy has replaced that.
+ */
+function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): string {
+  const hosts = new Set([headers.host ?? '', new URL(options.publicUrl()).host]);
+  const assets = [...hosts].filter((host) => plainHost.test(host)).map((host) => `${host}/assets/`);
+  return [
+    "default-src 'none'",
+    `script-src ${[...files.scriptHashes, ...assets].join(' ')}`,
+    // The document has style attributes, and its components set more: these have no hashes.
+    `style-src ${[...assets, "'unsafe-inline'"].join(' ')}`,
+    `connect-src ${["'self'", ...options.sandboxSources()].join(' ')}`,
+    "img-src 'self' data: blob:",
+    "media-src 'self' data: blob:",
+    "font-src 'self' data:",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'self'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}
+
+function sendDocument(
+  request: Request,
+  response: Response,
+  files: UiFiles,
+  options: UiOptions,
+): void {
+  if (options.isSignedIn(request))
+    sendBytes(response, pageHeaders(policyFor(request, files, options)), files.document);
+  else redirectToLogin(request, response);
+}
+
+/**
+ * The chat of a conversation, whose link clients print: that of the official web UI, or else our
+ * own page.
+ */
+export const chatRoute = (options: UiOptions): Route => ({
+  method: 'get',
+  path: '/conversations/{id}',
+  operationId: 'conversationPage',
+  tag: 'pages',
+  access: 'open',
+  summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',
+  params: z.object({ id: z.string() }),
+  mediaType: 'text/html',
+  responses: { 200: z.string(), 303: z.string() },
+  handle: ({ request, response }) => {
+    const { files } = options;
+    if (files === undefined) {
+      const { id = '' } = request.params;
+      redirect(response, `../c/${encodeURIComponent(String(id))}`);
+    } else sendDocument(request, response, files, options);
+    return undefined;
+  },
+});
+
+/** The first segment of a path. */
+const roomOf = (path: string): string => path.split('/')[1] ?? '';
+
+/** Rooms of the service without a route of their own. */
+const furtherRooms = ['oauth', 'sandboxes', 'api'];
+
+/**
+ * Serves the files of the web UI, and its document at every path of a page that no route has. The
+ * rooms of the routes stay those of the service, so that a wrong path there is refused as before.
+ */
+export function uiPages(options: UiOptions, routes: readonly Route[]): RequestHandler {
+  const rooms = new Set([...routes.map(({ path }) => roomOf(path)), ...furtherRooms]);
+  rooms.delete(roomOf('/conversations'));
+  return (request, response, next) => {
+    const { files } = options;
+    if (files === undefined || (request.method !== 'GET' && request.method !== 'HEAD')) {
+      next();
+      return;
+    }
+    const file = files.find(request.path);
+    if (file !== undefined) {
+      response.locals.pattern = 'web-ui-file';
+      const cacheControl = file.isImmutable ? immutable : 'no-cache';
+      sendFile(
+        request,
+        response,
+        { 'content-type': file.contentType, 'cache-control': cacheControl },
+        file,
+      );
+    } else if (isPage(request, rooms)) {
+      response.locals.pattern = 'web-ui-page';
+      sendDocument(request, response, files, options);
+    } else next();
+  };
+}
+
+/** Whether a browser asks for a page, whose path is no file's and in no room of the service. */
+const isPage = ({ path, headers }: Request, rooms: ReadonlySet<string>): boolean =>
+  /\btext\/html\b/.test(headers.accept ?? '') &&
+  !rooms.has(roomOf(path)) &&
+  !path.startsWith('/assets/');

@@ -1,0 +1,84 @@
+import type { Response } from 'express';
+import { z } from 'zod';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { Route } from '../http/route.ts';
+import { proxyHttp } from '../proxy/proxy-http.ts';
+import type { Services } from '../services.ts';
+import { isFromOwnPage } from '../sign-in/request-origin.ts';
+import { endpoints } from '../v1/endpoints.ts';
+import { containedRequest } from './contained-request.ts';
+
+const { post } = endpoints('web ui');
+
+/**
+ * Maximum length of a request that contains another one. The web UI accepts images of 3 MB for one
+ * message, which are 4 MB as a data URL. Less than the share of an owner in the memory for bodies.
+ */
+const maxContainedBytes = 6 * 1024 * 1024;
+const maxPathLength = 4096;
+
+const containedSchema = z.object({
+  host: z
+    .string()
+    .max(512)
+    .describe('The agent, as the part of conversation_url before /api/conversations names it'),
+  method: z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+  path: z.string().max(maxPathLength).regex(/^\//).describe('The path for the agent'),
+  headers: z
+    .record(z.string(), z.string().max(maxPathLength))
+    .describe('X-Session-API-Key and Accept are passed on, and no others'),
+  body: z.unknown().optional().describe('JSON for the agent; null for none'),
+});
+
+/** Releases the places of a request as soon as its body has been sent, or when it is over. */
+function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
+  const { leave } = response.locals;
+  if (leave === undefined) return;
+  delete response.locals.leave;
+  body.once('end', leave);
+  response.once('close', leave);
+}
+
+/**
+ * Endpoints that the official web UI expects at its own origin, besides the interface of every
+ * cloud.
+ */
+export const webUiRoutes = ({ agents, publicUrl }: Services): readonly Route[] => [
+  post('/api/cloud-proxy', 'passToAgent', {
+    summary:
+      'A request to an agent of this service, which a page sends here in the place of the address of the agent. The answer is that of the agent, with its status',
+    body: containedSchema,
+    maxForwardedBytes: maxContainedBytes,
+    responses: { 200: z.unknown() },
+    problems: [
+      'forbidden',
+      'share-exceeded',
+      'agent-unreachable',
+      'sandbox-not-running',
+      'too-many-connections',
+      'agent-timeout',
+    ],
+    handle: async ({ body, response, about }) => {
+      const { req: request } = response;
+      const { origin } = request.headers;
+      const own = origin !== undefined && isFromOwnPage(request, publicUrl()) ? [origin] : [];
+      const address = agents.addressing.named(body.host, body.path, own);
+      if (address === undefined)
+        throw new ProblemError('forbidden', 'The host is no agent of this service.');
+      about(address.sandbox);
+      const contained = containedRequest(body, request, response.locals.requestId);
+      releaseAfter(contained, response);
+      await proxyHttp(agents, contained, response, address, { isContained: true });
+      return undefined;
+    },
+  }),
+  post('/api/analytics/events', 'dropAnalyticsEvents', {
+    summary: 'Reports of how the web UI is used, of which nothing is kept',
+    body: z.looseObject({}),
+    responses: { 204: z.unknown() },
+    handle: ({ response }) => {
+      response.status(204).end();
+      return undefined;
+    },
+  }),
+];
