@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
+import { maxPathLength } from '../sign-in/request-origin.ts';
 import { pageHeaders } from './page.ts';
 import type { WebFiles, WebFilesReader } from './web-files.ts';
 
@@ -65,10 +66,15 @@ function send(response: Response, headers: Readonly<Record<string, string>>, bod
 
 const shared = { method: 'get', tag: 'pages', access: 'open' } as const;
 
-/** The sign-in that leads back, relative to the page, so that a proxy may serve a path prefix. */
+/**
+ * The sign-in, relative to the page, so that a proxy may serve a path prefix. The sign-in leads
+ * back, except to an address that it does not accept; no header has room for that either.
+ */
 function loginFor({ path, originalUrl }: Request): string {
-  const up = '../'.repeat(path.split('/').length - 2);
-  return `${up}login?return_to=${encodeURIComponent(originalUrl)}`;
+  const login = `${'../'.repeat(path.split('/').length - 2)}login`;
+  return originalUrl.length > maxPathLength
+    ? login
+    : `${login}?return_to=${encodeURIComponent(originalUrl)}`;
 }
 
 export interface AppOptions {
