@@ -1,3 +1,4 @@
+import { learnTime } from './service-time.ts';
 import type { Problem } from './wire.ts';
 
 /** A request that the service, or the way to it, has refused. The message is for people. */
@@ -55,6 +56,7 @@ async function call(method: string, path: string, options: CallOptions = {}): Pr
   }).catch((cause: unknown) => {
     throw new ApiError({ detail: 'The service can not be reached.' }, { cause });
   });
+  learnTime(response.headers.get('date'));
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return answer;
   if (response.status === 401) signIn();
