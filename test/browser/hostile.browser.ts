@@ -144,3 +144,39 @@ it.each([
   await expectTexts();
   await window.picture(`hostile page ${number}`);
 });
+
+const noList = 'The answer of the agent is no list of events.';
+const good = { id: '1', kind: 'PauseEvent' };
+it.each<[string, unknown, string]>([
+  ['nothing', null, noList],
+  ['a text', 'x', noList],
+  ['no items', {}, noList],
+  ['items that are no list', { items: { length: 1 }, next_page_id: null }, noList],
+  ['items that are no events', { items: [null, 7, 'x', [], good] }, 'The run was interrupted.'],
+  [
+    'ids of any type',
+    { items: [{ ...good, id: {} }], next_page_id: { toString: 1 } },
+    'The run was interrupted.',
+  ],
+  [
+    'fields of any type',
+    { items: [{ kind: 'MessageEvent', llm_message: [], timestamp: 1, id: 7 }, good] },
+    'The run was interrupted.',
+  ],
+  [
+    'a page that leads to itself',
+    { items: [good], next_page_id: 'again' },
+    'The run was interrupted.',
+  ],
+])('survives an agent that answers with %s for its events', async (_what, json, text) => {
+  const { page } = window;
+  service.answers.set(`GET /api/v1/conversation/${idOf(1)}/events/search`, { status: 200, json });
+  window.faults();
+  await page.goto(`${service.url}/c/${idOf(1)}`);
+  await page.getByText(text).first().waitFor();
+  const older = page.getByRole('button', { name: 'Older events' });
+  if ((await older.count()) > 0) await older.click();
+  expect(await page.getByText('The run was interrupted.').count()).toBe(text === noList ? 0 : 1);
+  expect(window.faults()).toEqual([]);
+  expect(await violationsIn(page)).toEqual([]);
+});
