@@ -2,6 +2,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
+import { usePage } from '../page-state.ts';
 import { Markdown } from './markdown.tsx';
 
 /** From here on the page counts as at its end, in pixels. */
@@ -72,6 +73,7 @@ const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
 
 /** The entries in view stay there while others arrive above or below them. */
 export function HistoryList({ history }: { readonly history: History }) {
+  const { stream } = usePage();
   const entries = history.entries.value;
   const older = history.older.value;
   const isCopied = useSignal(false);
@@ -134,7 +136,8 @@ export function HistoryList({ history }: { readonly history: History }) {
           The events are with the agent, which answers while its sandbox runs.
         </p>
       )}
-      {history.problem.value !== undefined && (
+      {/* Without a connection, the header says so. */}
+      {history.problem.value !== undefined && stream.state.value.isOpen && (
         <p class="problem" role="alert">
           {history.problem.value}{' '}
           <button type="button" class="link" onClick={() => void history.refresh()}>
