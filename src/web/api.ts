@@ -1,4 +1,5 @@
 import { nextPageOf } from './paging.ts';
+import { learnTime } from './service-time.ts';
 import type { Problem } from './wire.ts';
 
 /** A request that the service, or the way to it, has refused. The message is for people. */
@@ -60,6 +61,7 @@ async function respond(
   }).catch((cause: unknown) => {
     throw new ApiError({ detail: 'The service can not be reached.' }, { cause });
   });
+  learnTime(response.headers.get('date'));
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return { answer, headers: response.headers };
   if (response.status === 401) signIn();

@@ -36,9 +36,9 @@ export const maxTextLength = 20_000;
 const maxSummaryLength = 200;
 const maxImages = 20;
 
-const isObject = (value: unknown): value is AgentEvent =>
+export const isEvent = (value: unknown): value is AgentEvent =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const objectOf = (value: unknown): AgentEvent => (isObject(value) ? value : {});
+const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value : {});
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 

@@ -1,10 +1,16 @@
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
-import { entriesOf, idOf, type AgentEvent } from './entries.ts';
+import { entriesOf, idOf, isEvent, type AgentEvent } from './entries.ts';
 
 interface EventPage {
   readonly items: readonly AgentEvent[];
   readonly next_page_id: string | null;
+}
+
+/** The service passes on what an agent answers, as it is. */
+interface Answer {
+  readonly items?: unknown;
+  readonly next_page_id?: unknown;
 }
 
 const pageSize = 50;
@@ -95,12 +101,13 @@ export class History {
     });
   }
 
-  #page(from: string | undefined): Promise<EventPage> {
-    return api.get<EventPage>(this.#path, {
-      sort_order: 'TIMESTAMP_DESC',
-      limit: pageSize,
-      page_id: from,
-    });
+  async #page(from: string | undefined): Promise<EventPage> {
+    const query = { sort_order: 'TIMESTAMP_DESC', limit: pageSize, page_id: from };
+    const answer = await api.get<Answer | null | undefined>(this.#path, query);
+    const { items, next_page_id: next } = answer ?? {};
+    if (!Array.isArray(items))
+      throw new ApiError({ detail: 'The answer of the agent is no list of events.' });
+    return { items: items.filter(isEvent), next_page_id: typeof next === 'string' ? next : null };
   }
 
   #fail(error: unknown): void {

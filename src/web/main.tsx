@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { App } from './components/app.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { PageContext, PageState } from './page-state.ts';
+import { serviceTime } from './service-time.ts';
 
 const root = document.getElementById('app');
 if (root === null) throw new Error('The document has no element "app"');
@@ -15,5 +16,5 @@ render(
 listenToKeys(page);
 page.stream.open();
 setInterval(() => {
-  if (document.visibilityState === 'visible') page.now.value = Date.now();
+  if (document.visibilityState === 'visible') page.now.value = serviceTime();
 }, 1000);

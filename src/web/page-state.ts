@@ -8,6 +8,7 @@ import { matcherOf, noFilter, isFiltered } from './filter.ts';
 import { groups, type Group } from './groups.ts';
 import { pausedTitles } from './forecast.ts';
 import type { Row } from './row.ts';
+import { serviceTime } from './service-time.ts';
 import { Store } from './store.ts';
 import { ChangeStream } from './stream.ts';
 
@@ -22,8 +23,8 @@ export class PageState {
   readonly changes = new ChangeQueue(this.store);
   readonly stream = new ChangeStream((parse) => this.changes.push(parse));
   readonly filter = signal(noFilter);
-  /** The present time; changes every second while the page is visible. */
-  readonly now = signal(Date.now());
+  /** The present time of the service; changes every second while the page is visible. */
+  readonly now = signal(serviceTime());
   /** The row that the keyboard is at. */
   readonly active = signal<string | undefined>(undefined);
   readonly isFormOpen = signal(false);

@@ -179,7 +179,9 @@ it('says that a paused agent can not be asked for its events', async () => {
   await page.getByText('Paused by its owner.').waitFor();
   await window.picture('a paused conversation');
   expect(await violationsIn(page)).toEqual([]);
+  const answered = page.waitForResponse('**/resume');
   await page.getByRole('button', { name: /^Resume/ }).click();
+  await answered;
   expect(service.calls.map(({ path }) => path)).toEqual(['/api/v1/sandboxes/sbx-2/resume']);
 });
 

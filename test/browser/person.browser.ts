@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core';
 import { GitServer } from '../support/git-server.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
@@ -32,6 +33,23 @@ const heading = (name: string) => window.page.getByRole('heading', { name });
 const row = (title: string) =>
   window.page.getByRole('listitem').filter({ has: window.page.getByRole('link', { name: title }) });
 
+const maxTabs = 100;
+
+/** Moves the focus to an element by Tab alone, as a person without a pointer does. */
+async function reach(target: Locator, key = 'Tab'): Promise<void> {
+  for (let tabs = 0; tabs < maxTabs; tabs++) {
+    if ((await target.and(window.page.locator(':focus')).count()) > 0) return;
+    await window.page.keyboard.press(key);
+  }
+  throw new Error(`${key} does not reach ${target.toString()}`);
+}
+
+/** Presses Enter on an element that Tab reaches. */
+async function enter(target: Locator, key?: string): Promise<void> {
+  await reach(target, key);
+  await window.page.keyboard.press('Enter');
+}
+
 /** Expects that axe finds nothing in the page, light and dark. */
 async function expectAccessible(): Promise<void> {
   for (const colorScheme of ['dark', 'light'] as const) {
@@ -40,7 +58,7 @@ async function expectAccessible(): Promise<void> {
   }
 }
 
-describe('A person with a browser', () => {
+describe('A person with a keyboard and a browser', () => {
   step('signs in with the link that the start has printed', async () => {
     const { page } = window;
     const link = /http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '';
@@ -50,7 +68,7 @@ describe('A person with a browser', () => {
     await expectAccessible();
   });
 
-  step('starts a conversation with a repository, by the keyboard alone', async () => {
+  step('starts a conversation with a repository', async () => {
     const { page } = window;
     await page.getByRole('heading', { name: 'New conversation' }).waitFor();
     await page.keyboard.press('n');
@@ -87,14 +105,15 @@ describe('A person with a browser', () => {
       .waitFor();
     await page.getByText('Done').first().waitFor();
     const tool = page.locator('details.tool').first();
-    await tool.locator('summary').click();
+    await enter(tool.locator('summary'));
     await tool.getByText('An app').first().waitFor();
     await expectAccessible();
   });
 
   step('writes to the agent, and reads its answer', async () => {
     const { page } = window;
-    await page.getByLabel('Message').fill('Count pears:\n```sh\necho 8 pears\n```');
+    await reach(page.getByLabel('Message'));
+    await page.keyboard.type('Count pears:\n```sh\necho 8 pears\n```');
     await page.keyboard.press('Control+Enter');
     await page
       .locator('pre', { hasText: /^8 pears/ })
@@ -105,7 +124,7 @@ describe('A person with a browser', () => {
 
   step('sees which conversation a second start would pause', async () => {
     const { page } = window;
-    await page.getByRole('link', { name: 'Conversations' }).click();
+    await enter(page.getByRole('link', { name: 'Conversations' }));
     await page.getByText('Pauses “Count apples').first().waitFor();
     await page.keyboard.press('n');
     await page.locator('#message:focus').waitFor();
@@ -119,15 +138,13 @@ describe('A person with a browser', () => {
 
   step('resumes the one that was paused', async () => {
     const { page } = window;
-    await row('Count apples')
-      .getByRole('button', { name: /^Resume/ })
-      .click();
+    await enter(row('Count apples').getByRole('button', { name: /^Resume/ }));
     await row('Count plums').getByText('→ Paused').waitFor();
-    // Nothing moves under the pointer and the focus.
-    await page.getByRole('button', { name: 'Show the new order' }).click();
+    // Nothing moves while the focus is in the list.
+    await enter(page.getByRole('button', { name: 'Show the new order' }), 'Shift+Tab');
     const paused = page.getByRole('region', { name: 'Paused' });
     await paused.getByRole('link', { name: 'Count plums' }).waitFor();
-    await page.getByRole('link', { name: 'Count apples' }).click();
+    await enter(page.getByRole('link', { name: 'Count apples' }));
     await page.getByText('8 pears').first().waitFor({ state: 'attached' });
     await page.emulateMedia({ colorScheme: 'dark' });
     await page.setViewportSize({ width: 360, height: 800 });
@@ -140,7 +157,7 @@ describe('A person with a browser', () => {
     await page.emulateMedia({ colorScheme: 'light' });
     await page.setViewportSize({ width: 1280, height: 800 });
     const address = page.url();
-    await page.getByRole('button', { name: 'Sign out' }).click();
+    await enter(page.getByRole('button', { name: 'Sign out' }));
     await page.waitForURL(/\/login$/);
     await page.goto(address);
     await page.waitForURL(/\/login\?return_to=/);
@@ -149,8 +166,9 @@ describe('A person with a browser', () => {
 
   step('signs in with an API key, and is where it was', async () => {
     const { page } = window;
-    await page.getByLabel('API key').fill(up.key);
-    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.locator('input:focus').waitFor();
+    await page.keyboard.type(up.key);
+    await page.keyboard.press('Enter');
     await page.waitForURL(/\/c\/[0-9a-f]{32}$/);
     await heading('Count apples').waitFor();
   });

@@ -1,9 +1,15 @@
 import type { Request, Response } from 'express';
+import { maxPathLength } from '../sign-in/request-origin.ts';
 
-/** The sign-in that leads back, relative to the page, so that a proxy may serve a path prefix. */
+/**
+ * The sign-in, relative to the page, so that a proxy may serve a path prefix. The sign-in leads
+ * back, except to an address that it does not accept; no header has room for that either.
+ */
 function loginFor({ path, originalUrl }: Request): string {
-  const up = '../'.repeat(path.split('/').length - 2);
-  return `${up}login?return_to=${encodeURIComponent(originalUrl)}`;
+  const login = `${'../'.repeat(path.split('/').length - 2)}login`;
+  return originalUrl.length > maxPathLength
+    ? login
+    : `${login}?return_to=${encodeURIComponent(originalUrl)}`;
 }
 
 /** Sends a browser to another page. */

@@ -34,7 +34,7 @@ export const isPrefetch = ({ headers }: Pick<OriginRequest, 'headers'>): boolean
   );
 
 /** Largest accepted path; a longer one is replaced by the first page. */
-const maxPathLength = 2048;
+export const maxPathLength = 2048;
 
 /**
  * A path of the service as a relative reference for a page at `/login`; the first page for

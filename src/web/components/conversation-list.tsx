@@ -25,7 +25,8 @@ interface GroupSectionProps extends GroupRows {
 
 function GroupSection({ group, rows, rowHeight, window }: GroupSectionProps) {
   const page = usePage();
-  const active = rows.findIndex(({ id }) => id === page.active.value);
+  const { value: activeId } = page.active;
+  const active = activeId === undefined ? -1 : rows.findIndex(({ id }) => id === activeId);
   const indexes = Array.from({ length: window.last - window.first }, (_, i) => window.first + i);
   // The row with the focus stays in the document wherever the list is scrolled to.
   if (active >= 0 && !indexes.includes(active)) indexes.push(active);

@@ -2,6 +2,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useSignal } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
+import { usePage } from '../page-state.ts';
 import { Markdown } from './markdown.tsx';
 
 /** From here on the page counts as at its end, in pixels. */
@@ -80,6 +81,7 @@ interface HistoryListProps {
 
 /** The entries in view stay there while others arrive above or below them. */
 export function HistoryList({ history, asks }: HistoryListProps) {
+  const { stream } = usePage();
   const entries = history.entries.value;
   const older = history.older.value;
   const isCopied = useSignal(false);
@@ -142,7 +144,8 @@ export function HistoryList({ history, asks }: HistoryListProps) {
           The events are with the agent, which answers while its sandbox runs.
         </p>
       )}
-      {history.problem.value !== undefined && (
+      {/* Without a connection, the header says so. */}
+      {history.problem.value !== undefined && stream.state.value.isOpen && (
         <p class="problem" role="alert">
           {history.problem.value}{' '}
           <button type="button" class="link" onClick={() => void history.refresh()}>

@@ -18,6 +18,17 @@ const announce = `new MutationObserver((changes) => {
           if (['status', 'alert'].includes(said.getAttribute('role')) && said.innerText.trim() !== '') console.info('announced: ' + said.innerText.trim());
 }).observe(document, { childList: true, subtree: true });`;
 
+/**
+ * A browser that can reach this machine and nothing else. Not by `page.route`, which answers
+ * preflights itself. Sandboxes have addresses of their own in 127.0.0.0/8, or names below
+ * `localhost`.
+ */
+export const launchBrowser = (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+    args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.* , EXCLUDE *.localhost'],
+  });
+
 export interface Socket {
   readonly url: string;
   readonly sent: string[];
@@ -46,12 +57,7 @@ export class Window {
   }
 
   static async open({ firstPicture = 1 } = {}): Promise<Window> {
-    const browser = await chromium.launch({
-      executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-      // Not by `page.route`, which answers preflights itself. Sandboxes have addresses of their own
-      // in 127.0.0.0/8.
-      args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.*'],
-    });
+    const browser = await launchBrowser();
     const context = await browser.newContext({
       viewport: { width: 1280, height: 800 },
       locale: 'en-US',

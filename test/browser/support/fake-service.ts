@@ -34,6 +34,8 @@ export class FakeService {
   snapshots: readonly Snapshot[] = [];
   /** Status with which the stream is refused; undefined: it is not. */
   streamStatus: number | undefined;
+  /** Status of each answer of the interface, the stream included; undefined: as the other fields say. */
+  status: number | undefined;
   url = '';
   readonly #gateway: TestGateway;
   readonly #server: Server;
@@ -57,10 +59,21 @@ export class FakeService {
       redirect: 'manual',
     });
     service.#cookie = headers.getSetCookie()[0]?.split(';')[0] ?? '';
-    await new Promise<void>((resolve) => service.#server.listen(0, '127.0.0.1', resolve));
+    await service.#listen(0);
     const { port } = service.#server.address() as AddressInfo;
     service.url = `http://127.0.0.1:${port}`;
     return service;
+  }
+
+  /** Accepts no connection until `comeBack`. */
+  async goAway(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#streams.clear();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  comeBack(): Promise<void> {
+    return this.#listen(Number(new URL(this.url).port));
   }
 
   emit(event: string, data: unknown): void {
@@ -74,9 +87,12 @@ export class FakeService {
   }
 
   async stop(): Promise<void> {
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await this.goAway();
     await this.#gateway.stop();
+  }
+
+  #listen(port: number): Promise<void> {
+    return new Promise((resolve) => this.#server.listen(port, '127.0.0.1', resolve));
   }
 
   #send(stream: ServerResponse, event: string, data: unknown): void {
@@ -98,7 +114,9 @@ export class FakeService {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
     const { pathname } = new URL(url, this.url);
-    if (pathname === '/api/v1/stream') this.#stream(response);
+    if (this.status !== undefined && pathname.startsWith('/api/'))
+      response.writeHead(this.status).end('{}');
+    else if (pathname === '/api/v1/stream') this.#stream(response);
     else if (pathname === '/login') response.end('<!doctype html><title>Sign in</title>');
     else if (!pathname.startsWith('/api/')) await this.#pass(url, response);
     else {

@@ -47,6 +47,12 @@ it.each([
   }
 });
 
+it('sends a browser without a session to the sign-in alone from an address that no header has room for', async () => {
+  const { status, headers } = await read(`/c/some-id?${'%7B'.repeat(3_000)}`, { cookie: '' });
+  expect(status).toBe(303);
+  expect(headers.get('location')?.slice(0, 100)).toBe('../login');
+});
+
 it('serves the same document at every address of the app', async () => {
   const documents = await Promise.all(['/', '/operate', '/c/unknown'].map((path) => read(path)));
   expect(documents.map(({ status }) => status)).toEqual([200, 200, 200]);

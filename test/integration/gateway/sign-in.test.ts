@@ -3,53 +3,8 @@ import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';
-import { TestGateway, namespace, type RequestOptions } from '../../support/gateway/test-gateway.ts';
-
-/** A browser with one jar of cookies, which says where each request comes from. */
-class Browser {
-  readonly #gateway: TestGateway;
-  cookie: string | undefined;
-
-  constructor(gateway: TestGateway, cookie?: string) {
-    this.#gateway = gateway;
-    this.cookie = cookie;
-  }
-
-  get ownHeaders() {
-    return { origin: this.#gateway.url, 'sec-fetch-site': 'same-origin' };
-  }
-
-  async send(method: string, path: string, { headers, ...options }: RequestOptions = {}) {
-    const answer = await this.#gateway.send(method, path, {
-      key: null,
-      ...options,
-      headers: { ...(this.cookie === undefined ? {} : { cookie: this.cookie }), ...headers },
-    });
-    for (const line of answer.headers['set-cookie'] ?? []) {
-      const [pair = ''] = line.split(';');
-      this.cookie = line.includes('Max-Age=0') ? undefined : pair;
-    }
-    return answer;
-  }
-
-  /** Types an address, or opens a link in a terminal. */
-  open = (path: string, headers: RequestOptions['headers'] = { 'sec-fetch-site': 'none' }) =>
-    this.send('GET', path, { headers });
-
-  submit = (path: string, fields: Record<string, string>, headers = this.ownHeaders) =>
-    this.send('POST', path, {
-      rawBody: new URLSearchParams(fields).toString(),
-      headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
-    });
-
-  fetch = (method: string, path: string, body?: unknown, headers: object = this.ownHeaders) =>
-    this.send(method, path, { body, headers: { ...headers } });
-
-  owner = async () => {
-    const { status, json } = await this.fetch('GET', '/api/v1/users/me');
-    return status === 200 ? (json as { id: string }).id : status;
-  };
-}
+import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
+import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 describe('A person signs in', () => {
   let gateway: TestGateway;
@@ -80,14 +35,14 @@ describe('A person signs in', () => {
     gateway.caches.apiKeys.store.list().filter(({ spec }) => spec.signIn !== undefined);
 
   const withKey = async (key = gateway.alice) => {
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     expect((await browser.submit('/login', { api_key: key })).status).toBe(303);
     return browser;
   };
 
   it('by a link, which works once', async () => {
     const link = await aLink();
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     const { status, headers } = await browser.open(`${link}&return_to=/c/1`);
     expect([status, headers.location]).toEqual([303, './c/1']);
     expect(headers['set-cookie']).toEqual([
@@ -98,7 +53,7 @@ describe('A person signs in', () => {
       ),
     ]);
     expect(await browser.owner()).toBe('alice');
-    const other = new Browser(gateway);
+    const other = new CookieBrowser(gateway);
     const again = await other.open(link);
     expect([again.status, again.headers['set-cookie']]).toEqual([401, undefined]);
     expect(again.text).toContain('login-link');
@@ -112,7 +67,7 @@ describe('A person signs in', () => {
       await eventually('the replica knows the link', () =>
         Promise.resolve(replica.caches.apiKeys.store.list().length === 3),
       );
-      const browsers = [new Browser(gateway), new Browser(replica)];
+      const browsers = [new CookieBrowser(gateway), new CookieBrowser(replica)];
       const answers = await Promise.all(browsers.map((browser) => browser.open(link)));
       expect(answers.map(({ status }) => status).sort()).toEqual([303, 401]);
       expect(await gateway.client.list(apiKeys, { namespace })).toMatchObject({
@@ -126,14 +81,14 @@ describe('A person signs in', () => {
   it('on one replica, and is known on another at once', async () => {
     const replica = await gateway.replica({ clock });
     try {
-      const browser = new Browser(gateway);
+      const browser = new CookieBrowser(gateway);
       await browser.open(await aLink());
       expect(
-        await new Browser(replica, browser.cookie).fetch('GET', '/api/v1/users/me'),
+        await new CookieBrowser(replica, browser.cookie).fetch('GET', '/api/v1/users/me'),
       ).toMatchObject({ status: 401 });
       const [, value = ''] = browser.cookie?.split('=') ?? [];
       const cookie = `conversation-operator-${replica.port}=${value}`;
-      expect(await new Browser(replica, cookie).owner()).toBe('alice');
+      expect(await new CookieBrowser(replica, cookie).owner()).toBe('alice');
     } finally {
       await replica.stop();
     }
@@ -144,7 +99,7 @@ describe('A person signs in', () => {
     ['is no token', () => '/login?token=%3Cscript%3E'],
     ['is an API key', () => `/login?token=${gateway.alice}`],
   ])('not by a link that %s', async (_why, link) => {
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     const { status, headers, text } = await browser.open(link());
     expect([status, headers['set-cookie']]).toEqual([401, undefined]);
     expect(text).not.toContain('<script>');
@@ -153,12 +108,12 @@ describe('A person signs in', () => {
   it('not by a link after 10 minutes', async () => {
     const link = await aLink();
     now += 10 * 60_000 + 1;
-    expect((await new Browser(gateway).open(link)).status).toBe(401);
+    expect((await new CookieBrowser(gateway).open(link)).status).toBe(401);
   });
 
   it('not by a link that is loaded in advance', async () => {
     const link = await aLink();
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     const early = { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' };
     expect((await browser.open(link, early)).headers['set-cookie']).toBeUndefined();
     expect((await browser.send('HEAD', link)).headers['set-cookie']).toBeUndefined();
@@ -168,7 +123,7 @@ describe('A person signs in', () => {
   it('not with the key of a link as an API key', async () => {
     const [, key = ''] = (await aLink()).split('=');
     expect((await gateway.get('/api/v1/users/me', { key })).status).toBe(401);
-    expect((await new Browser(gateway).submit('/login', { api_key: key })).status).toBe(401);
+    expect((await new CookieBrowser(gateway).submit('/login', { api_key: key })).status).toBe(401);
   });
 
   it('by the form, until the key is revoked', async () => {
@@ -180,7 +135,7 @@ describe('A person signs in', () => {
   });
 
   it('not with a wrong key in the form, and the page shows why', async () => {
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     const { status, text } = await browser.submit('/login', { api_key: '<b>', return_to: '"><b>' });
     expect([status, browser.cookie]).toEqual([401, undefined]);
     expect(text).toContain('The API key is not valid.');
@@ -209,7 +164,7 @@ describe('A person signs in', () => {
     const options = { client, namespace, clock, url, owner: 'root', role: 'admin', maker } as const;
     const link = await createLoginLink(options);
     await eventually('the link is known', () => Promise.resolve(signInKeys().length === 1));
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     await browser.open(link.slice(url.length));
     // The chain has the lowest role of its keys.
     expect((await browser.fetch('GET', '/api/v1/users/me')).json).toMatchObject({
@@ -221,9 +176,9 @@ describe('A person signs in', () => {
   });
 
   it('and out, which ends the session everywhere', async () => {
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     await browser.open(await aLink());
-    const stolen = new Browser(gateway, browser.cookie);
+    const stolen = new CookieBrowser(gateway, browser.cookie);
     expect(await stolen.owner()).toBe('alice');
     const { status, headers } = await browser.submit('/logout', {});
     expect([status, headers.location, browser.cookie]).toEqual([303, './login', undefined]);
@@ -240,7 +195,7 @@ describe('A person signs in', () => {
 
   it('fifty times, of which the oldest session ends with the next', async () => {
     for (let index = 0; index < 51; index++) {
-      await new Browser(gateway).open(await aLink());
+      await new CookieBrowser(gateway).open(await aLink());
       await eventually('the link is gone', () =>
         Promise.resolve(signInKeys().every(({ spec }) => spec.signIn === 'Session')),
       );
@@ -252,9 +207,9 @@ describe('A person signs in', () => {
 
   it('and earlier links and sessions that have expired are deleted', async () => {
     await aLink();
-    await new Browser(gateway).open(await aLink('bob'));
+    await new CookieBrowser(gateway).open(await aLink('bob'));
     now += 8 * 86_400_000;
-    await new Browser(gateway).open(await aLink('bob'));
+    await new CookieBrowser(gateway).open(await aLink('bob'));
     await eventually('only the new session of bob is left', () =>
       Promise.resolve(signInKeys().filter(({ spec }) => spec.owner === 'bob').length === 1),
     );
@@ -300,7 +255,7 @@ describe('A person signs in', () => {
 
     it('cannot sign a person in as another owner: the page asks first', async () => {
       const link = await aLink('mallory');
-      for (const browser of [new Browser(gateway), await withKey()]) {
+      for (const browser of [new CookieBrowser(gateway), await withKey()]) {
         const before = browser.cookie;
         const { status, text } = await browser.open(link, { 'sec-fetch-site': 'cross-site' });
         expect([status, browser.cookie]).toEqual([200, before]);
@@ -315,7 +270,7 @@ describe('A person signs in', () => {
     });
 
     it('cannot fix a session: every sign-in gets another cookie', async () => {
-      const browser = new Browser(gateway, `conversation-operator-${gateway.port}=chosen`);
+      const browser = new CookieBrowser(gateway, `conversation-operator-${gateway.port}=chosen`);
       await browser.open(await aLink());
       const [first] = [browser.cookie];
       expect(first).not.toContain('chosen');
@@ -325,6 +280,10 @@ describe('A person signs in', () => {
 
     it.each([
       'https://evil.example/',
+      'https:evil.example',
+      '\\\\evil.example',
+      '/\n/evil.example',
+      '%2f%2fevil.example',
       '//evil.example/',
       '/\\evil.example/',
       '/%5cevil.example',
@@ -334,7 +293,7 @@ describe('A person signs in', () => {
       '/\t/evil.example',
       `/${'x'.repeat(3000)}`,
     ])('are never the page after a sign-in: %s', async (wanted) => {
-      const browser = new Browser(gateway);
+      const browser = new CookieBrowser(gateway);
       const fields = { api_key: gateway.alice, return_to: wanted };
       const { headers } = await browser.submit('/login', fields);
       const target = new URL(headers.location ?? '', `${gateway.url}/login`);
@@ -346,7 +305,7 @@ describe('A person signs in', () => {
   describe('and a cookie is refused that', () => {
     const cookieOf = async (of: TestGateway) => (await signIn(of)).cookie ?? '';
     const signIn = async (of: TestGateway) => {
-      const browser = new Browser(of);
+      const browser = new CookieBrowser(of);
       await browser.submit('/login', { api_key: of.alice });
       return browser;
     };
@@ -356,10 +315,12 @@ describe('A person signs in', () => {
       const [name = '', value = ''] = cookie.split('=');
       for (const at of [0, 14, 30, value.length - 2]) {
         const changed = `${value.slice(0, at)}${value[at] === 'A' ? 'B' : 'A'}${value.slice(at + 1)}`;
-        expect(await new Browser(gateway, `${name}=${changed}`).owner()).toBe(401);
+        expect(await new CookieBrowser(gateway, `${name}=${changed}`).owner()).toBe(401);
       }
-      expect(await new Browser(gateway, `${name}=${value}; ${name}=${value}`).owner()).toBe(401);
-      expect(await new Browser(gateway, `${name}=${'A'.repeat(5000)}`).owner()).toBe(401);
+      expect(await new CookieBrowser(gateway, `${name}=${value}; ${name}=${value}`).owner()).toBe(
+        401,
+      );
+      expect(await new CookieBrowser(gateway, `${name}=${'A'.repeat(5000)}`).owner()).toBe(401);
     });
 
     it('another installation has sealed', async () => {
@@ -368,7 +329,10 @@ describe('A person signs in', () => {
       try {
         const [, value = ''] = (await cookieOf(other)).split('=');
         expect(
-          await new Browser(gateway, `conversation-operator-${gateway.port}=${value}`).owner(),
+          await new CookieBrowser(
+            gateway,
+            `conversation-operator-${gateway.port}=${value}`,
+          ).owner(),
         ).toBe(401);
       } finally {
         await other.stop();
@@ -398,7 +362,7 @@ describe('A person signs in', () => {
 
   it('and nothing of it is in a log', async () => {
     const link = await aLink();
-    const browser = new Browser(gateway);
+    const browser = new CookieBrowser(gateway);
     await browser.open(link);
     await browser.submit('/login', { api_key: gateway.alice });
     const lines = JSON.stringify(gateway.log);
@@ -409,7 +373,7 @@ describe('A person signs in', () => {
   it('with the same failures as for API keys counted for an address', async () => {
     const limited = await TestGateway.start({ rateLimits: { failedKeysPerMinute: 3 } });
     try {
-      const browser = new Browser(limited);
+      const browser = new CookieBrowser(limited);
       const statuses = [];
       for (let index = 0; index < 5; index++)
         statuses.push((await browser.submit('/login', { api_key: 'co_wrong' })).status);
@@ -422,6 +386,6 @@ describe('A person signs in', () => {
   it('and the web UI asks whether one has', async () => {
     const browser = await withKey();
     expect((await browser.fetch('POST', '/api/authenticate')).json).toEqual({ success: true });
-    expect((await new Browser(gateway).fetch('POST', '/api/authenticate')).status).toBe(401);
+    expect((await new CookieBrowser(gateway).fetch('POST', '/api/authenticate')).status).toBe(401);
   });
 });

@@ -224,6 +224,8 @@ describe('the stream', () => {
         [{ headers: { 'last-event-id': lastEventId } }, replica],
         [{ headers: { 'last-event-id': lastEventId }, key: gateway.bob }, gateway],
         [{ headers: { 'last-event-id': 'nonsense' } }, gateway],
+        [{ headers: { 'last-event-id': '7'.repeat(10_000) } }, gateway],
+        [{ headers: { 'last-event-id': `${lastEventId}${'7'.repeat(10_000)}` } }, gateway],
       ];
       for (const [options, of] of foreign)
         expect((await openSynced(options, { of })).state.snapshots).toBe(1);
