@@ -15,6 +15,7 @@ import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
 import { useSentence } from './use-sentence.ts';
+import { TextBlock } from './text-block.tsx';
 
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
@@ -61,9 +62,7 @@ function Steps({ task }: { readonly task: StartTask }) {
             </span>
           </summary>
           {output !== null && output !== '' && (
-            <pre tabIndex={0} aria-label={`Output of ${name}`}>
-              {output}
-            </pre>
+            <TextBlock label={`Output of ${name}`}>{output}</TextBlock>
           )}
         </details>
       ))}

@@ -4,6 +4,7 @@ import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import { Markdown } from './markdown.tsx';
+import { TextBlock } from './text-block.tsx';
 
 /** From here on the page counts as at its end, in pixels. */
 const endDistance = 80;
@@ -38,16 +39,8 @@ function Tool({ entry, asks }: { readonly entry: ToolEntry; readonly asks: boole
         </span>
         <Time time={time} />
       </summary>
-      {input !== '' && (
-        <pre tabIndex={0} aria-label={`Input of ${tool}`}>
-          {input}
-        </pre>
-      )}
-      {output !== '' && (
-        <pre tabIndex={0} aria-label={`Output of ${tool}`}>
-          {output}
-        </pre>
-      )}
+      {input !== '' && <TextBlock label={`Input of ${tool}`}>{input}</TextBlock>}
+      {output !== '' && <TextBlock label={`Output of ${tool}`}>{output}</TextBlock>}
     </details>
   );
 }

@@ -5,6 +5,7 @@ import { withTitles } from '../sentences.ts';
 import { clockTime, duration, exact } from '../times.ts';
 import type { Resources, TimelineEntry } from '../wire.ts';
 import { LoadedDetails } from './loaded-details.tsx';
+import { TextBlock } from './text-block.tsx';
 
 const lasted = ({ kind, time, until }: TimelineEntry): string => {
   if (until === null) return '';
@@ -72,12 +73,8 @@ export const InTheCluster = ({ row }: { readonly row: Row }) => (
     version={row.current.value}
     show={({ namespace, yaml }) => (
       <>
-        <pre tabIndex={0} aria-label="Commands">
-          {commandsOf(row, namespace)}
-        </pre>
-        <pre tabIndex={0} aria-label="Resources as YAML">
-          {yaml}
-        </pre>
+        <TextBlock label="Commands">{commandsOf(row, namespace)}</TextBlock>
+        <TextBlock label="Resources as YAML">{yaml}</TextBlock>
       </>
     )}
   />

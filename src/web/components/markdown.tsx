@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { markdownTokens, safeAddress, type Token, type Tokens } from '../markdown.ts';
+import { TextBlock } from './text-block.tsx';
 
 const Parts = ({ tokens = [] }: { readonly tokens?: readonly Token[] | undefined }) => (
   <>
@@ -77,11 +78,7 @@ function Part({ token }: { readonly token: Token }) {
         </p>
       );
     case 'code':
-      return (
-        <pre tabIndex={0} aria-label="Code">
-          {part['text']}
-        </pre>
-      );
+      return <TextBlock label="Code">{part['text']}</TextBlock>;
     case 'codespan':
       return <code>{part['text']}</code>;
     case 'strong':

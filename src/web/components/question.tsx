@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Questions } from '../questions.ts';
 import type { Approval } from '../wire.ts';
+import { TextBlock } from './text-block.tsx';
 
 /** A click that was meant for what had this place before must not answer. */
 const inertMs = 500;
@@ -49,9 +50,7 @@ function Question({ approval, questions, onAnswered }: QuestionProps) {
         <h2 id={`question-${approval.id}`}>The agent asks: {approval.title}</h2>
       </div>
       <p class="quiet-text">{approval.tool}</p>
-      <pre tabIndex={0} aria-label="What the agent wants to do">
-        {approval.summary}
-      </pre>
+      <TextBlock label="What the agent wants to do">{approval.summary}</TextBlock>
       <label class="field">
         <span>Why not (optional, with a rejection)</span>
         <input
