@@ -23,11 +23,13 @@ const announce = `new MutationObserver((changes) => {
  * preflights itself. Sandboxes have addresses of their own in 127.0.0.0/8, or names below
  * `localhost`.
  */
-export const launchBrowser = (): Promise<Browser> =>
-  chromium.launch({
+export const launchBrowser = (rules: readonly string[] = []): Promise<Browser> => {
+  const all = [...rules, 'MAP * ~NOTFOUND', 'EXCLUDE 127.*', 'EXCLUDE *.localhost'];
+  return chromium.launch({
     executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
-    args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.* , EXCLUDE *.localhost'],
+    args: [`--host-resolver-rules=${all.join(' , ')}`],
   });
+};
 
 export interface Socket {
   readonly url: string;
@@ -56,8 +58,12 @@ export class Window {
     this.#pictures = firstPicture;
   }
 
-  static async open({ firstPicture = 1 } = {}): Promise<Window> {
-    const browser = await launchBrowser();
+  /** @param options.rules Further rules of Chromium about the addresses of hosts. */
+  static async open({
+    firstPicture = 1,
+    rules = [],
+  }: { readonly firstPicture?: number; readonly rules?: readonly string[] } = {}): Promise<Window> {
+    const browser = await launchBrowser(rules);
     const context = await browser.newContext({
       viewport: { width: 1280, height: 800 },
       locale: 'en-US',

@@ -14,6 +14,7 @@ export const owners = [
   'story',
   'talk',
   'client',
+  'page',
   'quota',
   'causes',
   'loss',

@@ -7,6 +7,7 @@ const order = [
   'story',
   'talk',
   'official-client',
+  'page',
   'quota',
   'causes',
   'pools',

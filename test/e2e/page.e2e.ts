@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { program } from '../support/installation.ts';
+import { Window } from '../browser/support/browser.ts';
+import { kubeconfig } from './support/cluster.ts';
+import { TestedInstallation, publicUrl, release } from './support/installation.ts';
+import { PortForward } from './support/port-forward.ts';
+
+const execute = promisify(execFile);
+const up = new TestedInstallation('page');
+
+let forward: PortForward;
+let window: Window;
+beforeAll(async () => {
+  forward = await PortForward.open(up.facts.namespace, `${release}-gateway`, 80);
+  const { hostname } = new URL(publicUrl);
+  window = await Window.open({
+    firstPicture: 201,
+    rules: [`MAP ${hostname} ${new URL(forward.url).host}`],
+  });
+}, 60_000);
+afterAll(async () => {
+  await window.close();
+  forward.close();
+});
+
+/** As the notes of the chart have it. */
+async function loginLink(): Promise<string> {
+  const args = [
+    ...[program, 'login-link', '--namespace', up.facts.sandboxes, '--owner', 'page'],
+    ...['--url', publicUrl, '--kubeconfig', kubeconfig],
+  ];
+  return (await execute(process.execPath, args)).stdout.trim();
+}
+
+describe('a person with a browser', () => {
+  it('signs in by the link of the command, once', async () => {
+    const link = await loginLink();
+    await window.page.goto(link);
+    await window.page.waitForURL(`${publicUrl}/`);
+    await window.page.getByRole('heading', { name: 'New conversation' }).waitFor();
+    const again = await fetch(link.replace(publicUrl, forward.url));
+    expect(again.status).toBe(401);
+  });
+
+  it('starts a conversation with a repository and reads the answer', async () => {
+    const { page } = window;
+    const form = page.getByRole('form', { name: 'New conversation' });
+    await form.getByLabel('Message').fill('Who are you:\n```sh\ncat README.md; id -u\n```');
+    await form.getByLabel('Repository', { exact: true }).fill('acme/shop');
+    await form.getByRole('button', { name: 'Start', exact: true }).click();
+    await page.getByRole('link', { name: 'Who are you' }).click();
+    await page.getByText('All blocks succeeded').waitFor({ timeout: 90_000 });
+    await window.picture('the page on a cluster');
+    expect(window.faults()).toEqual([]);
+    expect([...window.outside]).toEqual([]);
+  }, 120_000);
+
+  it('sees how it started, with the lines of kubectl', async () => {
+    const { page } = window;
+    await page.getByText('Life of the conversation').click();
+    await page.getByText('The agent has accepted the conversation.').waitFor();
+    await page.getByText('In the cluster').click();
+    await page.getByText(`kubectl -n ${up.facts.sandboxes} describe conversation`).waitFor();
+    await page.getByText('kind: Conversation').waitFor();
+    expect(window.faults()).toEqual([]);
+  });
+
+  it('signs out', async () => {
+    const { page } = window;
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(/\/login/);
+    await page.goto(`${publicUrl}/operate`);
+    await page.waitForURL(/\/login\?return_to=/);
+  });
+});
