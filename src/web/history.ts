@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { entriesOf, idOf, isEvent, type AgentEvent } from './entries.ts';
+import { Refresher } from './refresher.ts';
 
 interface EventPage {
   readonly items: readonly AgentEvent[];
@@ -30,8 +31,7 @@ export class History {
   readonly isAway = signal(false);
   readonly #path: string;
   readonly #ids = new Set<string>();
-  #reading: Promise<void> | undefined;
-  #isAskedAgain = false;
+  readonly #refresher = new Refresher(() => this.#read());
 
   constructor(conversationId: string) {
     this.#path = `/api/v1/conversation/${conversationId}/events/search`;
@@ -39,12 +39,7 @@ export class History {
 
   /** Reads what is new. A call during another one makes it read once more. */
   refresh(): Promise<void> {
-    this.#isAskedAgain = this.#reading !== undefined;
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-      if (this.#isAskedAgain) void this.refresh();
-    });
-    return this.#reading;
+    return this.#refresher.run();
   }
 
   async loadOlder(): Promise<void> {

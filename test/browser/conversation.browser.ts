@@ -244,6 +244,8 @@ describe('a question of the agent', () => {
   const approvals = `GET /api/v1/app-conversations/${id}/approvals`;
   const answerOf = (approval: string) =>
     `POST /api/v1/app-conversations/${id}/approvals/${approval}`;
+  const answered = () =>
+    window.page.waitForResponse((response) => response.request().method() === 'POST');
   const asking = (approval: string, command: string) => ({
     status: 200,
     json: [
@@ -291,7 +293,7 @@ describe('a question of the agent', () => {
     }
     await window.picture('a question');
     service.answers.set(approvals, { status: 200, json: [] });
-    await approve.click();
+    await Promise.all([answered(), approve.click()]);
     await approve.waitFor({ state: 'detached' });
     expect(service.calls.map(({ path, body }) => [path, body])).toEqual([
       [`/api/v1/app-conversations/${id}/approvals/a1`, { option_id: 'approve' }],
@@ -324,7 +326,7 @@ describe('a question of the agent', () => {
     window.faults();
     service.answers.delete(answerOf('a1'));
     service.answers.set(approvals, { status: 200, json: [] });
-    await reject.click();
+    await Promise.all([answered(), reject.click()]);
     await page.getByRole('heading', { name: 'The agent asks' }).waitFor({ state: 'detached' });
     expect(service.calls.map(({ body }) => body)).toEqual([
       { option_id: 'reject', reason: 'Not on a Friday.' },
@@ -374,7 +376,10 @@ it('stops a run and keeps its sandbox', async () => {
     conversations: [aConversation(2, { title, execution_status: 'running' })],
   }));
   await open();
-  await page.getByRole('button', { name: /^Stop/ }).click();
+  await Promise.all([
+    page.waitForResponse((response) => response.request().method() === 'POST'),
+    page.getByRole('button', { name: /^Stop/ }).click(),
+  ]);
   await page.getByText('Stopping…').first().waitFor();
   expect(service.calls.map(({ path }) => path)).toEqual([
     `/api/v1/app-conversations/${id}/interrupt`,

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { api, messageOf } from '../api.ts';
+import { Refresher } from '../refresher.ts';
 
 interface LoadedDetailsProps<T> {
   readonly class: string;
@@ -19,19 +20,20 @@ export function LoadedDetails<T>(props: LoadedDetailsProps<T>) {
   const isOpen = useSignal(isOpenAtFirst);
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
-  const load = async (signal?: AbortSignal) => {
-    try {
-      data.value = await api.get<T>(path, {}, signal);
-      problem.value = undefined;
-    } catch (error) {
-      if (signal?.aborted !== true) problem.value = messageOf(error);
-    }
-  };
+  const loading = useMemo(
+    () =>
+      new Refresher(async () => {
+        try {
+          data.value = await api.get<T>(path, {});
+          problem.value = undefined;
+        } catch (error) {
+          problem.value = messageOf(error);
+        }
+      }),
+    [path],
+  );
   useEffect(() => {
-    if (!isOpen.value) return undefined;
-    const abort = new AbortController();
-    void load(abort.signal);
-    return () => abort.abort();
+    if (isOpen.value) void loading.run();
   }, [isOpen.value, version]);
   return (
     <details
@@ -49,7 +51,7 @@ export function LoadedDetails<T>(props: LoadedDetailsProps<T>) {
       {problem.value !== undefined && (
         <p class="problem" role="alert">
           {problem.value}{' '}
-          <button type="button" class="link" onClick={() => void load()}>
+          <button type="button" class="link" onClick={() => void loading.run()}>
             Try again
           </button>
         </p>
