@@ -79,7 +79,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
   streams.add(() => agents.drain());
 
-  const followers = [totals, ...Object.values(feeds), ring, live.hubs];
+  const followers = [totals, ...Object.values(feeds), ring, live.hubs, live.staleness];
   const unfollow = () => {
     for (const follower of followers) follower.close();
   };

@@ -124,8 +124,8 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     closedStreams: counter(
       'closed_streams_total',
-      'Streams of /api/v1/stream that have ended, by code: key-invalid, slow-reader, shutdown, max-age, client-gone (the client has closed the connection).',
-      { code: ['key-invalid', 'slow-reader', 'shutdown', 'max-age', 'client-gone'] },
+      'Streams of /api/v1/stream that have ended, by code: key-invalid, slow-reader, stale (no connection to the API server), shutdown, max-age, client-gone (the client has closed the connection).',
+      { code: ['key-invalid', 'slow-reader', 'stale', 'shutdown', 'max-age', 'client-gone'] },
     ),
     startStageSeconds: histogram(
       'start_stage_duration_seconds',

@@ -31,6 +31,7 @@ afterEach(() => stack.disposeAsync());
 interface LogLine {
   readonly level: string;
   readonly message: string;
+  readonly port?: number;
   readonly error?: { readonly message: string };
 }
 
@@ -116,6 +117,46 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     expect(await stop()).toBe(0);
   }, 120_000);
 });
+
+it('the gateway ends its streams once they would show an old state, and serves them again by itself', async () => {
+  const first = await front();
+  const { lines, ready } = await run('gateway');
+  await eventually('it is ready', async () => (await ready()) === 200, 60_000);
+  const create = ['keys', 'create', '--owner', 'alice', '--kubeconfig', kubeconfig];
+  const made = spawn(process.execPath, [program, ...create], {
+    env: { PATH: process.env['PATH'], HOME: api.folder },
+  });
+  let key = '';
+  made.stdout.on('data', (chunk: Buffer) => (key += chunk.toString()));
+  await once(made, 'exit');
+  const gatewayPort = lines().find(({ message }) => message === 'gateway started')?.port ?? 0;
+  const open = () =>
+    fetch(`http://127.0.0.1:${gatewayPort}/api/v1/stream`, {
+      headers: { authorization: `Bearer ${key.trim()}` },
+    });
+  const stream = await eventually(
+    'the key is known',
+    async () => {
+      const response = await open();
+      return response.ok && response;
+    },
+    10_000,
+  );
+  await first.close();
+  // The rest of the stream, which ends with its reason.
+  expect(await stream.text()).toMatch(/event: closed\ndata: \{"code":"stale"\}\n\n$/);
+  expect((await open()).status).toBe(503);
+  await front();
+  const again = await eventually(
+    'streams are served',
+    async () => {
+      const response = await open();
+      return response.ok && response;
+    },
+    60_000,
+  );
+  await again.body?.cancel();
+}, 120_000);
 
 it.each([
   ['list', ['keys', 'list']],

@@ -47,6 +47,8 @@ export async function startApiFront(target: string, port = 0): Promise<ApiFront>
     const send = (): void => {
       const outgoing = request(new URL(path, target), { method, headers }, (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers);
+        // A watch has headers long before its first event.
+        response.flushHeaders();
         answer.pipe(response);
       });
       outgoing.on('error', () => response.destroy());

@@ -74,6 +74,8 @@ export interface WatchOptions extends ListOptions, ShorteningOptions {
   /** The server ends the stream without an error after this many seconds. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
+  /** Called when the server has accepted the watch, before the first event. */
+  readonly onOpen?: () => void;
 }
 
 export interface StatusOptions extends CallOptions {

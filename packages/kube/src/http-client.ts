@@ -275,6 +275,7 @@ export class HttpKubeClient implements KubeClient {
       path,
       signal,
     });
+    options.onOpen?.();
     for await (const lines of wholeLines(stream, maxWatchLineBytes)) {
       const hasLongText = lines.length > maxTextBytes;
       yield hasLongText

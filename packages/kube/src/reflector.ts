@@ -259,6 +259,9 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
         resourceVersion,
         timeoutSeconds: 300 + Math.floor(random() * 301),
         signal: AbortSignal.any([signal, silence.signal]),
+        onOpen: () => {
+          this.#isInterrupted = false;
+        },
       });
       for await (const event of stream) {
         if (signal.aborted) return undefined;

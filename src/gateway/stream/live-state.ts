@@ -4,6 +4,7 @@ import { quotaRecord } from '../v1/quota-record.ts';
 import { ResponseCache } from '../v1/response-cache.ts';
 import { OwnRecords } from './own-records.ts';
 import { OwnerHubs } from './owner-hubs.ts';
+import { Staleness } from './staleness.ts';
 import { StreamPlaces } from './stream-places.ts';
 
 /** State that the streams of one gateway share, and the texts of records, which reads use too. */
@@ -25,5 +26,7 @@ export function createLiveState(
     charge: (owner, work) => scheduler.now(owner, work),
     memory: liveStreams,
   });
-  return { responses, hubs, places: new StreamPlaces(clock, liveStreams) };
+  const { conversations, sandboxes } = caches;
+  const staleness = new Staleness({ caches: [conversations, sandboxes], clock });
+  return { responses, hubs, places: new StreamPlaces(clock, liveStreams), staleness };
 }

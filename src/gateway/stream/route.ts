@@ -1,17 +1,17 @@
 import type { Route } from '../http/route.ts';
+import { unavailable } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
 import { endpoints } from '../v1/endpoints.ts';
+import type { LiveState } from './live-state.ts';
 import { contentType, LiveStream } from './live-stream.ts';
-import type { OwnerHubs } from './owner-hubs.ts';
 import { lastEventIdHeaders, lastEventIdQuery, streamResponse } from './schemas.ts';
-import type { StreamPlaces } from './stream-places.ts';
 
 const { get } = endpoints('stream');
 
 /** The stream of everything of an owner. */
 export const streamRoute = (
   services: Services,
-  { hubs, places }: { readonly hubs: OwnerHubs; readonly places: StreamPlaces },
+  { hubs, places, staleness }: Pick<LiveState, 'hubs' | 'places' | 'staleness'>,
 ): Route =>
   get('/api/v1/stream', 'streamState', {
     summary:
@@ -28,6 +28,7 @@ export const streamRoute = (
         response.setHeader('content-type', contentType).end();
         return undefined;
       }
+      if (staleness.isStale) throw unavailable();
       const forgets = [places.enter(owner, keyUid)];
       const stream = new LiveStream({
         ...{ owner, response, hubs, places, clock, logger, scheduler, slowReaders, metrics },
@@ -39,6 +40,7 @@ export const streamRoute = (
       // A shutdown that has begun, or a key that has ended meanwhile, closes the stream at once.
       forgets.push(streams.add(() => stream.close('shutdown')));
       forgets.push(ring.untilEnd(keyName, keyUid, () => stream.close('key-invalid')));
+      forgets.push(staleness.onStale(() => stream.close('stale')));
       if (stream.isOver) for (const forget of forgets) forget();
       return undefined;
     },

@@ -12,7 +12,7 @@ export const eventKinds = [
 export type EventKind = (typeof eventKinds)[number];
 
 /** Why the gateway closes a stream. */
-export const closeCodes = ['key-invalid', 'slow-reader', 'shutdown', 'max-age'] as const;
+export const closeCodes = ['key-invalid', 'slow-reader', 'stale', 'shutdown', 'max-age'] as const;
 export type CloseCode = (typeof closeCodes)[number];
 
 /** Delay before a client connects again, in milliseconds. */
