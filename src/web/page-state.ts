@@ -11,6 +11,7 @@ import type { Row } from './row.ts';
 import { serviceTime } from './service-time.ts';
 import { Store } from './store.ts';
 import { ChangeStream } from './stream.ts';
+import type { SandboxSpecRecord } from './wire.ts';
 
 export interface GroupRows {
   readonly group: Group;
@@ -30,6 +31,8 @@ export class PageState {
   readonly isFormOpen = signal(false);
   readonly isHelpOpen = signal(false);
   readonly draft = new Draft(this.store);
+  /** The templates that a start may name; empty until the form has read them. */
+  readonly specs = signal<readonly SandboxSpecRecord[]>([]);
   /** The role of the session; undefined until the service has said it. */
   readonly role = signal<'user' | 'admin' | undefined>(undefined);
   /** Whether the service has the official web UI too, whose chats are at /conversations/{id}. */

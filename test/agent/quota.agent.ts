@@ -59,6 +59,23 @@ async function idleSeconds(id: string): Promise<number> {
   return z.object({ idle_time: z.number() }).parse(await response.json()).idle_time;
 }
 
+const approvalsSchema = z.array(z.object({ id: z.string(), summary: z.string() }));
+
+/** Answers the question about a command as soon as the agent asks it. */
+async function answer(id: string, command: string, body: object): Promise<void> {
+  const path = `/api/v1/app-conversations/${id}/approvals`;
+  const approval = await eventually(
+    `a question about ${command}`,
+    async () => {
+      const [open] = approvalsSchema.parse((await agents.up.call('GET', path)).body);
+      return open?.summary === command && open.id;
+    },
+    60_000,
+  );
+  const { status, body: said } = await agents.up.call('POST', `${path}/${approval}`, body);
+  expect([status, said]).toEqual([200, { success: true, state: 'delivered' }]);
+}
+
 describe('an agent that waits for a confirmation', () => {
   it('is paused neither by the quota nor for its idleness, and does what it has asked for once that is accepted', async () => {
     await agents.addTemplate('cautious', {
@@ -66,7 +83,13 @@ describe('an agent that waits for a confirmation', () => {
       idleTimeout: '15s',
     });
     await agents.limit(2);
-    agents.model.script('asks', tool('echo confirmed > confirmed.txt'), finish);
+    agents.model.script(
+      'asks',
+      tool('echo confirmed > confirmed.txt'),
+      tool('echo approved > approved.txt'),
+      tool('echo rejected > rejected.txt'),
+      finish,
+    );
     agents.model.script('other', { text: 'Nothing to do.' });
     const asking = await agents.begin(`Ask first. ${marker('asks')}`, {
       sandbox_spec_id: 'cautious',
@@ -98,6 +121,22 @@ describe('an agent that waits for a confirmation', () => {
     });
     expect(status).toBe(200);
     expect(await agents.file(asking.sandbox, 'confirmed.txt')).toBe('confirmed\n');
+    // By the interface of the service.
+    await answer(asking.id, 'echo approved > approved.txt', { decision: 'approve' });
+    expect(await agents.file(asking.sandbox, 'approved.txt')).toBe('approved\n');
+    await answer(asking.id, 'echo rejected > rejected.txt', {
+      decision: 'reject',
+      reason: 'Not this one.',
+    });
+    // A rejection leaves the run idle; the model learns of it with the next message.
+    await agents.reaches(asking.id, { execution_status: 'idle' });
+    expect(await agents.fileNow(asking.sandbox, 'rejected.txt')).toBeUndefined();
+    const { status: sent } = await agents.up.call(
+      'POST',
+      `/api/v1/app-conversations/${asking.id}/send-message`,
+      { content: [{ type: 'text', text: 'Continue.' }] },
+    );
+    expect([200, 202]).toContain(sent);
     // Its run is over, and so is its protection.
     await agents.reaches(asking.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'idle' });
     expect(

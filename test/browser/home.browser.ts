@@ -201,6 +201,21 @@ describe('keys', () => {
 });
 
 describe('the start form', () => {
+  it('offers valid templates alone, and the models that the chosen one names', async () => {
+    const { page } = window;
+    const form = page.getByRole('form', { name: 'New conversation' });
+    const template = form.getByLabel('Template');
+    await template.locator('option', { hasText: 'small' }).waitFor({ state: 'attached' });
+    expect(await template.locator('option:disabled').allInnerTexts()).toEqual(['broken (invalid)']);
+    await template.selectOption('small');
+    await form.getByLabel('Model').focus();
+    await page.locator('#model-values option').first().waitFor({ state: 'attached' });
+    const models = await page.evaluate(
+      "[...document.querySelectorAll('#model-values option')].map(({ value }) => value)",
+    );
+    expect(models).toEqual(['small-1', 'big-1']);
+  });
+
   it('says what a start would do, and shows the new row with its stages', async () => {
     const { page } = window;
     const form = page.getByRole('form', { name: 'New conversation' });

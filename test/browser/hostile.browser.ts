@@ -67,7 +67,16 @@ beforeEach(() => {
   service.answers.clear();
   const page = { next_page_id: null };
   for (const [path, item] of [
-    ['sandbox-specs/search', { id: hostile, display_name: '', description: '' }],
+    [
+      'sandbox-specs/search',
+      {
+        id: hostile,
+        display_name: '',
+        description: '',
+        invalid_reason: hostile,
+        allowed_models: [hostile],
+      },
+    ],
     ['git/repositories/search', { full_name: '' }],
     ['git/branches/search', { name: '' }],
   ] as const)

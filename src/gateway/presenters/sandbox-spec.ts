@@ -1,7 +1,11 @@
 import { z } from 'zod';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { findCondition } from '../../resources/conditions.ts';
+import { plainText } from '../../resources/plain-text.ts';
 import { nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
+
+const maxReasonCharacters = 500;
 
 export const sandboxSpecSchema = z.object({
   id: z.string(),
@@ -14,13 +18,24 @@ export const sandboxSpecSchema = z.object({
   display_name: nullableText,
   description: nullableText,
   image: nullableText,
+  default_model: nullableText.describe(
+    'The model of starts that name none; null: that of the agent.',
+  ),
+  allowed_models: z
+    .array(z.string())
+    .nullable()
+    .describe('Models that a start may name besides; * matches any text. Null: no list.'),
+  invalid_reason: nullableText.describe(
+    'Why no sandbox can be made of it; null where it is valid.',
+  ),
 });
 export const sandboxSpecList = z.array(sandboxSpecSchema.nullable());
 export const sandboxSpecPage = pageSchema(sandboxSpecSchema);
 export type SandboxSpecRecord = z.output<typeof sandboxSpecSchema>;
 
 export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof sandboxSpecSchema> {
-  const { spec, metadata } = template;
+  const { spec, metadata, status } = template;
+  const valid = findCondition(status?.conditions, 'Valid');
   const container = agentContainerOf(template);
   const command = [...(container?.command ?? []), ...(container?.args ?? [])];
   return {
@@ -36,5 +51,9 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
     display_name: spec.displayName ?? null,
     description: spec.description ?? null,
     image: container?.image ?? null,
+    default_model: spec.agent.model ?? null,
+    allowed_models: spec.agent.allowedModels === undefined ? null : [...spec.agent.allowedModels],
+    invalid_reason:
+      valid?.status === 'False' ? plainText(valid.message, maxReasonCharacters) : null,
   };
 }

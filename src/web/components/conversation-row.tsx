@@ -1,5 +1,5 @@
 import { useComputed, useSignal } from '@preact/signals';
-import { branchOf, repositoryOf, titleOf, updatedAtOf } from '../facts.ts';
+import { branchOf, repositoryOf, templateOf, titleOf, updatedAtOf } from '../facts.ts';
 import { groupNames } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
@@ -21,7 +21,9 @@ interface ConversationRowProps {
 
 const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
 
-/** Repository and branch, and the agent. */
+const compact = new Intl.NumberFormat('en', { notation: 'compact' });
+
+/** Repository and branch, the agent and the template. */
 function originOf({ current }: Row): string {
   const facts = current.value;
   const repository = repositoryOf(facts);
@@ -29,6 +31,7 @@ function originOf({ current }: Row): string {
   return [
     repository === undefined || branch === undefined ? repository : `${repository}@${branch}`,
     facts.conversation?.agent_kind,
+    templateOf(facts),
   ]
     .filter((part) => part !== undefined)
     .join(' · ');
@@ -82,7 +85,9 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
   const facts = row.current.value;
   const title = titleOf(facts);
   const updated = updatedAtOf(facts);
-  const cost = facts.conversation?.metrics?.accumulated_cost ?? 0;
+  const { accumulated_cost: cost = 0, accumulated_token_usage: usage } =
+    facts.conversation?.metrics ?? {};
+  const tokens = (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0);
   const age = useComputed(() => ago(updatedAtOf(row.current.value), page.now.value));
   const isStarting =
     facts.task !== undefined &&
@@ -114,6 +119,7 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
         <span class="row-details">
           {isStarting && <StageBar task={facts.task} />}
           <span class="row-origin">{originOf(row)}</span>
+          {tokens > 0 && <span>{compact.format(tokens)} tokens</span>}
           {cost > 0 && <span>{money.format(cost)}</span>}
           <time dateTime={updated} title={exact(updated)}>
             {age}

@@ -48,6 +48,14 @@ async function branches(
   return namesIn(await api.get<NamePage>('/api/v1/git/branches/search', parameters, signal));
 }
 
+/** Models that the chosen template names; a pattern is no name. */
+function models({ specs, draft }: PageState, query: string): readonly string[] {
+  const spec = specs.peek().find(({ id }) => id === draft.template.peek());
+  return [spec?.default_model, ...(spec?.allowed_models ?? [])]
+    .filter((name) => name !== undefined && name !== null)
+    .filter((name) => !name.includes('*') && name.includes(query));
+}
+
 function Forecast() {
   const { store, now } = usePage();
   const text = useComputed(() =>
@@ -106,7 +114,12 @@ export function StartForm() {
           search={(text, signal) => branches(draft.repository.peek().trim(), text, signal)}
         />
         <TemplateField />
-        <SuggestedField name="model" label="Model" placeholder="The template’s" />
+        <SuggestedField
+          name="model"
+          label="Model"
+          placeholder="The template’s"
+          search={(text) => Promise.resolve(models(page, text))}
+        />
       </div>
       {draft.problem.value !== undefined && (
         <p class="problem" role="alert">

@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { api } from '../api.ts';
 import { usePage } from '../page-state.ts';
@@ -10,8 +9,8 @@ interface SpecPage {
 
 /** The templates by name; without a choice, the service takes its default one. */
 export function TemplateField() {
-  const { template } = usePage().draft;
-  const specs = useSignal<readonly SandboxSpecRecord[]>([]);
+  const { specs, draft } = usePage();
+  const { template } = draft;
   useEffect(() => {
     api.get<SpecPage>('/api/v1/sandbox-specs/search', { limit: 100 }).then(
       ({ items }) => (specs.value = items),
@@ -31,12 +30,16 @@ export function TemplateField() {
         }}
       >
         <option value="">Default</option>
-        {specs.value.map(({ id, display_name: name }) => (
-          <option key={id} value={id}>
+        {specs.value.map(({ id, display_name: name, invalid_reason: invalid }) => (
+          <option key={id} value={id} disabled={invalid !== null}>
             {name ?? id}
+            {invalid === null ? '' : ' (invalid)'}
           </option>
         ))}
       </select>
+      {chosen !== undefined && chosen.invalid_reason !== null && (
+        <span class="problem">{chosen.invalid_reason}</span>
+      )}
     </label>
   );
 }

@@ -154,11 +154,26 @@ export class FakeService {
   }
 }
 
+const aSpec = {
+  display_name: null,
+  description: null,
+  default_model: null,
+  allowed_models: null,
+  invalid_reason: null,
+};
+
 function readsOf(path: string): unknown {
   if (path.endsWith('/approvals') || path.endsWith('/timeline')) return [];
   if (path.endsWith('/resources')) return { namespace: 'default', yaml: '' };
   if (path.endsWith('/sandbox-specs/search'))
-    return { items: [{ id: 'default', display_name: 'Node 24' }], next_page_id: null };
+    return {
+      items: [
+        { ...aSpec, id: 'default', display_name: 'Node 24' },
+        { ...aSpec, id: 'broken', invalid_reason: 'The image has no name.' },
+        { ...aSpec, id: 'small', default_model: 'small-1', allowed_models: ['big-1', 'mid-*'] },
+      ],
+      next_page_id: null,
+    };
   if (path.endsWith('/repositories/search'))
     return { items: [{ full_name: 'acme/app' }, { full_name: 'acme/docs' }], next_page_id: null };
   if (path.endsWith('/branches/search'))

@@ -295,6 +295,9 @@ describe('sandboxes', () => {
       display_name: 'Default',
       working_dir: '/workspace',
       initial_env: { LEVEL: 'info' },
+      default_model: null,
+      allowed_models: null,
+      invalid_reason: null,
     };
     expect((await gateway.get('/api/v1/sandbox-specs/search')).json).toMatchObject({
       items: [expected],
