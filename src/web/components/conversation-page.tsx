@@ -6,6 +6,7 @@ import { usePage } from '../page-state.ts';
 import { Questions } from '../questions.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
+import { ActionProblem } from './action-problem.tsx';
 import { HistoryList } from './history-list.tsx';
 import { InTheCluster, Timeline } from './life.tsx';
 import { MessageForm } from './message-form.tsx';
@@ -32,18 +33,10 @@ export const Missing = () => (
 
 function State({ row }: { readonly row: Row }) {
   const text = useSentence(row);
-  const action = row.action.value;
   return (
     <>
       <p class="state">{text}</p>
-      {action?.problem !== undefined && (
-        <p class="problem" role="alert">
-          {action.problem}{' '}
-          <button type="button" class="link" onClick={action.retry}>
-            Try again
-          </button>
-        </p>
-      )}
+      <ActionProblem class="problem" action={row.action} />
     </>
   );
 }

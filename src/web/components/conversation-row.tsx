@@ -4,6 +4,7 @@ import { groupNames } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
 import { ago, exact } from '../times.ts';
+import { ActionProblem } from './action-problem.tsx';
 import { Pill } from './pill.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
@@ -39,28 +40,11 @@ function originOf({ current }: Row): string {
 
 function Sentence({ row }: { readonly row: Row }) {
   const text = useSentence(row);
-  const action = row.action.value;
-  if (action?.problem === undefined)
-    return (
-      <span class="row-sentence" title={text}>
-        {text}
-      </span>
-    );
+  if (row.action.value?.problem !== undefined)
+    return <ActionProblem class="row-sentence problem" action={row.action} />;
   return (
-    <span class="row-sentence problem" role="alert">
-      {action.problem}{' '}
-      <button type="button" class="link" onClick={action.retry}>
-        Try again
-      </button>{' '}
-      <button
-        type="button"
-        class="link"
-        onClick={() => {
-          row.action.value = undefined;
-        }}
-      >
-        Dismiss
-      </button>
+    <span class="row-sentence" title={text}>
+      {text}
     </span>
   );
 }

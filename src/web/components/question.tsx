@@ -45,7 +45,7 @@ function Question({ approval, questions, onAnswered }: QuestionProps) {
   );
   const always = approval.options.filter(({ kind }) => !isOnce(kind));
   return (
-    <section class="question" aria-labelledby={`question-${approval.id}`}>
+    <section class="agent-question" aria-labelledby={`question-${approval.id}`}>
       <div role="status">
         <h2 id={`question-${approval.id}`}>The agent asks: {approval.title}</h2>
       </div>

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { KeyList, KeyRow } from '../../key-list.ts';
+import { ActionProblem } from '../action-problem.tsx';
 import { DataTable, type Column } from './data-table.tsx';
 import { Ago, Until } from './parts.tsx';
 
@@ -35,24 +36,7 @@ function RevokeQuestion({ row, keys }: RevokeProps) {
 
 function Revoke({ row, keys }: RevokeProps) {
   const action = row.action.value;
-  if (action?.problem !== undefined)
-    return (
-      <span class="problem" role="alert">
-        {action.problem}{' '}
-        <button type="button" class="link" onClick={action.retry}>
-          Try again
-        </button>{' '}
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            row.action.value = undefined;
-          }}
-        >
-          Dismiss
-        </button>
-      </span>
-    );
+  if (action?.problem !== undefined) return <ActionProblem class="problem" action={row.action} />;
   if (action !== undefined)
     return (
       <span class="pending" role="status">
