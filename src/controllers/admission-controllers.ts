@@ -82,6 +82,7 @@ export function quotaController({
     clock,
     queue,
     limits: cache.limits,
+    now: () => cache.now(),
   });
   return {
     name: 'quota',

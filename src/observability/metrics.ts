@@ -155,8 +155,8 @@ export function createMetrics(registry: Registry = new Registry()) {
     ),
     quotaPauses: counter(
       'quota_pauses_total',
-      'Sandboxes paused by the system, by reason: Newcomer, LimitLowered, Idle, MaxActiveTime.',
-      { reason: ['Newcomer', 'LimitLowered', 'Idle', 'MaxActiveTime'] },
+      'Sandboxes paused by the system, by reason: Newcomer, LimitLowered, Spare, Idle, MaxActiveTime.',
+      { reason: ['Newcomer', 'LimitLowered', 'Spare', 'Idle', 'MaxActiveTime'] },
     ),
     admissionWaitSeconds: new Histogram({
       ...plain(

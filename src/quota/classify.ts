@@ -13,8 +13,7 @@ import {
 } from '../resources/sandbox.ts';
 import { hasUndelivered, isRunWanted, isUnderWay, isUnfinished, isWorking } from './agent-work.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
-import { time, unchanged, type SlotFacts } from './slot-facts.ts';
-import { timelessSpare, timingOf } from './slot-timing.ts';
+import { time, timelessSpare, timingOf, type SlotFacts } from './timing.ts';
 import type { Slot, SlotState } from './slot.ts';
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>
@@ -167,7 +166,13 @@ function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): bool
 
 /** Classifies a sandbox for the scheduling of quotas. Pure. */
 export function classify(facts: SlotFacts): Slot {
-  const { sandbox, conversations, now, steady = unchanged, hasForeignMakers = false } = facts;
+  const {
+    sandbox,
+    conversations,
+    now,
+    steady = (ms: number): number => ms,
+    hasForeignMakers = false,
+  } = facts;
   const { metadata, spec, status } = sandbox;
   const admitted = admittedOf(sandbox);
   const state = stateOf(facts);

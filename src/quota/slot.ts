@@ -1,5 +1,5 @@
 import type { Sandbox } from '../resources/sandbox.ts';
-import type { Timing } from './slot-timing.ts';
+import type { Timing } from './timing.ts';
 
 export type SlotState =
   /** The sandbox wants no slot: its owner has paused it, it has failed, or it is being deleted. */

@@ -1,7 +1,7 @@
 import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { QuotaStatusReconciler } from '../../src/controllers/admission/quota-status.ts';
-import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
+import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { systemClock } from '../../packages/kube/src/clock.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
@@ -138,9 +138,7 @@ const template: SandboxTemplate = {
 };
 
 const stores = {
-  sandboxes: new IndexedStore<Sandbox>({
-    [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
-  }),
+  sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
   conversations: new IndexedStore<CachedConversation>({
     [bySandbox]: ({ status }) => [`${namespace}/${status?.sandboxName ?? ''}`],
   }),
@@ -306,7 +304,7 @@ function setQuota(
 
 /** One thing that people do: start, pause, resume, work, or change the quota of one owner. */
 async function somethingHappens(admission: AdmissionCache): Promise<void> {
-  const sandbox = stores.sandboxes.get(namespace, `sandbox-${pick(sandboxCount)}`);
+  const sandbox = stores.sandboxes.get(namespace, sandboxNames[pick(sandboxCount)] ?? '');
   if (sandbox === undefined) throw new Error('it is gone');
   const dice = random();
   if (dice < 0.02) {
@@ -374,8 +372,10 @@ async function restartMs(): Promise<{ readonly cpu: number; readonly wall: numbe
   return { cpu: ready.cpu + first, wall: ready.wall + (elapsed[0] ?? 0) };
 }
 
+const sandboxNames: string[] = [];
 for (const index of numbers(sandboxCount)) {
   const sandbox = aSandbox(index);
+  sandboxNames.push(sandbox.metadata.name);
   stores.sandboxes.set(sandbox);
   stores.conversations.set(aConversation(sandbox, index));
 }
@@ -471,6 +471,7 @@ const quotaStatus = new QuotaStatusReconciler({
   clock: systemClock,
   queue: (name) => admission.queue(name),
   limits: admission.limits,
+  now: () => admission.now(),
 });
 const beforeStatus = cpuMs();
 for (let round = 0; round < 20; round++)

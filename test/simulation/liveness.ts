@@ -13,7 +13,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
-import type { TimeLimits } from '../../src/quota/slot-facts.ts';
+import type { TimeLimits } from '../../src/quota/timing.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
 import { isFailedStart } from './failed-start.ts';

@@ -257,11 +257,9 @@ export class Pools {
     const { cluster } = this.#options;
     const limit = quotaRules(cluster.quotas).namespace?.limit ?? Infinity;
     const taken = [...cluster.sandboxes, ...cluster.spares].filter(slotTaken).length;
-    return taken >= limit || (limit < Infinity && cluster.sandboxes.some(waits));
+    return taken >= limit;
   }
 }
 
 const isReady = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.ready)?.reason === 'Spare';
-
-const waits = (sandbox: Sandbox): boolean => !slotTaken(sandbox) && sandbox.spec.replicas === 1;

@@ -257,21 +257,22 @@ export class Quotas {
     const isFull =
       rules.namespace !== undefined && !makesRoom(rules.namespace) && taken + demand > limit;
     const idle = groups.reduce((sum, group) => sum + group.idle, 0);
+    const spare = rules.namespace && cluster.spares.find(slotTaken)?.metadata.name;
     return groups.flatMap((group) =>
-      unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle }),
+      unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle, spare }),
     );
   }
 
   /** Quotas that do not say what is true. */
   #outdated(): readonly string[] {
-    const { quotas, sandboxes: all, spares } = this.#options.cluster;
+    const { quotas, sandboxes: all } = this.#options.cluster;
     const { owners } = quotaRules(quotas);
     return quotas.flatMap(({ metadata, spec, status }) => {
       const isFor = (owner: string) =>
         spec.scope === 'Namespace' ||
         (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
-      const counted = spec.scope === 'Namespace' ? [...all, ...spares] : all;
-      const active = counted.filter(
+      // Spares are room.
+      const active = all.filter(
         (sandbox) => slotTaken(sandbox) && isFor(sandbox.spec.owner),
       ).length;
       if (status?.observedGeneration !== metadata.generation)
@@ -378,6 +379,8 @@ interface NamespaceGroup {
   readonly taken: number;
   readonly isFull: boolean;
   readonly idle: number;
+  /** A spare that holds a slot of the limit. */
+  readonly spare: string | undefined;
 }
 
 function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly string[] {
@@ -388,6 +391,8 @@ function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly str
   );
   if (taken < limit && namespace.taken < namespace.limit && eligible.length > 0)
     return [`${taken} of ${limit} slots of ${owner} are taken, and ${eligible.join(' ')} wait`];
+  if (taken < limit && namespace.spare !== undefined && eligible.length > 0)
+    return [`${eligible.join(' ')} of ${owner} wait while the spare ${namespace.spare} has a slot`];
   if (queued.length === 0) return [];
   // The policy of the limit that keeps the newcomers out; the owner's where both limits do.
   const isCrowded =

@@ -13,9 +13,7 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
   );
   const { owners } = quotaRules(cluster.quotas);
   const orphans = cluster.pods.filter((pod) => cluster.sandboxOf(ownerOf(pod) ?? '') === undefined);
-  const present = [...cluster.sandboxes, ...cluster.spares]
-    .filter(slotTaken)
-    .map(({ spec }) => spec.owner);
+  const present = cluster.sandboxes.filter(slotTaken).map(({ spec }) => spec.owner);
   // A pod counts until it is gone, also where its sandbox is gone already. A leader that has not
   // seen the sandbox knows the owner from the pod.
   const counted = [
@@ -24,8 +22,10 @@ export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
   ].map((owners) => [...present, ...owners]);
   const quotas = cluster.quotas.flatMap(({ metadata, spec, status }): readonly Duty[] => {
     const isFor = (owner: string) =>
-      spec.scope === 'Namespace' ||
-      (owner !== '' && (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner));
+      // Spares are room.
+      owner !== '' &&
+      (spec.scope === 'Namespace' ||
+        (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner));
     const active = counted.map((holders) => holders.filter(isFor).length);
     const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active.join(' or ')} active`;
     const says =

@@ -156,6 +156,6 @@ export class AdmissionScene {
   }
 
   takenBy(owner: string): number {
-    return this.admission.queue(namespace).group(owner)?.taken ?? 0;
+    return this.admission.queue(namespace).owner(owner)?.load.taken ?? 0;
   }
 }

@@ -3,7 +3,7 @@ import { sleep, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { AdmissionQueue } from '../../quota/admission-queue.ts';
+import type { Snapshot } from '../../quota/snapshot.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
@@ -93,7 +93,7 @@ export class AdmissionCache {
     return this.#times.now();
   }
 
-  queue(namespace: string): AdmissionQueue {
+  queue(namespace: string): Snapshot {
     return this.#index.queue(namespace);
   }
 

@@ -10,10 +10,10 @@ import {
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
-import type { Decision } from '../../quota/decision.ts';
+import type { Decision } from '../../quota/decide.ts';
 import type { Assumed } from './slot-index.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
-import type { Expiry } from '../../quota/slot-timing.ts';
+import type { Expiry } from '../../quota/timing.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
@@ -32,6 +32,7 @@ const scopeOf = ({ scope }: QuotaRule): string =>
 
 /** The message for the owner of a victim. The message names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
+  if (slot.spare) return `The spare leaves its slot to a sandbox of an owner; limit ${rule.limit}.`;
   if (preemptor === undefined) {
     const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
     const comeback = comesBack ? '; it comes back when there is room' : '';

@@ -1,4 +1,4 @@
-import type { Decision } from '../../quota/decision.ts';
+import type { Decision } from '../../quota/decide.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { CapExceeded } from '../../resources/cap-exceeded.ts';

@@ -11,17 +11,19 @@ import {
   maxFullOwners,
   type ConversationQuota,
 } from '../../resources/conversation-quota.ts';
-import type { AdmissionQueue } from '../../quota/admission-queue.ts';
-import type { OwnerGroup } from '../../quota/owner-groups.ts';
+import { forecast } from '../../quota/forecast.ts';
+import { limitOf, type Load } from '../../quota/load.ts';
+import type { Owner, Snapshot } from '../../quota/snapshot.ts';
 import type { StoredLimits } from './stored-limits.ts';
-import type { LimitGroup } from '../../quota/limit-group.ts';
 
 export interface QuotaStatusOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'quotas'>;
-  readonly queue: (namespace: string) => AdmissionQueue;
+  readonly queue: (namespace: string) => Snapshot;
   readonly limits: Pick<StoredLimits, 'countsFor'>;
   readonly clock: Clock;
+  /** Milliseconds since 1970, by the clock of admission. */
+  readonly now: () => number;
 }
 
 const maxNames = 10;
@@ -31,71 +33,62 @@ const listed = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
 
-/** The owners with the least room, found in one pass over all of them. */
-function fullest(owners: readonly OwnerGroup[]): readonly OwnerGroup[] {
-  const found: OwnerGroup[] = [];
-  for (const group of owners) {
-    if (group.taken + group.waiting.size < group.limit) continue;
-    const last = found.at(-1);
-    if (found.length === maxFullOwners && last !== undefined && byCrowd(group, last) > 0) continue;
-    found.splice(maxFullOwners - 1);
-    const after = found.findIndex((other) => byCrowd(group, other) < 0);
-    found.splice(after === -1 ? found.length : after, 0, group);
-  }
-  return found;
-}
+/** The owners with the least room, the one with the most newcomers at the front. */
+const fullest = (owners: readonly Owner[]): readonly Owner[] =>
+  owners
+    .filter((owner) => owner.load.taken + owner.load.waiting.length >= limitOf(owner))
+    .sort(
+      (one, other) =>
+        other.load.waiting.length - one.load.waiting.length ||
+        other.load.taken - one.load.taken ||
+        (one.name < other.name ? -1 : 1),
+    )
+    .slice(0, maxFullOwners);
 
-const byCrowd = (one: OwnerGroup, other: OwnerGroup): number =>
-  other.waiting.size - one.waiting.size ||
-  other.taken - one.taken ||
-  (one.owner < other.owner ? -1 : 1);
-
-const countsOf = (groups: readonly LimitGroup[]) => {
-  const sum = (of: (group: LimitGroup) => number) =>
-    groups.reduce((total, group) => total + of(group), 0);
+const countsOf = (loads: readonly Load[]) => {
+  const sum = (of: (load: Load) => number) => loads.reduce((total, load) => total + of(load), 0);
   return {
     active: sum(({ taken }) => taken),
-    waiting: sum(({ waiting }) => waiting.size),
-    paused: sum(({ toResume: comingBack }) => comingBack),
+    waiting: sum(({ waiting }) => waiting.length),
+    paused: sum(({ resumable }) => resumable.length),
   };
 };
-
-function nextToPause(domain: AdmissionQueue, group: LimitGroup): { readonly nextToPause?: string } {
-  const outlook = domain.forecast(group);
-  return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
-}
 
 /**
  * Counts the sandboxes of the owners that a quota is for, whether or not a stricter quota decides.
  */
 function usageOf(
-  { spec: { scope, owner } }: ConversationQuota,
-  domain: AdmissionQueue,
+  { spec: { scope, owner: name } }: ConversationQuota,
+  snapshot: Snapshot,
+  now: number,
 ): ConversationQuota['status'] {
-  if (scope === 'Namespace')
-    return { ...countsOf([domain.all]), ...nextToPause(domain, domain.all) };
-  if (owner !== undefined) {
-    const group = domain.group(owner);
-    return group === undefined
+  const nextToPause = (owner: Owner | undefined) => {
+    const outlook = forecast(snapshot, owner, now);
+    return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
+  };
+  if (scope === 'Namespace') return { ...countsOf([snapshot.all.load]), ...nextToPause(undefined) };
+  if (name !== undefined) {
+    const owner = snapshot.owner(name);
+    return owner === undefined
       ? countsOf([])
-      : { ...countsOf([group]), ...nextToPause(domain, group) };
+      : { ...countsOf([owner.load]), ...nextToPause(owner) };
   }
-  const groups = [...domain.groups()].filter((group) => !domain.rules.owners.has(group.owner));
-  const [only] = groups;
-  const full = fullest(groups).map((group) => ({
-    owner: group.owner,
-    ...countsOf([group]),
-    ...nextToPause(domain, group),
+  const owners = [...snapshot.owners()].filter((owner) => !snapshot.rules.owners.has(owner.name));
+  const [only] = owners;
+  const full = fullest(owners).map((owner) => ({
+    owner: owner.name,
+    ...countsOf([owner.load]),
+    ...nextToPause(owner),
   }));
   return {
-    ...countsOf(groups),
+    ...countsOf(owners.map(({ load }) => load)),
     // Several owners have no common next sandbox.
-    ...(groups.length === 1 && only !== undefined ? nextToPause(domain, only) : {}),
+    ...(owners.length === 1 && only !== undefined ? nextToPause(only) : {}),
     ...(full.length === 0 ? {} : { fullOwners: full }),
   };
 }
 
-function conditionsOf(quota: ConversationQuota, { rules }: AdmissionQueue, now: string) {
+function conditionsOf(quota: ConversationQuota, { rules }: Snapshot, now: string) {
   const conditions = quota.status?.conditions;
   const names = rules.conflicts.get(quota.metadata.name);
   if (names === undefined && findCondition(conditions, QuotaCondition.conflicting) === undefined)
@@ -153,12 +146,13 @@ export class QuotaStatusReconciler {
   }
 
   #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
-    const domain = this.#options.queue(quota.metadata.namespace);
-    const conditions = conditionsOf(quota, domain, isoTime(this.#options.clock));
+    const { clock, limits, queue, now } = this.#options;
+    const snapshot = queue(quota.metadata.namespace);
+    const conditions = conditionsOf(quota, snapshot, isoTime(clock));
     return {
       observedGeneration: quota.metadata.generation,
-      ...usageOf(quota, domain),
-      ...this.#options.limits.countsFor(quota),
+      ...usageOf(quota, snapshot, now()),
+      ...limits.countsFor(quota),
       ...(conditions === undefined ? {} : { conditions: [...conditions] }),
     };
   }

@@ -6,7 +6,7 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Decision } from '../../quota/decision.ts';
+import { decide, wakeAt, type Decision } from '../../quota/decide.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -80,14 +80,15 @@ export class AdmissionReconciler {
     }
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
-    const wakeAt = Math.min(cache.queue(namespace).wakeAt, cache.rulesChangeAt(namespace));
-    return wakeAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, wakeAt - cache.now()) };
+    const now = cache.now();
+    const dueAt = Math.min(wakeAt(cache.queue(namespace), now), cache.rulesChangeAt(namespace));
+    return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - now) };
   }
 
   #next(namespace: string): Decision | undefined {
     const { cache, metrics } = this.#options;
     const began = performance.now();
-    const decision = cache.queue(namespace).next(cache.now());
+    const decision = decide(cache.queue(namespace), cache.now());
     metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
     return decision;
   }
@@ -150,7 +151,8 @@ export class AdmissionReconciler {
     if (kind === 'expire') metrics.quotaPauses.inc({ reason: decision.reason });
     if (kind === 'evict') {
       const { preemptor, rule } = decision;
-      metrics.quotaPauses.inc({ reason: preemptor === undefined ? 'LimitLowered' : 'Newcomer' });
+      const reason = preemptor === undefined ? 'LimitLowered' : 'Newcomer';
+      metrics.quotaPauses.inc({ reason: slot.spare ? 'Spare' : reason });
       logger.info('sandbox paused by quota', {
         sandbox: slot.name,
         for: preemptor?.name,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 import { ActiveQuotas } from '../../quota/active-quotas.ts';
-import { AdmissionQueue } from '../../quota/admission-queue.ts';
+import { Snapshot } from '../../quota/snapshot.ts';
 import type { Slot, SlotState } from '../../quota/slot.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { quotaCaps } from '../../resources/quota-caps.ts';
@@ -30,7 +30,7 @@ export interface OrphanedSlot {
 }
 
 interface Namespace {
-  readonly queue: AdmissionQueue;
+  readonly queue: Snapshot;
   readonly quotas: ActiveQuotas;
   /** Orphaned slots by the names of their pods. */
   readonly orphaned: Map<string, readonly OrphanedSlot[]>;
@@ -78,7 +78,7 @@ export class SlotIndex {
   }
 
   /** The queue of a namespace, under the rules of the quotas that are known now. */
-  queue(namespace: string): AdmissionQueue {
+  queue(namespace: string): Snapshot {
     const { queue, quotas } = this.#namespace(namespace);
     const changed = quotas.takeChanged(this.#options.now());
     if (changed !== undefined) queue.setRules(quotaRules(changed), quotaCaps(changed));
@@ -244,7 +244,7 @@ export class SlotIndex {
   #namespace(name: string): Namespace {
     let namespace = this.#namespaces.get(name);
     if (namespace === undefined) {
-      namespace = { queue: new AdmissionQueue(), quotas: new ActiveQuotas(), orphaned: new Map() };
+      namespace = { queue: new Snapshot(), quotas: new ActiveQuotas(), orphaned: new Map() };
       this.#namespaces.set(name, namespace);
     }
     return namespace;

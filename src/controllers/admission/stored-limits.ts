@@ -5,11 +5,11 @@ import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
-import type { AdmissionQueue } from '../../quota/admission-queue.ts';
+import type { Snapshot } from '../../quota/snapshot.ts';
 
 export interface StoredLimitsOptions {
   readonly stores: Pick<Stores, 'sandboxes'>;
-  readonly queue: (namespace: string) => AdmissionQueue;
+  readonly queue: (namespace: string) => Snapshot;
   /**
    * Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation
    * has changed.
@@ -95,7 +95,7 @@ export class StoredLimits {
     const groups =
       scope === 'Namespace'
         ? [domain.all]
-        : [...domain.groups()].filter((group) => isMine(group.owner, 'maxSandboxes'));
+        : [...domain.owners()].filter((one) => isMine(one.name, 'maxSandboxes'));
     return {
       ...(maxConversations === undefined
         ? {}
@@ -103,7 +103,7 @@ export class StoredLimits {
       ...(maxStoredBytes === undefined
         ? {}
         : { storedBytes: sum(usages('maxStoredBytes'), (one) => one.bytes) }),
-      ...(maxSandboxes === undefined ? {} : { sandboxes: sum(groups, ({ stored }) => stored) }),
+      ...(maxSandboxes === undefined ? {} : { sandboxes: sum(groups, ({ load }) => load.stored) }),
     };
   }
 
@@ -160,11 +160,11 @@ const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: n
 /** The refusal of a conversation that does not fit beside the accepted ones. Pure. */
 function judge(
   { owner, bytes, needsSandbox }: StoredConversation,
-  domain: AdmissionQueue,
+  domain: Snapshot,
   usage: { readonly owner: Usage; readonly all: Usage },
 ): LimitRefusal | undefined {
-  const own = totalsOf(usage.owner, domain.group(owner)?.stored ?? 0);
-  const all = totalsOf(usage.all, domain.all.stored - domain.storedSpares);
+  const own = totalsOf(usage.owner, domain.owner(owner)?.load.stored ?? 0);
+  const all = totalsOf(usage.all, domain.all.load.stored);
   const more: Totals = {
     maxConversations: 1,
     maxStoredBytes: bytes,

@@ -10,7 +10,7 @@ import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import type { AdmissionQueue } from '../../quota/admission-queue.ts';
+import type { Snapshot } from '../../quota/snapshot.ts';
 import { TokenBucket } from '../../quota/token-bucket.ts';
 import { conditionUpdate, setConditions } from '../../resources/conditions.ts';
 import { ownSandboxName } from '../../resources/ids.ts';
@@ -41,7 +41,7 @@ export interface PoolReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: {
-    queue(namespace: string): Pick<AdmissionQueue, 'roomForSpares'>;
+    queue(namespace: string): Pick<Snapshot, 'roomForSpares'>;
     /** The sandboxes that admission knows, from its list at the start of this leader on. */
     sandboxes(): Iterable<Sandbox>;
   };

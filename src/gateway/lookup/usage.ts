@@ -1,10 +1,10 @@
-import { LimitGroup } from '../../quota/limit-group.ts';
+import { loadOf, type Load } from '../../quota/load.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { awaitsSandbox } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
-import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { isSpare } from '../../resources/sandbox.ts';
 import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { Holdings, ResourceLookup } from './resource-lookup.ts';
 
@@ -29,7 +29,10 @@ export function startsWithoutSandbox(
 export const slotsInUse = (
   holdings: Holdings,
   lookup: Pick<ResourceLookup, 'sandboxNamed'>,
-): number => holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, lookup);
+): number =>
+  // Spares are room.
+  holdings.sandboxes.filter((sandbox) => !isSpare(sandbox) && usesSlot(sandbox)).length +
+  startsWithoutSandbox(holdings, lookup);
 
 /** The conversations of each sandbox: those that are in it, and the one that it was made for. */
 export function conversationsIn({
@@ -56,21 +59,17 @@ export function conversationsIn({
 }
 
 /** The sandboxes of one owner as the operator sees them. */
-export function groupOf(
+export function ownLoad(
   holdings: Holdings,
-  rule: QuotaRule | undefined,
   { now, templates }: { readonly now: number; readonly templates: readonly SandboxTemplate[] },
-): LimitGroup {
+): Load {
   const inside = conversationsIn(holdings);
-  const group = new LimitGroup();
-  group.rule = rule;
   const limits = new Map(templates.map(({ metadata, spec }) => [metadata.name, spec]));
-  for (const sandbox of holdings.sandboxes) {
-    const conversations = inside.get(sandbox.metadata.name) ?? [];
-    group.add(
-      classify({ sandbox, conversations, limits: limits.get(sandbox.spec.templateName), now }),
-    );
-  }
-  group.advance(now);
-  return group;
+  return loadOf(
+    holdings.sandboxes.map((sandbox) => {
+      const conversations = inside.get(sandbox.metadata.name) ?? [];
+      const timeLimits = limits.get(sandbox.spec.templateName);
+      return classify({ sandbox, conversations, limits: timeLimits, now });
+    }),
+  );
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isAutomatic } from '../../quota/automatic-resume.ts';
-import type { LimitGroup } from '../../quota/limit-group.ts';
-import { forecastIn, waitingIn } from '../../quota/admission-forecast.ts';
+import { forecastUnder } from '../../quota/forecast.ts';
+import { makesRoom, type Load } from '../../quota/load.ts';
 import {
   autoResumePolicies,
   quotaPolicies,
@@ -99,8 +99,8 @@ export interface SharedLimit {
 
 export interface QuotaSources {
   readonly owner: string;
-  /** The owner's own sandboxes, under the quota for them. */
-  readonly group: LimitGroup;
+  /** The owner's own sandboxes, and the quota for them. */
+  readonly own: { readonly rule: QuotaRule | undefined; readonly load: Load };
   /** Starts of theirs that have no sandbox yet. */
   readonly starts: number;
   readonly shared: SharedLimit | undefined;
@@ -161,17 +161,12 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
 }
 
 function nextStart(sources: QuotaSources): NextStart {
-  const { group, starts, shared, refused } = sources;
+  const { own, starts, shared, refused, now } = sources;
   if (refused !== undefined) return rejected(refused.rule, `, and ${refused.current} are`);
-  const queue = waitingIn(group);
-  const outlook = forecastIn(group, {
-    ...queue,
-    demanding: queue.demanding + starts,
-    ready: queue.ready + starts,
-  });
+  const outlook = forecastUnder(own, now, { starts });
   switch (outlook.outcome) {
     case 'admitted': {
-      const rule = group.rule ?? shared?.rule;
+      const rule = own.rule ?? shared?.rule;
       const reason = rule === undefined ? 'No quota limits the start.' : 'There is room.';
       return inShared(sources) ?? { outcome: 'admitted', rule, reason };
     }
@@ -182,7 +177,7 @@ function nextStart(sources: QuotaSources): NextStart {
     case 'rejected':
       return rejected(outlook.rule);
     case 'waits': {
-      const more = group.makesRoom ? ', and none of them can be paused now' : '';
+      const more = makesRoom(own) ? ', and none of them can be paused now' : '';
       return waits(outlook.rule, `${full(outlook.rule)}${more}.`);
     }
   }
@@ -202,17 +197,17 @@ const limitOf = (rule: QuotaRule, active: number): QuotaRecord['quotas'][number]
  * The quotas as an owner may see them: everything of its own, of others no more than their number.
  */
 export function presentQuota(sources: QuotaSources): QuotaRecord {
-  const { owner, group, starts, shared, stored, caps, now, conversationIdsIn } = sources;
+  const { owner, own, starts, shared, stored, caps, now, conversationIdsIn } = sources;
   const limits = [
-    ...(group.rule === undefined ? [] : [limitOf(group.rule, group.taken)]),
+    ...(own.rule === undefined ? [] : [limitOf(own.rule, own.load.taken)]),
     ...(shared === undefined ? [] : [limitOf(shared.rule, shared.active)]),
   ];
   const { outcome, reason, rule, victim, at = 0 } = nextStart(sources);
-  const own = victim?.spec.owner === owner ? [victim] : [];
+  const ownVictims = victim?.spec.owner === owner ? [victim] : [];
   return {
-    active: group.taken,
-    waiting: group.waiting.size + starts,
-    paused: group.toResume,
+    active: own.load.taken,
+    waiting: own.load.waiting.length + starts,
+    paused: own.load.resumable.length,
     quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
     stored: {
       conversations: stored.conversations,
@@ -230,11 +225,11 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
       outcome,
       reason,
       quota: rule?.quotaName ?? null,
-      pauses: own.map(({ metadata: { name } }) => ({
+      pauses: ownVictims.map(({ metadata: { name } }) => ({
         sandbox_id: name,
         conversation_ids: [...conversationIdsIn(name)],
       })),
-      pauses_other_owner: victim !== undefined && own.length === 0,
+      pauses_other_owner: victim !== undefined && ownVictims.length === 0,
       not_before: at > now ? wireTime(new Date(at).toISOString()) : null,
     },
   };

@@ -4,7 +4,7 @@ import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rul
 import { slotTaken } from '../../resources/sandbox.ts';
 import type { Holdings, ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
-import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
+import { conversationsIn, ownLoad, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
 import { presentQuota, type QuotaSources, type SharedLimit } from '../presenters/quota.ts';
 
 /** Sources of the record of a quota. */
@@ -21,10 +21,10 @@ export function quotaRecord({ lookup, clock, caps }: QuotaReads, owner: string) 
   const inside = conversationsIn(holdings);
   return presentQuota({
     owner,
-    group: groupOf(holdings, ownerRule(rules, owner), {
-      now: clock.now(),
-      templates: lookup.templates(),
-    }),
+    own: {
+      rule: ownerRule(rules, owner),
+      load: ownLoad(holdings, { now: clock.now(), templates: lookup.templates() }),
+    },
     starts: startsWithoutSandbox(holdings, lookup),
     shared: rules.namespace && sharedLimit(lookup, rules.namespace),
     refused: refusalOf(lookup, owner),

@@ -90,6 +90,16 @@ describe('a quota that refuses', () => {
     expect(await gateway.post('/api/v1/app-conversations', hello)).toMatchObject(refused);
   });
 
+  it('counts no spare of a pool', async () => {
+    await addQuota('all', { scope: 'Namespace', onExceeded: 'Reject' });
+    await gateway.addSandbox('spare', { owner: '', status: runningSince('2026-03-01T10:00:00Z') });
+    expect(await quotaOf()).toMatchObject({
+      quotas: [{ active: 0 }],
+      next_start: { outcome: 'admitted' },
+    });
+    expect((await gateway.post('/api/v1/app-conversations', hello)).status).toBe(200);
+  });
+
   it('does not count what is paused and whose pod still ends', async () => {
     await addQuota('default', { onExceeded: 'Reject' });
     await gateway.addSandbox('sbx-1', {

@@ -40,10 +40,6 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
     focus: 'resumes',
     rule: /a sandbox is admitted only on a request or by an automatic resume|automatic resumes of a sandbox keep their delay/,
   },
-  'the youngest sandbox is evicted first': {
-    focus: 'resumes',
-    rule: 'the oldest sandbox is evicted first',
-  },
   'a resume with a message counts as a bare resume': {
     rule: /everything settles|first come, first served|no controller runs hot/,
     messages: true,
@@ -70,14 +66,4 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
     seeds: rareSeeds,
   },
   'the limit of the namespace is ignored': { rule: exceeded },
-  'sandboxes are evicted whatever the policy': {
-    rule: 'no sandbox is evicted without need',
-    focus: 'use',
-    seeds: rareSeeds,
-    world: 'single-owner',
-  },
-  'no reconcile is scheduled for a later time': { rule: 'everything settles' },
-  'a waiting sandbox counts as one that holds a slot': {
-    rule: /no sandbox is evicted without need|a bare resume evicts no agent that works/,
-  },
 };

@@ -1,10 +1,9 @@
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
 import { OrphanedPods } from '../../../src/controllers/admission/orphaned-pods.ts';
 import { SlotIndex } from '../../../src/controllers/admission/slot-index.ts';
 import { createCaches } from '../../../src/controllers/caches.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
-import { LimitGroup } from '../../../src/quota/limit-group.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
@@ -17,11 +16,11 @@ import {
 } from '../../../src/resources/sandbox.ts';
 import { but, client, pretended } from './replaced-methods.ts';
 import type { ComponentMutant } from './component-mutant.ts';
-import { patched, patchedGetter } from './patched.ts';
+import { patched } from './patched.ts';
 
 /** Slots are counted as something else than what they are. */
 const slots = (map: (slot: Slot) => Slot): ComponentMutant => ({
-  patches: [patched(AdmissionQueue.prototype, 'put', (_, put, slot) => put(map(slot)))],
+  patches: [patched(Snapshot.prototype, 'put', (_, put, slot) => put(map(slot)))],
 });
 
 /**
@@ -158,16 +157,6 @@ export const admissionMutants = {
   'a sandbox that was paused for its age resumes automatically': slots((slot) =>
     slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot,
   ),
-  'the youngest sandbox is evicted first': {
-    patches: [
-      patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) =>
-        candidates.at(candidates.size - 1),
-      ),
-      patchedGetter(LimitGroup.prototype, 'idleVictim', ({ candidates }) =>
-        candidates.idleAt(candidates.idleSize - 1),
-      ),
-    ],
-  },
   'a resume with a message counts as a bare resume': slots((slot) =>
     slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined
       ? { ...slot, bare: true }
@@ -202,27 +191,9 @@ export const admissionMutants = {
   },
   'the limit of the namespace is ignored': {
     patches: [
-      patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) =>
+      patched(Snapshot.prototype, 'setRules', (_, setRules, rules) =>
         setRules({ ...rules, namespace: undefined }),
       ),
-    ],
-  },
-  'sandboxes are evicted whatever the policy': {
-    patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)],
-  },
-  'no reconcile is scheduled for a later time': {
-    patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)],
-  },
-  'a waiting sandbox counts as one that holds a slot': {
-    patches: [
-      patched(LimitGroup.prototype, 'add', (group, add, slot) => {
-        add(slot);
-        if (slot.state === 'waiting') group.holding++;
-      }),
-      patched(LimitGroup.prototype, 'remove', (group, remove, slot) => {
-        remove(slot);
-        if (slot.state === 'waiting') group.holding--;
-      }),
     ],
   },
 } as const satisfies Readonly<Record<string, ComponentMutant>>;

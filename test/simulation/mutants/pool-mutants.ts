@@ -19,9 +19,9 @@ export const poolMutants = {
     pools: true,
   },
   'a start claims a spare without room for its owner': {
-    file: 'src/quota/admission-queue.ts',
-    from: 'return hasRoom && demand + bareDemand === 0;',
-    to: 'return hasRoom || demand + bareDemand >= 0;',
+    file: 'src/quota/snapshot.ts',
+    from: ': hasRoom(owner) && owner.load.waiting.length === 0;',
+    to: ': true;',
     rule: 'the limit is never exceeded',
     pools: true,
   },

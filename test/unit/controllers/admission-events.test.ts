@@ -1,5 +1,5 @@
 import { decidedSandbox } from '../../../src/controllers/admission/decided-sandbox.ts';
-import type { Decision } from '../../../src/quota/decision.ts';
+import type { Decision } from '../../../src/quota/decide.ts';
 import { eventsOf } from '../../../src/controllers/admission/events.ts';
 import {
   SandboxCondition,
@@ -10,7 +10,15 @@ import { findCondition } from '../../../src/resources/conditions.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
-import { aConversation, aQuota, aSandbox, aSlot, later, noon } from '../../support/builders.ts';
+import {
+  aSpare,
+  aConversation,
+  aQuota,
+  aSandbox,
+  aSlot,
+  later,
+  noon,
+} from '../../support/builders.ts';
 
 const reservation = { template: undefined, currentKeyId: 'key', now: noon };
 
@@ -73,6 +81,17 @@ describe('what people read', () => {
       [
         'old PausedByQuota: Paused because more than 10 per owner were active; it comes back when there is room.',
       ],
+    ],
+    [
+      'about a spare that leaves its slot to them',
+      {
+        kind: 'evict',
+        slot: aSlot('spare', 'running', { owner: '', spare: true, sandbox: aSpare('spare') }),
+        rule: namespaced,
+        preemptor: undefined,
+      },
+      'The spare leaves its slot to a sandbox of an owner; limit 10.',
+      ['spare PausedByQuota: The spare leaves its slot to a sandbox of an owner; limit 10.'],
     ],
     [
       'when the limit was lowered and no sandbox resumes automatically',

@@ -1,4 +1,4 @@
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { QuotaStatusReconciler } from '../../../src/controllers/admission/quota-status.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import {
@@ -26,7 +26,7 @@ async function statusOf(
       }),
     ),
   );
-  const queue = new AdmissionQueue();
+  const queue = new Snapshot();
   queue.setRules(quotaRules(quotas));
   for (const slot of slots) queue.put(slot);
   const get = (_namespace: string, name: string) =>
@@ -35,6 +35,7 @@ async function statusOf(
     client,
     stores: { quotas: { get, list: () => quotas, byIndex: () => [], size: quotas.length } },
     queue: () => queue,
+    now: () => noonMs,
     limits: { countsFor: () => ({}) },
     clock: { now: () => noonMs, monotonic: () => 0, after: () => ({ cancel: () => undefined }) },
   });

@@ -5,7 +5,8 @@ import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import { StoredTotals } from '../../../src/gateway/lookup/stored-totals.ts';
 import { Overview, overviewOf } from '../../../src/gateway/overview/overview.ts';
 import { maxItems, overviewSchema } from '../../../src/gateway/overview/schemas.ts';
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { decide } from '../../../src/quota/decide.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { classify } from '../../../src/quota/classify.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import {
@@ -156,7 +157,7 @@ describe('what owners use', () => {
 describe('the queue', () => {
   /** The order in which an admission queue with room for all admits the sandboxes. */
   function orderOfAdmission({ sandboxes, conversations, clock }: ReturnType<typeof setUp>) {
-    const queue = new AdmissionQueue();
+    const queue = new Snapshot();
     queue.setRules(quotaRules([aQuota('all', { scope: 'Namespace', limit: 1_000 })]));
     for (const sandbox of sandboxes.store.list()) {
       const inside = conversations.store
@@ -166,9 +167,9 @@ describe('the queue', () => {
     }
     const names: string[] = [];
     for (
-      let decision = queue.next(clock.now());
+      let decision = decide(queue, clock.now());
       decision?.kind === 'admit';
-      decision = queue.next(clock.now())
+      decision = decide(queue, clock.now())
     ) {
       names.push(decision.slot.name);
       queue.put({ ...decision.slot, state: 'starting', taken: true });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
-import type { AdmissionForecast } from '../../../src/quota/admission-forecast.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
+import { decide } from '../../../src/quota/decide.ts';
+import { forecast, type AdmissionForecast } from '../../../src/quota/forecast.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type {
@@ -11,23 +12,20 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec> | undefined;
 
-const queueOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): AdmissionQueue => {
+const queueOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): Snapshot => {
   const quotas: ConversationQuota[] = [];
   if (owner !== undefined) quotas.push(aQuota('owner', owner));
   if (namespace !== undefined)
     quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
-  const queue = new AdmissionQueue();
+  const queue = new Snapshot();
   queue.setRules(quotaRules(quotas));
   for (const slot of slots) queue.put(slot);
   return queue;
 };
-const forecastOf = (queue: AdmissionQueue, owner: string): AdmissionForecast => {
-  const group = queue.group(owner);
-  if (group === undefined) throw new Error(`nothing is known of ${owner}`);
-  return queue.forecast(group);
-};
-const said = (forecast: AdmissionForecast): string =>
-  forecast.outcome === 'pauses' ? `pauses ${forecast.victim.uid}` : forecast.outcome;
+const forecastOf = (queue: Snapshot, owner: string, now = 10_000): AdmissionForecast =>
+  forecast(queue, queue.owner(owner), now);
+const said = (outlook: AdmissionForecast): string =>
+  outlook.outcome === 'pauses' ? `pauses ${outlook.victim.uid}` : outlook.outcome;
 const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) =>
   aSlot(uid, 'running', { activeSince, ...more });
 
@@ -95,9 +93,9 @@ describe('one more start of alice', () => {
 });
 
 /** Takes every step there is; says who was paused, who was admitted and who refused. */
-function settled(queue: AdmissionQueue, now: number): ReadonlyMap<string, string> {
+function settled(queue: Snapshot, now: number): ReadonlyMap<string, string> {
   const done = new Map<string, string>();
-  for (let step = queue.next(now); step !== undefined; step = queue.next(now)) {
+  for (let step = decide(queue, now); step !== undefined; step = decide(queue, now)) {
     const state: Readonly<Record<typeof step.kind, SlotState>> = {
       ...{
         release: 'none',
@@ -171,7 +169,7 @@ it('says who is paused because of it, and what becomes of it itself', () => {
         settled(before, now);
         const there = [...before.slots()];
         const without = settled(queueOf(there, owner, namespace), now);
-        const forecast = forecastOf(before, 'alice');
+        const outlook = forecastOf(before, 'alice');
         const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
         const withIt = settled(queueOf([...there, newcomer], owner, namespace), now);
         const paused = [...withIt]
@@ -186,7 +184,7 @@ it('says who is paused because of it, and what becomes of it itself', () => {
           there.some(({ state, bare }) => state === 'waiting' && bare);
         if (!displaces)
           expect(paused.slice(0, 1)).toEqual(
-            forecast.outcome === 'pauses' ? [forecast.victim.uid] : [],
+            outlook.outcome === 'pauses' ? [outlook.victim.uid] : [],
           );
         if (namespace === undefined) expect(paused.length).toBeLessThan(2);
         const becomes = {
@@ -196,7 +194,7 @@ it('says who is paused because of it, and what becomes of it itself', () => {
           follows: 'wait',
           waits: 'wait',
         } as const;
-        expect(withIt.get('new')).toBe(becomes[forecast.outcome]);
+        expect(withIt.get('new')).toBe(becomes[outlook.outcome]);
       },
     ),
     { numRuns: 2000 },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
-import type { Decision } from '../../../src/quota/decision.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
+import { decide, wakeAt, type Decision } from '../../../src/quota/decide.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -11,6 +11,7 @@ type Wish = Partial<ConversationQuotaSpec> | undefined;
 const burst = 2;
 const intervalMs = 3_000;
 const waits = ({ state }: Slot) => state === 'waiting';
+const taken = (slot: Slot) => slot.taken;
 const makesRoom = (rule: Wish) => rule?.onExceeded?.startsWith('Pause') === true;
 const rankOf = ({ state, confirming, automatic }: Slot) =>
   state === 'starting' ? 0 : confirming ? 3 : automatic ? 1 : 2;
@@ -20,7 +21,7 @@ const holds = ({ state }: Slot) => state === 'starting' || state === 'running';
  * A world that obeys every step at once, or a little later, and in which people do as they like.
  */
 class World {
-  queue = new AdmissionQueue({ resumeRate: { burst, intervalMs } });
+  queue = new Snapshot({ resumeRate: { burst, intervalMs } });
   now = 1_000;
   rules: { owner: Wish; namespace: Wish } = { owner: undefined, namespace: undefined };
   pauses = 0;
@@ -49,7 +50,15 @@ class World {
     owner: string,
   ): readonly { readonly limit: number; readonly rule: Wish; readonly slots: readonly Slot[] }[] {
     return [
-      { rule: this.rules.owner, limit: this.rules.owner?.limit ?? Infinity, slots: this.of(owner) },
+      ...(owner === ''
+        ? []
+        : [
+            {
+              rule: this.rules.owner,
+              limit: this.rules.owner?.limit ?? Infinity,
+              slots: this.of(owner),
+            },
+          ]),
       {
         rule: this.rules.namespace,
         limit: this.rules.namespace?.limit ?? Infinity,
@@ -58,10 +67,24 @@ class World {
     ];
   }
 
+  /** Whether a newcomer or an automatic resume has room under the limit of its owner. */
+  wantsSlot(slot: Slot): boolean {
+    const room = (this.rules.owner?.limit ?? Infinity) - this.of(slot.owner).filter(holds).length;
+    const mayResume = slot.state === 'resumable' && slot.resumesAt <= this.now;
+    return room > 0 && slot.owner !== '' && (waits(slot) || mayResume);
+  }
+
+  /** A spare makes room for a sandbox of an owner that has none, or for a lowered limit. */
+  spareEvicted(): void {
+    const limit = this.rules.namespace?.limit ?? Infinity;
+    const wanting = this.slots.filter((slot) => this.wantsSlot(slot)).length;
+    expect(this.slots.filter(holds).length + wanting).toBeGreaterThan(limit);
+  }
+
   /** Takes every step there is, and checks each. */
   settle(): void {
     for (let steps = 0; ; steps++) {
-      const step = this.queue.next(this.now);
+      const step = decide(this.queue, this.now);
       if (step === undefined) return;
       expect(steps).toBeLessThan(1000);
       this.apply(step);
@@ -81,12 +104,14 @@ class World {
       if (step.resumed) this.cameBack(slot);
       else this.admitted(slot);
       // A sandbox that resumes automatically and hangs is stalled some time later.
-      change('starting', { stalledAt: this.now + 6_000, automatic: step.resumed });
+      if (slot.spare) change('running');
+      else change('starting', { stalledAt: this.now + 6_000, automatic: step.resumed });
       for (const { limit, slots } of this.limits(slot.owner))
         expect(slots.filter(({ taken }) => taken).length).toBeLessThanOrEqual(limit);
     } else if (kind === 'evict') {
-      this.evicted(slot);
-      this.pauses++;
+      if (slot.spare) this.spareEvicted();
+      else this.evicted(slot);
+      if (!slot.spare) this.pauses++;
       change('freeing', { pausedSince: this.now, confirming: false });
     } else if (kind === 'wait') change('waiting', { explained: true });
     else if (kind === 'reject') change('suspended');
@@ -116,10 +141,12 @@ class World {
     if (slot.state === 'starting') expect(slot.stalledAt).toBeLessThanOrEqual(this.now);
     else expect(slot.state).toBe('running');
     const exceeded = (among: (other: Slot) => boolean) =>
-      this.limits(slot.owner).filter(
-        ({ limit, rule, slots }) =>
-          slots.filter(holds).length + (makesRoom(rule) ? slots.filter(among).length : 0) > limit,
-      );
+      this.limits(slot.owner)
+        .map((one) => ({ ...one, slots: one.slots.filter(({ spare }) => !spare) }))
+        .filter(
+          ({ limit, rule, slots }) =>
+            slots.filter(holds).length + (makesRoom(rule) ? slots.filter(among).length : 0) > limit,
+        );
     const needed = exceeded((other) => waits(other) && !other.bare);
     // The agent that does no work goes first, then automatically resumed sandboxes, and what waits
     // for a person last.
@@ -136,16 +163,18 @@ class World {
     const idle = (slots: readonly Slot[]) => slots.filter(({ idleSince }) => idleSince < Infinity);
     expect(forBare.some(({ slots }) => isFirst(idle(slots)))).toBe(true);
     // A limit that keeps newcomers out and evicts no sandbox would give the slot to another one.
-    const keepsOut = this.limits(slot.owner).some(({ limit, rule }) => {
-      const demand = [...this.queue.groups()].reduce(
-        (sum, group) =>
-          sum + Math.min(group.waiting.size, Math.max(0, group.limit - group.holding)),
-        0,
-      );
+    const keepsOut = this.limits(slot.owner).some(({ limit: most, rule }) => {
+      const limit = this.rules.owner?.limit ?? Infinity;
+      const demand = ['alice', 'bob']
+        .map((name) => this.of(name))
+        .reduce((sum, own) => {
+          const room = Math.max(0, limit - own.filter(holds).length);
+          return sum + Math.min(own.filter(waits).length, room);
+        }, 0);
       return (
         rule === this.rules.namespace &&
         !makesRoom(rule) &&
-        this.slots.filter(holds).length + demand > limit
+        this.slots.filter((one) => holds(one) && !one.spare).length + demand > most
       );
     });
     expect(keepsOut).toBe(false);
@@ -170,6 +199,10 @@ class World {
           idleSince: slot.bare ? this.now : Infinity,
         });
       if (slot.state !== 'freeing') continue;
+      if (slot.spare) {
+        this.queue.put({ ...slot, taken: false, state: 'suspended' });
+        continue;
+      }
       const comesBack = !slot.automatic || slot.unfinished;
       const more = {
         taken: false,
@@ -188,8 +221,15 @@ class World {
   unserved(): readonly string[] {
     return this.slots.flatMap((slot) => {
       const full = this.limits(slot.owner).filter(
-        ({ limit, slots }) => slots.filter(({ taken }) => taken).length >= limit,
+        ({ limit, slots }) => slots.filter(taken).length >= limit,
       );
+      if (slot.spare && slot.state === 'suspended' && full.length === 0)
+        return [`${slot.uid} is a spare without a slot while there is room`];
+      if (
+        this.wantsSlot(slot) &&
+        this.slots.some(({ spare, state }) => spare && state === 'running')
+      )
+        return [`${slot.uid} ${slot.state} while a spare holds a slot`];
       if (!waits(slot) && slot.state !== 'resumable') return [];
       if (full.length === 0) return [`${slot.uid} ${slot.state} while there is room`];
       const [decides] = full;
@@ -229,6 +269,7 @@ const event = fc.oneof(
       hangs: fc.boolean(),
     }),
   },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('pool' as const) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('leave' as const), which }) },
   {
     weight: 6,
@@ -271,6 +312,9 @@ function happen(world: World, happens: Happening, count: number): void {
         unfinished: count % 2 === 0,
       }),
     );
+  } else if (happens.kind === 'pool') {
+    const name = `s${String(count).padStart(3, '0')}spare`;
+    world.queue.put(aSlot(name, 'suspended', { owner: '', spare: true }));
   } else if (happens.kind === 'quotas') world.setQuotas(happens.owner, happens.namespace);
   else if (happens.kind === 'work') {
     world.now += happens.ms;
@@ -278,6 +322,7 @@ function happen(world: World, happens: Happening, count: number): void {
   }
   if (at === undefined) return;
   if (happens.kind === 'leave') world.queue.remove(at.uid);
+  if (at.spare) return;
   if (happens.kind === 'ask' && ['resumable', 'suspended'].includes(at.state))
     world.queue.put({ ...at, ...asks, state: 'waiting', bare: happens.bare });
   if (happens.kind === 'send' && at.state === 'waiting') world.queue.put({ ...at, bare: false });
@@ -309,7 +354,8 @@ it('holds every promise whatever happens', () => {
           for (let round = 0; round < 100; round++) {
             world.work();
             world.settle();
-            if (world.queue.wakeAt < Infinity) world.now = Math.max(world.now, world.queue.wakeAt);
+            const wakesAt = wakeAt(world.queue, world.now);
+            if (wakesAt < Infinity) world.now = Math.max(world.now, wakesAt);
           }
           world.now += 6_000;
           expect(world.unserved()).toEqual([]);
@@ -324,7 +370,7 @@ it('holds every promise whatever happens', () => {
         rest();
         world.setQuotas(undefined, undefined);
         rest();
-        expect(world.queue.wakeAt).toBe(Infinity);
+        expect(wakeAt(world.queue, world.now)).toBe(Infinity);
       },
     ),
     { numRuns: 500 },

@@ -1,5 +1,5 @@
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
-import type { Decision } from '../../../src/quota/decision.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
+import { decide, type Decision } from '../../../src/quota/decide.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -8,8 +8,8 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 const queueOf = (
   slots: readonly Slot[],
   ...quotas: readonly Partial<ConversationQuotaSpec>[]
-): AdmissionQueue => {
-  const queue = new AdmissionQueue();
+): Snapshot => {
+  const queue = new Snapshot();
   queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
   for (const slot of slots) queue.put(slot);
   return queue;
@@ -234,7 +234,7 @@ describe('the next step', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
-    expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
+    expect(said(decide(queueOf(slots, ...quotas), 100_000))).toBe(expected);
   });
 });
 

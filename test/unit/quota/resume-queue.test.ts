@@ -1,5 +1,5 @@
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
-import type { Decision } from '../../../src/quota/decision.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
+import { decide, wakeAt, type Decision } from '../../../src/quota/decide.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -7,8 +7,8 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec>;
 
-const queueOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): AdmissionQueue => {
-  const queue = new AdmissionQueue();
+const queueOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): Snapshot => {
+  const queue = new Snapshot();
   queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
   for (const slot of slots) queue.put(slot);
   return queue;
@@ -135,21 +135,21 @@ describe('for a resume without anything to do the quota', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
-    expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
+    expect(said(decide(queueOf(slots, ...quotas), 100_000))).toBe(expected);
   });
 
   it('evicts a sandbox that works at once when a message comes', () => {
     const queue = queueOf([works('a'), resumes('b')], {});
-    expect(said(queue.next(100_000))).toBe('nothing');
+    expect(said(decide(queue, 100_000))).toBe('nothing');
     queue.put(asks('b'));
-    expect(said(queue.next(100_000))).toBe('evict a');
+    expect(said(decide(queue, 100_000))).toBe('evict a');
   });
 
   it('pauses at once who becomes idle', () => {
     const queue = queueOf([works('a'), resumes('b')], {});
-    expect(said(queue.next(100_000))).toBe('nothing');
+    expect(said(decide(queue, 100_000))).toBe('nothing');
     queue.put(idles('a'));
-    expect(said(queue.next(100_000))).toBe('evict a');
+    expect(said(decide(queue, 100_000))).toBe('evict a');
   });
 });
 
@@ -191,16 +191,16 @@ describe('of those that run, a newcomer has paused', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quota, expected) => {
-    expect(said(queueOf(slots, quota).next(100_000))).toBe(expected);
+    expect(said(decide(queueOf(slots, quota), 100_000))).toBe(expected);
   });
 });
 
 describe('automatic resumes', () => {
   const comesBack = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'resumable', more);
   /** Applies admissions until there are none. */
-  const drain = (queue: AdmissionQueue, now: number): readonly string[] => {
+  const drain = (queue: Snapshot, now: number): readonly string[] => {
     const names: string[] = [];
-    for (let step = queue.next(now); step?.kind === 'admit'; step = queue.next(now)) {
+    for (let step = decide(queue, now); step?.kind === 'admit'; step = decide(queue, now)) {
       queue.put({ ...step.slot, state: 'starting', taken: true });
       names.push(step.slot.uid);
     }
@@ -213,9 +213,9 @@ describe('automatic resumes', () => {
 
   it('waits for the end of its delay', () => {
     const queue = queueOf([comesBack('a', { resumesAt: 5_000 })], {});
-    expect(said(queue.next(4_999))).toBe('nothing');
-    expect(queue.wakeAt).toBe(5_000);
-    expect(said(queue.next(5_000))).toBe('admit a');
+    expect(said(decide(queue, 4_999))).toBe('nothing');
+    expect(wakeAt(queue, 4_999)).toBe(5_000);
+    expect(said(decide(queue, 5_000))).toBe('admit a');
   });
 
   it('comes back ten at once when a limit is raised, then one in a second', () => {
@@ -223,7 +223,7 @@ describe('automatic resumes', () => {
     expect(drain(queue, 1_000_000)).toEqual([]);
     queue.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
     expect(drain(queue, 1_000_000)).toHaveLength(10);
-    expect(queue.wakeAt).toBe(1_001_000);
+    expect(wakeAt(queue, 1_000_000)).toBe(1_001_000);
     expect(drain(queue, 1_000_999)).toHaveLength(0);
     expect(drain(queue, 1_001_000)).toHaveLength(1);
     expect(drain(queue, 1_005_000)).toHaveLength(4);
@@ -260,7 +260,7 @@ describe('automatic resumes', () => {
     queue.quotaDeleted(1_000_000);
     queue.setRules(quotaRules([]));
     expect(drain(queue, 1_059_999)).toEqual([]);
-    expect(queue.wakeAt).toBe(1_060_000);
+    expect(wakeAt(queue, 1_059_999)).toBe(1_060_000);
     expect(drain(queue, 1_060_000)).toHaveLength(10);
   });
 });

@@ -1,7 +1,8 @@
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { decide, wakeAt } from '../../../src/quota/decide.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { classify } from '../../../src/quota/classify.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
-import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
+import type { SlotFacts } from '../../../src/quota/timing.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
 import {
@@ -137,7 +138,7 @@ describe('a sandbox whose agent can not be used', () => {
   });
 
   it('gives its slot to a newcomer, before any that works', () => {
-    const queue = new AdmissionQueue();
+    const queue = new Snapshot();
     queue.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
     const older = aSandbox({
       name: 'older',
@@ -151,16 +152,19 @@ describe('a sandbox whose agent can not be used', () => {
     for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })])
       queue.put(classify({ sandbox, conversations: [], now: noonMs }));
     const evictableAt = noonMs + minute + 30 * second;
-    expect(queue.next(noonMs + minute)).toMatchObject({ kind: 'evict', slot: { name: 'older' } });
-    expect(queue.next(evictableAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
+    expect(decide(queue, noonMs + minute)).toMatchObject({
+      kind: 'evict',
+      slot: { name: 'older' },
+    });
+    expect(decide(queue, evictableAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
   });
 
   it('is paused for its idleness after 30 min of silence, and not kept for ever', () => {
-    const queue = new AdmissionQueue();
+    const queue = new Snapshot();
     queue.put(classify({ sandbox: silent, conversations: [], limits, now: noonMs }));
-    expect(queue.next(noonMs + 30 * minute)).toBeUndefined();
-    expect(queue.wakeAt).toBe(noonMs + 31 * minute);
-    expect(queue.next(queue.wakeAt)).toMatchObject({
+    expect(decide(queue, noonMs + 30 * minute)).toBeUndefined();
+    expect(wakeAt(queue, noonMs + 30 * minute)).toBe(noonMs + 31 * minute);
+    expect(decide(queue, noonMs + 31 * minute)).toMatchObject({
       kind: 'expire',
       slot: { name: 'silent' },
       reason: 'Idle',

@@ -1,6 +1,7 @@
-import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { classify } from '../../../src/quota/classify.ts';
-import type { Decision } from '../../../src/quota/decision.ts';
+import { decide, wakeAt, type Decision } from '../../../src/quota/decide.ts';
+import { forecast } from '../../../src/quota/forecast.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { quotaCaps } from '../../../src/resources/quota-caps.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
@@ -13,8 +14,8 @@ const spare = (uid: string, state: 'running' | 'suspended' = 'running', more: Pa
 const queueOf = (
   slots: readonly Slot[],
   ...specs: readonly Partial<ConversationQuotaSpec>[]
-): AdmissionQueue => {
-  const queue = new AdmissionQueue();
+): Snapshot => {
+  const queue = new Snapshot();
   const quotas = specs.map((spec, index) => aQuota(`quota-${index}`, spec));
   queue.setRules(quotaRules(quotas), quotaCaps(quotas));
   for (const slot of slots) queue.put(slot);
@@ -74,18 +75,91 @@ describe('a spare of a pool', () => {
       [{ ...ofNamespace, limit: 1 }],
       'admit a',
     ],
+    ...(['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const).flatMap(
+      (onExceeded): typeof cases => [
+        [
+          `makes room for a start under ${onExceeded}`,
+          [spare('s'), spare('t'), aSlot('b', 'waiting')],
+          [{ ...ofNamespace, limit: 2, onExceeded }],
+          'evict s',
+        ],
+        [
+          `makes room for a bare resume under ${onExceeded}`,
+          [aSlot('a', 'running'), spare('s'), aSlot('b', 'waiting', { bare: true })],
+          [{ ...ofNamespace, limit: 2, onExceeded }],
+          'evict s',
+        ],
+        [
+          `makes room for an automatic resume under ${onExceeded}`,
+          [aSlot('a', 'running'), spare('s'), aSlot('b', 'resumable', { owner: 'bob' })],
+          [{ ...ofNamespace, limit: 2, onExceeded }],
+          'evict s',
+        ],
+        [
+          `makes room for no more starts than there are under ${onExceeded}`,
+          [aSlot('f', 'freeing'), spare('s'), aSlot('b', 'waiting')],
+          [{ ...ofNamespace, limit: 2, onExceeded }],
+          'nothing',
+        ],
+      ],
+    ),
+    [
+      'goes alone where a limit is lowered, before what owners have',
+      [aSlot('a', 'running'), spare('s')],
+      [{ ...ofNamespace, limit: 1, onExceeded: 'Queue' }],
+      'evict s',
+    ],
+    [
+      'is no reason to reject a start',
+      [aSlot('a', 'running'), spare('s'), aSlot('b', 'waiting')],
+      [{ ...ofNamespace, limit: 2, onExceeded: 'Reject' }],
+      'evict s',
+    ],
+    [
+      'saves no start from the rejection that the sandboxes of owners demand',
+      [aSlot('a', 'running'), spare('s'), aSlot('b', 'waiting')],
+      [{ ...ofNamespace, limit: 1, onExceeded: 'Reject' }],
+      'reject b',
+    ],
+    [
+      'is admitted beside a sandbox that only its owner keeps waiting',
+      [aSlot('a', 'running'), aSlot('b', 'waiting'), spare('s', 'suspended')],
+      [
+        { ...ofNamespace, limit: 3 },
+        { limit: 1, onExceeded: 'Queue' },
+      ],
+      'admit s',
+    ],
+    [
+      'is admitted beside an automatic resume that only its owner keeps waiting',
+      [aSlot('a', 'running'), aSlot('b', 'resumable'), spare('s', 'suspended')],
+      [{ ...ofNamespace, limit: 3 }, { limit: 1 }],
+      'admit s',
+    ],
+    [
+      'is admitted during the delay of an automatic resume',
+      [aSlot('b', 'resumable', { resumesAt: 70_000 }), spare('s', 'suspended')],
+      [{ ...ofNamespace, limit: 1 }],
+      'admit s',
+    ],
+    [
+      'counts against no maxSandboxes',
+      [spare('s'), spare('t'), aSlot('b', 'waiting', { undecided: true })],
+      [{ ...ofNamespace, limit: 9, maxSandboxes: 2 }],
+      'admit b',
+    ],
   ];
   it.each(cases)('%s', (_, slots, quotas, expected) => {
-    expect(said(queueOf(slots, ...quotas).next(10_000))).toBe(expected);
+    expect(said(decide(queueOf(slots, ...quotas), 10_000))).toBe(expected);
   });
 
   it('leaves no trace in the group of spares once an owner has claimed it', () => {
     const queue = queueOf([spare('s'), aSlot('a', 'waiting')], { limit: 1 });
     queue.put(aSlot('s', 'starting', { owner: 'alice' }));
-    expect(queue.storedSpares).toBe(0);
-    expect(queue.group('alice')?.taken).toBe(1);
-    expect(queue.all.taken).toBe(1);
-    expect(said(queue.next(10_000))).toBe('nothing');
+    expect(queue.spares.isEmpty).toBe(true);
+    expect(queue.owner('alice')?.load.taken).toBe(1);
+    expect(queue.all.load.taken).toBe(1);
+    expect(said(decide(queue, 10_000))).toBe('nothing');
   });
 
   const claims: [string, readonly Slot[], readonly Partial<ConversationQuotaSpec>[], boolean][] = [
@@ -105,6 +179,28 @@ describe('a spare of a pool', () => {
       false,
     ],
     [
+      'beside another owner who waits, where there is a place for both',
+      [spare('s'), spare('t'), aSlot('b', 'waiting', { owner: 'bob' })],
+      [{ ...ofNamespace, limit: 2 }],
+      true,
+    ],
+    [
+      'beside another owner who waits for a limit of that owner alone',
+      [
+        spare('s'),
+        aSlot('a', 'running', { owner: 'bob' }),
+        aSlot('b', 'waiting', { owner: 'bob' }),
+      ],
+      [{ ...ofNamespace, limit: 2 }, { limit: 1 }],
+      true,
+    ],
+    [
+      'beyond a limit that was lowered',
+      [spare('s'), aSlot('a', 'running', { owner: 'bob' })],
+      [{ ...ofNamespace, limit: 1 }],
+      false,
+    ],
+    [
       'past an earlier start of the same owner',
       [spare('s'), aSlot('a', 'waiting')],
       [{ limit: 5 }],
@@ -113,6 +209,34 @@ describe('a spare of a pool', () => {
   ];
   it.each(claims)('may be claimed or not %s', (_, slots, quotas, expected) => {
     expect(queueOf(slots, ...quotas).mayClaim('alice')).toBe(expected);
+  });
+
+  it('gives its slot to an automatic resume when the delay is over', () => {
+    const queue = queueOf(
+      [
+        aSlot('a', 'running', { owner: 'bob' }),
+        aSlot('x', 'resumable', { resumesAt: 70_000, unfinished: true }),
+        spare('s'),
+      ],
+      { ...ofNamespace, limit: 2, onExceeded: 'Queue' },
+    );
+    expect(said(decide(queue, 10_000))).toBe('nothing');
+    expect(wakeAt(queue, 10_000)).toBe(70_000);
+    expect(said(decide(queue, 70_000))).toBe('evict s');
+    queue.put(spare('s', 'suspended'));
+    expect(said(decide(queue, 70_001))).toBe('admit x');
+  });
+
+  it('is room in a forecast', () => {
+    const limit = { ...ofNamespace, limit: 2, onExceeded: 'Queue' } as const;
+    expect(forecast(queueOf([spare('s'), spare('t')], limit), undefined, 10_000).outcome).toBe(
+      'admitted',
+    );
+  });
+
+  it('names no preemptor, because nothing of an owner is paused', () => {
+    const queue = queueOf([spare('s'), aSlot('b', 'waiting')], { ...ofNamespace, limit: 1 });
+    expect(decide(queue, 10_000)).toMatchObject({ kind: 'evict', preemptor: undefined });
   });
 
   it('leaves room for stored sandboxes of owners', () => {

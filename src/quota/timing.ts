@@ -1,9 +1,44 @@
 import { findCondition } from '../resources/conditions.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../resources/sandbox.ts';
-import { durationMs } from '../resources/sandbox-template.ts';
+import { durationMs, type SandboxTemplate } from '../resources/sandbox-template.ts';
 import { isUnasked, isUnderWay, isWorking } from './agent-work.ts';
-import { time, unchanged, type SlotFacts, type TimeLimits } from './slot-facts.ts';
+
+export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'> &
+  Partial<Pick<SandboxTemplate['spec'], 'startDeadline'>>;
+
+export interface SlotFacts {
+  readonly sandbox: Sandbox;
+  /** The conversations in the sandbox, and those that it was made for. */
+  readonly conversations: readonly CachedConversation[];
+  /**
+   * Whether a conversation that the sandbox was made for is not known yet, and may not have
+   * started.
+   */
+  readonly unknownStart?: boolean;
+  /**
+   * Whether every conversation that the sandbox was made for is gone or being deleted, so that
+   * garbage collection removes the sandbox.
+   */
+  readonly orphaned?: boolean;
+  /**
+   * Whether the sandbox was made for no conversation of its owner: then the references to the
+   * conversations of other owners save it from no limit.
+   */
+  readonly hasForeignMakers?: boolean;
+  readonly limits?: TimeLimits | undefined;
+  readonly now: number;
+  /**
+   * Translates a stored time to the clock by which ages are compared. By default the wall clock.
+   */
+  readonly steady?: (ms: number) => number;
+}
+
+/** The milliseconds of a stored time. */
+export const time = (timestamp: string | undefined, otherwise: number): number => {
+  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  return Number.isNaN(ms) ? otherwise : ms;
+};
 
 export interface Expiry {
   readonly at: number;
@@ -115,7 +150,14 @@ export const timelessSpare: Timing = { ...timeless, idleSince: 0 };
 
 /** The ages of an admitted sandbox, and what follows from them. */
 export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {
-  const { sandbox, conversations, unknownStart = false, limits, now, steady = unchanged } = facts;
+  const {
+    sandbox,
+    conversations,
+    unknownStart = false,
+    limits,
+    now,
+    steady = (ms: number): number => ms,
+  } = facts;
   const { status } = sandbox;
   const isHeld = conversations.some(
     (conversation) =>

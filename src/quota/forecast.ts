@@ -1,0 +1,95 @@
+import type { QuotaRule } from '../resources/quota-rules.ts';
+import { isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
+import { byEviction, evictableAt } from './order.ts';
+import type { Slot } from './slot.ts';
+import type { Owner, Snapshot } from './snapshot.ts';
+
+/** The forecast of one more start, or of a resume with a message or a run. */
+export type AdmissionForecast =
+  | { readonly outcome: 'admitted' }
+  /** The start takes a slot that is being freed; nothing is evicted for it. */
+  | { readonly outcome: 'follows'; readonly rule: QuotaRule }
+  /**
+   * The start waits until the victim's pod is gone. The eviction comes at `at` (milliseconds since
+   * 1970), or at once if that is past.
+   */
+  | {
+      readonly outcome: 'pauses';
+      readonly rule: QuotaRule;
+      readonly victim: Slot;
+      readonly at: number;
+    }
+  | { readonly outcome: 'waits'; readonly rule: QuotaRule }
+  | { readonly outcome: 'rejected'; readonly rule: QuotaRule };
+
+/** Numbers of the newcomers that wait under a limit. */
+interface Waiting {
+  /** Newcomers with work to do: they come before one more start. */
+  readonly demanding: number;
+  /** Demanding newcomers that could be admitted now. */
+  readonly ready: number;
+  /** Bare resumes: they come after one more start. */
+  readonly bare: number;
+  /** Starts that have no sandbox yet: they come before one more start. */
+  readonly starts: number;
+}
+
+/**
+ * The outcome of one more start: of an owner, or, without one, of any owner that has room itself.
+ * Pure.
+ */
+export function forecast(
+  snapshot: Snapshot,
+  owner: Owner | undefined,
+  now: number,
+): AdmissionForecast {
+  const { owners, all, wanted, demand } = snapshot.view(now);
+  const ready = owners.filter((one) => one.ready?.bare === false).length;
+  const shared = forecastUnder(all, now, { demanding: demand, ready, bare: wanted - demand });
+  if (owner === undefined) return shared;
+  const own = forecastUnder(owner, now);
+  const isBlocked = owner.load.holding <= limitOf(owner) && isFullFor(all, demand);
+  if (own.outcome === 'pauses' && isBlocked) return shared;
+  // The limit of the owner decides first: a start that it keeps waiting, or for which it evicts,
+  // needs no room in the namespace yet.
+  const needsNamespace =
+    own.outcome === 'admitted' || (own.outcome === 'follows' && shared.outcome !== 'admitted');
+  return needsNamespace ? shared : own;
+}
+
+/**
+ * The forecast under this limit alone, after the newcomers that come first: by default all of them,
+ * as where no other limit keeps any of them waiting. Pure.
+ */
+export function forecastUnder(
+  limited: Pick<Limited, 'rule' | 'load'>,
+  now: number,
+  newcomers: Partial<Waiting> = {},
+): AdmissionForecast {
+  const { rule, load } = limited;
+  const { demanding = load.demanding, ready = demanding, starts = 0 } = newcomers;
+  const { bare = load.waiting.length - demanding } = newcomers;
+  const limit = limitOf(limited);
+  if (rule === undefined || load.taken + ready + starts < limit) return { outcome: 'admitted' };
+  const candidates = load.candidates.toSorted(byEviction(rule, now));
+  const pauses = (victim: Slot): AdmissionForecast => ({
+    outcome: 'pauses',
+    rule,
+    victim,
+    at: evictableAt(victim, rule),
+  });
+  const before = load.holding + demanding + starts - limit;
+  if (before < 0) {
+    // The slot that is being freed was meant for a bare resume, which has another idle sandbox
+    // evicted instead.
+    const idle = candidates.filter(
+      (slot) => slot.idleSince < Infinity && evictableAt(slot, rule) <= now,
+    );
+    const displaced = makesRoom(limited) && before + bare >= 0 ? idle[before + bare] : undefined;
+    return displaced === undefined ? { outcome: 'follows', rule } : pauses(displaced);
+  }
+  if (rule.onExceeded === 'Reject') return { outcome: 'rejected', rule };
+  // Evictions for other newcomers, or for a lowered limit, come first.
+  const victim = makesRoom(limited) ? candidates[before] : undefined;
+  return victim === undefined ? { outcome: 'waits', rule } : pauses(victim);
+}

@@ -1,0 +1,114 @@
+import type { Cap } from '../resources/quota-caps.ts';
+import type { QuotaRule } from '../resources/quota-rules.ts';
+import { byCreation, byRequest, byResume } from './order.ts';
+import type { Slot } from './slot.ts';
+
+/** The sandboxes that share a limit, by what a decision asks of them. */
+export interface Load {
+  /** Number of slots that count against the limit. */
+  readonly taken: number;
+  /** Number of taken slots that no decision has asked back. */
+  readonly holding: number;
+  /** Number of sandboxes that count against `maxSandboxes`. */
+  readonly stored: number;
+  /** Number of the waiting ones with work to do; the others are bare resumes. */
+  readonly demanding: number;
+  /** In the order of admission. */
+  readonly waiting: readonly Slot[];
+  /** Slots that resume automatically, now or after a delay, in the order of these resumes. */
+  readonly resumable: readonly Slot[];
+  /** Slots that may be evicted, now or later. */
+  readonly candidates: readonly Slot[];
+  /** Stored sandboxes without a first decision, in the order of their creation. */
+  readonly undecided: readonly Slot[];
+  readonly releasable: readonly Slot[];
+  /** Slots with a time limit, the one that expires first at the front. */
+  readonly expiring: readonly Slot[];
+}
+
+const holds = ({ state }: Slot): boolean => state === 'starting' || state === 'running';
+const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
+  state === 'running' || (state === 'starting' && stalledAt < Infinity);
+/** Time when the time limit of a template pauses a sandbox; Infinity: never. */
+export const expiryOf = ({ expiry }: Slot): number => expiry?.at ?? Infinity;
+
+export function loadOf(slots: Iterable<Slot>): Load {
+  let [taken, holding, stored, demanding] = [0, 0, 0, 0];
+  const waiting: Slot[] = [];
+  const resumable: Slot[] = [];
+  const candidates: Slot[] = [];
+  const undecided: Slot[] = [];
+  const releasable: Slot[] = [];
+  const expiring: Slot[] = [];
+  for (const slot of slots) {
+    if (slot.taken) taken++;
+    if (slot.stored) stored++;
+    if (holds(slot)) holding++;
+    if (slot.state === 'waiting') waiting.push(slot);
+    if (slot.state === 'waiting' && !slot.bare) demanding++;
+    if (slot.state === 'resumable') resumable.push(slot);
+    if (mayBeEvicted(slot)) candidates.push(slot);
+    if (slot.undecided) undecided.push(slot);
+    if (slot.releasable) releasable.push(slot);
+    if (slot.expiry !== undefined) expiring.push(slot);
+  }
+  waiting.sort(byRequest);
+  resumable.sort(byResume);
+  undecided.sort(byCreation);
+  expiring.sort((one, other) => expiryOf(one) - expiryOf(other));
+  return {
+    ...{ taken, holding, stored, demanding },
+    ...{ waiting, resumable, candidates, undecided, releasable, expiring },
+  };
+}
+
+/** The sum of several loads. Its lists are put together when a decision asks for them. */
+export function sumOf(loads: readonly Load[]): Load {
+  let [taken, holding, stored, demanding] = [0, 0, 0, 0];
+  for (const load of loads) {
+    taken += load.taken;
+    holding += load.holding;
+    stored += load.stored;
+    demanding += load.demanding;
+  }
+  return {
+    ...{ taken, holding, stored, demanding },
+    get waiting() {
+      return loads.flatMap(({ waiting }) => waiting).sort(byRequest);
+    },
+    get resumable() {
+      return loads.flatMap(({ resumable }) => resumable).sort(byResume);
+    },
+    get candidates() {
+      return loads.flatMap(({ candidates }) => candidates);
+    },
+    get undecided() {
+      return loads.flatMap(({ undecided }) => undecided).sort(byCreation);
+    },
+    releasable: [],
+    expiring: [],
+  };
+}
+
+/** A limit on active sandboxes, and the sandboxes that it counts. */
+export interface Limited {
+  readonly rule: QuotaRule | undefined;
+  readonly load: Load;
+  /** The lowest `maxSandboxes` of the quotas with this scope. */
+  readonly cap: Cap | undefined;
+}
+
+export const limitOf = ({ rule }: Pick<Limited, 'rule'>): number => rule?.limit ?? Infinity;
+export const hasRoom = (limited: Pick<Limited, 'rule' | 'load'>): boolean =>
+  limited.load.taken < limitOf(limited);
+/** Whether newcomers have others evicted. */
+export const makesRoom = ({ rule }: Pick<Limited, 'rule'>): boolean =>
+  rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';
+
+/** Whether a limit keeps some of these newcomers waiting and makes no room for them. */
+export const isFullFor = (limited: Limited, newcomers: number): boolean =>
+  !makesRoom(limited) && limited.load.holding + newcomers > limitOf(limited);
+
+/** Number of evictions that bring a limit within its bounds, those for newcomers included. */
+export const excessOf = (limited: Limited, newcomers: number): number =>
+  limited.load.holding + (makesRoom(limited) ? newcomers : 0) - limitOf(limited);
