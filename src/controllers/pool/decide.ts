@@ -3,6 +3,8 @@ import { SandboxCondition, isReadySpare, type Sandbox } from '../../resources/sa
 import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import { templateVersionAnnotation } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { FailureCode } from '../sandbox/failure.ts';
+import { isLossCode } from '../sandbox/pod-loss.ts';
 
 /** Everything that decides what a pool needs. */
 export interface ObservedPool {
@@ -19,6 +21,8 @@ export interface ObservedPool {
   readonly allowance: number;
   /** Whether the last spare did not boot: one has to boot before there are more. */
   readonly isProbing: boolean;
+  /** Uids of spares that were ready once. */
+  readonly booted: ReadonlySet<string>;
 }
 
 export interface PoolPlan {
@@ -28,7 +32,7 @@ export interface PoolPlan {
   readonly create: number;
   /** Number of spares that may not be created yet, because of the pace or after failures. */
   readonly held: number;
-  /** Spares that have failed, which are among those to delete. */
+  /** Spares that did not boot, which are among those to delete. */
   readonly failed: readonly Sandbox[];
   readonly ready: number;
   readonly reason: (typeof PoolReason)[keyof typeof PoolReason];
@@ -68,6 +72,16 @@ export function unfitness(
 
 const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
+/**
+ * Whether the cluster took the pod of a spare away. An agent may cause the eviction of its own pod
+ * while the agent boots, and never the loss of a node.
+ */
+function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
+  const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};
+  return reason === FailureCode.nodeLost || (isLossCode(reason) && booted.has(metadata.uid));
+}
+/** Whether a person has scaled a spare to 0, which no start can claim. */
+const isPaused = ({ spec }: Sandbox): boolean => spec.replicas === 0;
 const isAdmitted = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.admitted);
 
@@ -79,7 +93,7 @@ const usefulness = (spare: Sandbox): number => {
 
 /** Decides which spares a pool creates and deletes. Pure. */
 export function decidePool(observed: ObservedPool): PoolPlan {
-  const { pool, template, spares, unseen, allowance, isProbing } = observed;
+  const { pool, template, spares, unseen, allowance, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;
   const unfit = unfitness(templateName, template);
   if (template === undefined || unfit !== undefined) {
@@ -87,8 +101,10 @@ export function decidePool(observed: ObservedPool): PoolPlan {
     return { ...none, ...(unfit ?? { reason: PoolReason.templateNotFound, message: '' }) };
   }
   const wanted = Math.min(replicas, observed.room);
-  const failed = spares.filter(isFailed);
-  const sound = spares.filter((spare) => !isFailed(spare));
+  const sound = spares.filter(
+    (spare) => !isFailed(spare) && !isPaused(spare) && !isLost(spare, booted),
+  );
+  const useless = spares.filter((spare) => !sound.includes(spare));
   const outdated = sound.filter((spare) => isOutdated(spare, template));
   const current = sound.filter((spare) => !isOutdated(spare, template));
   const surplus = current
@@ -104,10 +120,10 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter((spare) => !surplus.includes(spare) && isReadySpare(spare)).length;
   return {
-    remove: [...failed, ...replaced, ...surplus],
+    remove: [...useless, ...replaced, ...surplus],
     create,
     held: missing - create,
-    failed,
+    failed: useless.filter((spare) => isFailed(spare) && !isLost(spare, booted)),
     ready,
     ...conditionOf(observed, { current, ready, wanted }),
   };

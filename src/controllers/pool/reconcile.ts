@@ -73,6 +73,8 @@ interface Memory {
   readonly unseen: Map<string, { readonly spare: Sandbox; readonly createdAt: number }>;
   /** Uids of failed spares that were counted. */
   readonly counted: Set<string>;
+  /** Uids of present spares that were ready once. */
+  booted: ReadonlySet<string>;
   failures: number;
   /** Wall clock time of the last failure. */
   failedAt: number;
@@ -130,6 +132,7 @@ export class PoolReconciler {
       room: admission.queue(namespace).roomForSpares,
       allowance: this.#allowance(memory),
       isProbing: memory.failures > 0,
+      booted: memory.booted,
     });
     for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
     for (const spare of plan.remove) await this.#delete(spare, signal);
@@ -161,6 +164,7 @@ export class PoolReconciler {
       ...(known ?? {
         unseen: this.#known(pool),
         counted: new Set(),
+        booted: new Set(),
         failures,
         failedAt: clock.now(),
         readyAt: failures === 0 ? 0 : clock.monotonic() + failureDelayMs(failures),
@@ -220,12 +224,11 @@ export class PoolReconciler {
 
   /** A spare that was created after the last failure and has booted ends the failures in a row. */
   #countBoots(memory: Memory, spares: readonly Sandbox[]): void {
-    if (
-      spares.some(
-        (spare) =>
-          isReadySpare(spare) && Date.parse(spare.metadata.creationTimestamp) >= memory.failedAt,
-      )
-    )
+    const booted = spares.filter(
+      (spare) => isReadySpare(spare) || memory.booted.has(spare.metadata.uid),
+    );
+    memory.booted = new Set(booted.map(({ metadata }) => metadata.uid));
+    if (booted.some(({ metadata }) => Date.parse(metadata.creationTimestamp) >= memory.failedAt))
       memory.failures = 0;
   }
 
