@@ -13,8 +13,8 @@ export const poolMutants = {
   },
   'a claim leaves the spare with its pool': {
     file: claims,
-    from: 'ownerReferences: [ownerReferenceTo(conversation, { controller: true })]',
-    to: 'ownerReferences: spare.metadata.ownerReferences ?? []',
+    from: 'const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];',
+    to: 'const ownerReferences = spare.metadata.ownerReferences ?? [];',
     rule: 'a spare goes to the conversation that claims it',
     pools: true,
   },
