@@ -9,11 +9,8 @@ import { workers } from './workers.ts';
 
 /** Keeps the spares of pools. */
 export function poolController(context: OperatorContext): ControllerSpec {
-  const { caches, stores, channels, startCounts } = context;
-  const reconciler = new PoolReconciler({
-    ...context,
-    counts: startCounts,
-  });
+  const { caches, stores } = context;
+  const reconciler = new PoolReconciler(context);
   const poolOf = ({ metadata: { namespace }, spec: { poolName } }: Sandbox): readonly Request[] =>
     poolName === undefined ? [] : [{ namespace, name: poolName }];
   /** A spare that changes or goes; and one that a start has claimed, which a new one replaces. */
@@ -44,7 +41,6 @@ export function poolController(context: OperatorContext): ControllerSpec {
       watch(caches.templates, ({ metadata: { namespace, name } }) =>
         stores.pools.byIndex(byPoolTemplate, `${namespace}/${name}`).map(requestOf),
       ),
-      channels.pool.source,
     ],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),
     refresh: (request, signal) => reconciler.refresh(request, signal),

@@ -102,7 +102,7 @@ it('gives a start its spare, shows the pool, and makes another spare', async () 
   ]);
   await reaches('Full');
   expect((await k('get sandboxpools')).stdout).toMatch(
-    /^NAME +TEMPLATE +WANTED +READY +CLAIMS\/MIN +HIT-RATE +REASON +AGE\ndefault +default +2 +2 +1 +100 +Full +\S+\n$/,
+    /^NAME +TEMPLATE +WANTED +READY +REASON +AGE\ndefault +default +2 +2 +Full +\S+\n$/,
   );
   // The owner sees it like any other sandbox, and no spare.
   const { body } = await up.call('GET', '/api/v1/sandboxes/search');

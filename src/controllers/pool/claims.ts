@@ -14,7 +14,6 @@ import { outcomeUnknown } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
 import { ClaimShares } from './claim-shares.ts';
-import type { StartCounts } from './start-counts.ts';
 
 export interface SpareClaimsOptions {
   readonly client: KubeClient;
@@ -23,9 +22,6 @@ export interface SpareClaimsOptions {
     AdmissionCache,
     'queue' | 'sent' | 'confirm' | 'notExecuted' | 'assume' | 'isNewest'
   >;
-  readonly counts: StartCounts;
-  /** Called after a start from the template of a pool, whether or not it claimed a spare. */
-  readonly onStart: (namespace: string, templateName: string) => void;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly logger: Logger;
   readonly clock: { monotonic(): number };
@@ -69,14 +65,14 @@ export class SpareClaims {
    * API server does not answer.
    */
   async claim(conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
-    const { stores } = this.#options;
+    const { stores, metrics } = this.#options;
     const { namespace } = conversation.metadata;
     const { templateName } = conversation.spec;
     if (stores.pools.byIndex(byPoolTemplate, `${namespace}/${templateName}`).length === 0)
       return undefined;
     this.#shares.started(templateKeyOf(conversation), conversation.spec.owner);
     const { result, sandbox } = await this.#tryToClaim(conversation, signal);
-    this.#count(namespace, templateName, result);
+    metrics.poolStarts.inc({ result });
     return sandbox;
   }
 
@@ -108,13 +104,6 @@ export class SpareClaims {
       }
     }
     return { result: 'empty' };
-  }
-
-  #count(namespace: string, templateName: string, result: Result): void {
-    const { metrics, counts, onStart } = this.#options;
-    metrics.poolStarts.inc({ result });
-    counts.add(namespace, templateName, result === 'claimed');
-    onStart(namespace, templateName);
   }
 
   /** The spare for a start, beside those that it has tried, or why there is none. */

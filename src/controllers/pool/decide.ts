@@ -5,6 +5,7 @@ import { templateVersionAnnotation } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { FailureCode } from '../sandbox/failure.ts';
 import { isLossCode } from '../sandbox/pod-loss.ts';
+import { templateVersionOf } from './spare.ts';
 
 /** Everything that decides what a pool needs. */
 export interface ObservedPool {
@@ -19,6 +20,8 @@ export interface ObservedPool {
   readonly room: number;
   /** Number of spares that may be created now, by the pace of the pool and its back-off. */
   readonly allowance: number;
+  /** Number of claimed spares whose replacements may not be created yet. */
+  readonly delayed: number;
   /** Whether the last spare did not boot: one has to boot before there are more. */
   readonly isProbing: boolean;
   /** Uids of spares that were ready once. */
@@ -38,10 +41,6 @@ export interface PoolPlan {
   readonly reason: (typeof PoolReason)[keyof typeof PoolReason];
   readonly message: string;
 }
-
-/** Identifies a version of a template's spec. */
-export const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
-  `${metadata.uid}/${metadata.generation}`;
 
 export const isOutdated = ({ metadata }: Sandbox, template: SandboxTemplate): boolean =>
   metadata.annotations?.[templateVersionAnnotation] !== templateVersionOf(template);
@@ -93,7 +92,7 @@ const usefulness = (spare: Sandbox): number => {
 
 /** Decides which spares a pool creates and deletes. Pure. */
 export function decidePool(observed: ObservedPool): PoolPlan {
-  const { pool, template, spares, unseen, allowance, isProbing, booted } = observed;
+  const { pool, template, spares, unseen, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;
   const unfit = unfitness(templateName, template);
   if (template === undefined || unfit !== undefined) {
@@ -113,7 +112,9 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
     unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
-  const create = Math.min(missing, isProbing ? Number(!isOneBooting && allowance > 0) : allowance);
+  const due = Math.max(0, missing - observed.delayed);
+  const allowance = isProbing && isOneBooting ? 0 : observed.allowance;
+  const create = Math.min(due, isProbing ? 1 : Infinity, allowance);
   // An outdated spare goes when its replacement comes, so that an edit of the template boots no
   // more agents at once than the pace allows.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - create);

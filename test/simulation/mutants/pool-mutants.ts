@@ -55,7 +55,7 @@ export const poolMutants = {
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',
-    from: 'unseen: memory.unseen.size,',
+    from: 'unseen: unseen.size,',
     to: 'unseen: 0,',
     rule: 'a pool has no more spares than it wants',
     pools: true,

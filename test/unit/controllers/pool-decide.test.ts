@@ -39,6 +39,7 @@ const decide = (observed: Partial<ObservedPool>) => {
     unseen: 0,
     room: Infinity,
     allowance: 100,
+    delayed: 0,
     isProbing: false,
     booted: new Set(),
     ...observed,
@@ -63,6 +64,16 @@ describe('a pool', () => {
       'keeps its pace',
       { pool: aPool({ replicas: 5 }), allowance: 2 },
       { ...nothing, create: 2, held: 3, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'delays the replacements of spares that were claimed just now, and of no others',
+      { pool: aPool({ replicas: 5 }), spares: [aSpare('a')], delayed: 3 },
+      { ...nothing, create: 1, held: 3, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'creates nothing while it has lost fewer spares than starts have claimed',
+      { spares: [aSpare('a')], delayed: 3 },
+      { ...nothing, held: 1, ready: 1, reason: 'Refilling' },
     ],
     [
       'waits for what boots',

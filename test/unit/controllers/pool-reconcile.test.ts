@@ -1,13 +1,7 @@
-import {
-  bySparePool,
-  poolTemplateIndexers,
-  sandboxIndexers,
-} from '../../../src/controllers/caches.ts';
+import { bySparePool, poolIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { PoolReconciler } from '../../../src/controllers/pool/reconcile.ts';
-import { StartCounts } from '../../../src/controllers/pool/start-counts.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import type { Result } from '../../../packages/kube/src/controller.ts';
-import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import {
@@ -29,7 +23,7 @@ class PoolScene {
   readonly stores = {
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
-    pools: new IndexedStore<SandboxPool>(poolTemplateIndexers),
+    pools: new IndexedStore<SandboxPool>(poolIndexers),
   };
   /** Messages of the Events. */
   readonly events: string[] = [];
@@ -43,7 +37,6 @@ class PoolScene {
       queue: () => ({ roomForSpares: this.room }),
       sandboxes: () => this.listed,
     },
-    counts: new StartCounts({ clock: this.clock }),
     events: { record: (_pool, { message }) => void this.events.push(message) },
     clock: this.clock,
     random: Math.random,
@@ -60,16 +53,26 @@ class PoolScene {
   }
 
   async addSpare(name: string, status?: Partial<SandboxState>): Promise<Sandbox> {
-    const spare = aSpare(name, status);
-    const ownerReferences = [ownerReferenceTo(aPool(), { controller: true })];
-    this.client.put(sandboxes, { ...spare, metadata: { ...spare.metadata, ownerReferences } });
+    this.client.put(sandboxes, aSpare(name, status));
     return this.client.get(sandboxes, 'default', name);
+  }
+
+  /** Claims the first ready spare of a pool, as starts do. False: there is none. */
+  async claim(name = 'default'): Promise<boolean> {
+    const [spare] = this.stores.sandboxes.byIndex(bySparePool, `default/${name}`);
+    if (spare === undefined) return false;
+    const claim = { spec: { owner: 'alice' } };
+    await this.client.mergePatch(sandboxes, 'default', spare.metadata.name, claim);
+    const pool = this.stores.pools.get('default', name);
+    if (pool !== undefined) this.reconciler.claimed(pool);
+    return true;
   }
 
   /** Shows the caches everything that is stored. Spares without a status have booted. */
   async sync(): Promise<void> {
     const { sandboxes: cached, pools } = this.stores;
     for (const { metadata } of cached.list()) cached.delete('default', metadata.name);
+    for (const { metadata } of pools.list()) pools.delete('default', metadata.name);
     for (const each of (await this.client.list(sandboxes)).items)
       cached.set({ ...each, status: each.status ?? aSpare(each.metadata.name).status ?? {} });
     for (const each of (await this.client.list(sandboxPools)).items) pools.set(each);
@@ -157,4 +160,71 @@ it('replaces the spares of a lost node at once, and counts no failed boot', asyn
   expect((await scene.pool()).status).toMatchObject({ readyReplicas: 8 });
   expect((await scene.pool()).status?.failures).toBeUndefined();
   expect(scene.events).toEqual([]);
+});
+
+describe('after claims', () => {
+  const refill = { maxPerMinute: 60, delay: '5s' };
+  /** Claims a spare each second; returns when spares were created, in seconds. */
+  async function underSteadyClaims(scene: PoolScene, seconds: number): Promise<readonly number[]> {
+    const createdAt: number[] = [];
+    const seen = new Set<string>();
+    for (let second = 0; second < seconds; second++) {
+      await scene.sync();
+      for (const [name] of await scene.left()) {
+        if (!seen.has(name) && second > 0) createdAt.push(second - 1);
+        seen.add(name);
+      }
+      expect(await scene.claim()).toBe(true);
+      await scene.sync();
+      await scene.reconcile();
+      await scene.clock.advance(1_000);
+    }
+    return createdAt;
+  }
+
+  it('replaces each spare within the delay of its own claim, whatever claims follow', async () => {
+    const scene = new PoolScene();
+    await scene.addPool({ replicas: 8, refill });
+    for (let count = 0; count < 8; count++) await scene.addSpare(`spare-${count}`);
+    expect(await underSteadyClaims(scene, 12)).toEqual([5, 6, 7, 8, 9, 10]);
+  });
+
+  it('asks for a reconcile when the first replacement is due', async () => {
+    const scene = new PoolScene();
+    await scene.addPool({ replicas: 2, refill });
+    for (const name of ['a', 'b']) await scene.addSpare(name);
+    await scene.sync();
+    await scene.reconcile();
+    await scene.clock.advance(10_000);
+    await scene.claim();
+    await scene.clock.advance(2_000);
+    await scene.sync();
+    await scene.claim();
+    await scene.sync();
+    expect(await scene.reconcile()).toEqual({ requeueAfterMs: 3_000 });
+    await scene.clock.advance(3_000);
+    await scene.reconcile();
+    expect(await scene.left()).toHaveLength(3);
+  });
+
+  it('writes the status once a second at most', async () => {
+    const scene = new PoolScene();
+    await scene.addPool({ replicas: 100, refill: { maxPerMinute: 6_000, delay: '0s' } });
+    for (let count = 0; count < 100; count++) await scene.addSpare(`spare-${count}`);
+    await scene.sync();
+    let writes = 0;
+    const updateStatus = scene.client.updateStatus.bind(scene.client);
+    scene.client.updateStatus = (...request) => {
+      writes += 1;
+      return updateStatus(...request);
+    };
+    for (let count = 0; count < 50; count++) {
+      await scene.claim();
+      await scene.sync();
+      await scene.reconcile();
+      await scene.clock.advance(100);
+    }
+    expect(writes).toBeGreaterThan(1);
+    expect(writes).toBeLessThanOrEqual(5);
+  });
 });

@@ -1,6 +1,5 @@
-import { poolTemplateIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
+import { poolIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { SpareClaims } from '../../../src/controllers/pool/claims.ts';
-import { StartCounts } from '../../../src/controllers/pool/start-counts.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { pods, type PersistentVolumeClaim } from '../../../packages/kube/src/core.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
@@ -28,15 +27,12 @@ const { signal } = new AbortController();
 
 class ClaimScene extends AdmissionScene {
   readonly metrics = createMetrics();
-  readonly pools = new IndexedStore<SandboxPool>(poolTemplateIndexers);
+  readonly pools = new IndexedStore<SandboxPool>(poolIndexers);
   readonly volumes = new IndexedStore<PersistentVolumeClaim>();
-  readonly counts = new StartCounts({ clock: this.clock });
   readonly claims = new SpareClaims({
     client: this.client,
     stores: { ...this.stores, pools: this.pools, claims: this.volumes },
     admission: this.admission,
-    counts: this.counts,
-    onStart: () => undefined,
     metrics: this.metrics,
     logger: silentLogger,
     clock: this.clock,
@@ -356,17 +352,6 @@ it('counts nothing for a template without a pool', async () => {
   await scene.spare('a');
   expect(await scene.claim('one')).toBeUndefined();
   expect(await scene.results()).toEqual({});
-});
-
-it('shows the share of starts that got a spare', async () => {
-  await scene.spare('a');
-  await scene.claim('one');
-  await scene.claim('two');
-  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 1, hitRatePercent: 50 });
-  await scene.clock.advance(60_000);
-  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 0, hitRatePercent: 50 });
-  await scene.clock.advance(600_000);
-  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 0 });
 });
 
 it('finds spares by their pool and their template, and claimed sandboxes by their conversation', () => {
