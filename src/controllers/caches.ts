@@ -113,7 +113,9 @@ export const sandboxIndexers: Indexers<Sandbox> = {
 };
 /** Pools by `namespace/name` of their template. */
 export const byPoolTemplate = 'template';
+export const byNamespace = 'namespace';
 export const poolIndexers: Indexers<SandboxPool> = {
+  [byNamespace]: ({ metadata }) => [metadata.namespace],
   [byPoolTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
 };
 

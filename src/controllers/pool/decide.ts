@@ -16,8 +16,10 @@ export interface ObservedPool {
   readonly spares: readonly Sandbox[];
   /** Number of spares that were created and that the cache does not show yet. */
   readonly unseen: number;
-  /** Maximum number of spares that the namespace has room to store. */
+  /** Share of the pool in the spares that the namespace has room to store. */
   readonly room: number;
+  /** Number of spares that the namespace has room to store beside those that exist. */
+  readonly free: number;
   /** Number of spares that may be created now, by the pace of the pool and its back-off. */
   readonly allowance: number;
   /** Number of claimed spares whose replacements may not be created yet. */
@@ -112,7 +114,7 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
     unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
-  const due = Math.max(0, missing - observed.delayed);
+  const due = Math.max(0, Math.min(missing - observed.delayed, observed.free));
   const allowance = isProbing && isOneBooting ? 0 : observed.allowance;
   const create = Math.min(due, isProbing ? 1 : Infinity, allowance);
   // An outdated spare goes when its replacement comes, so that an edit of the template boots no

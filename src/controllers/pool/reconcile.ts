@@ -23,11 +23,12 @@ import {
   type SandboxPoolState,
 } from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySparePool, type Stores } from '../caches.ts';
+import { byNamespace, bySparePool, type Stores } from '../caches.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
 import { storedObject } from '../stored-object.ts';
-import { decidePool } from './decide.ts';
+import { decidePool, unfitness, type ObservedPool } from './decide.ts';
 import { PoolPace } from './pace.ts';
+import { shareOfRoom } from './room.ts';
 import { newSpare } from './spare.ts';
 import { poolStatus } from './status.ts';
 
@@ -62,6 +63,8 @@ interface Memory {
    * of their creation or of their last read.
    */
   readonly unseen: Map<string, { readonly spare: Sandbox; readonly createdAt: number }>;
+  /** Number of spares whose creation is under way. */
+  creating: number;
   /** Uids of failed spares that were counted. */
   readonly counted: Set<string>;
   /** Uids of present spares that were ready once. */
@@ -96,7 +99,7 @@ export class PoolReconciler {
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const { stores, admission, clock } = this.#options;
+    const { stores, clock } = this.#options;
     const pool = this.#newest.get(namespace, name);
     // Garbage collection deletes the spares of a deleted pool.
     if (pool === undefined || isGoing(pool)) return undefined;
@@ -111,18 +114,24 @@ export class PoolReconciler {
       template,
       spares,
       unseen: unseen.size,
-      room: admission.queue(namespace).roomForSpares,
+      ...this.#roomOf(pool),
       allowance: pace.allowance,
       delayed: pace.delayed,
       isProbing: pace.failures > 0,
       booted: memory.booted,
     });
+    memory.creating = plan.create;
     let refused: string | undefined;
-    for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
-    for (const spare of plan.remove) await this.#delete(spare, signal);
-    if (template !== undefined)
-      for (let made = 0; made < plan.create && refused === undefined; made += 1)
+    try {
+      for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
+      for (const spare of plan.remove) await this.#delete(spare, signal);
+      for (; template !== undefined && memory.creating > 0; memory.creating -= 1) {
         refused = await this.#create(memory, pool, template, signal);
+        if (refused !== undefined) break;
+      }
+    } finally {
+      memory.creating = 0;
+    }
     const status = poolStatus({
       ...{ pool, plan, spares, refused, unseen: unseen.size },
       ...{ failures: pace.failures, now: isoTime(clock) },
@@ -143,6 +152,30 @@ export class PoolReconciler {
       .filter((spare) => !isGoing(spare));
   }
 
+  /** The share of a pool in the room of its namespace, and the room that nothing takes yet. */
+  #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
+    const { stores, admission } = this.#options;
+    const { namespace, name } = pool.metadata;
+    const room = admission.queue(namespace).roomForSpares;
+    if (room === Infinity) return { room, free: room };
+    const pools = stores.pools.byIndex(byNamespace, namespace).filter((each) => !isGoing(each));
+    const wishes = pools.map(({ metadata, spec: { templateName, replicas } }) => ({
+      name: metadata.name,
+      wanted:
+        unfitness(templateName, stores.templates.get(namespace, templateName)) === undefined
+          ? replicas
+          : 0,
+    }));
+    const taken = pools.map(({ metadata }) => {
+      const { unseen, creating = 0 } = this.#memories.get(metadata.uid) ?? {};
+      return this.#sparesOf(namespace, metadata.name).length + (unseen?.size ?? 0) + creating;
+    });
+    return {
+      room: shareOfRoom(name, wishes, room),
+      free: taken.reduce((left, count) => left - count, room),
+    };
+  }
+
   #memoryOf(pool: SandboxPool): Memory {
     const { metadata, spec, status } = pool;
     const known = this.#memories.get(metadata.uid);
@@ -153,6 +186,7 @@ export class PoolReconciler {
     const memory: Memory = {
       pace: new PoolPace(this.#options.clock, spec.refill, status?.failures ?? 0),
       unseen: this.#known(pool),
+      creating: 0,
       counted: new Set(),
       booted: new Set(),
       writtenAt: -Infinity,

@@ -55,8 +55,8 @@ export const poolMutants = {
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',
-    from: 'unseen: unseen.size,',
-    to: 'unseen: 0,',
+    from: 'unseen: unseen.size,\n      ...this.#roomOf(pool),',
+    to: 'unseen: 0,\n      ...this.#roomOf(pool),',
     rule: 'a pool has no more spares than it wants',
     pools: true,
     seeds: rareSeeds,

@@ -38,6 +38,7 @@ const decide = (observed: Partial<ObservedPool>) => {
     spares: [],
     unseen: 0,
     room: Infinity,
+    free: Infinity,
     allowance: 100,
     delayed: 0,
     isProbing: false,
@@ -74,6 +75,16 @@ describe('a pool', () => {
       'creates nothing while it has lost fewer spares than starts have claimed',
       { spares: [aSpare('a')], delayed: 3 },
       { ...nothing, held: 1, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'takes no more room than other pools leave now',
+      { pool: aPool({ replicas: 5 }), room: 3, free: 1 },
+      { ...nothing, create: 1, held: 2, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'creates nothing while other pools take more than their shares',
+      { pool: aPool({ replicas: 5 }), room: 3, free: -1 },
+      { ...nothing, held: 3, ready: 0, reason: 'Refilling' },
     ],
     [
       'waits for what boots',

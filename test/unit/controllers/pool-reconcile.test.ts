@@ -228,3 +228,79 @@ describe('after claims', () => {
     expect(writes).toBeLessThanOrEqual(5);
   });
 });
+
+describe('two pools of a namespace whose quota has no room for both', () => {
+  const spares = (scene: PoolScene) =>
+    ['default', 'second'].map(
+      (name) => scene.stores.sandboxes.byIndex(bySparePool, `default/${name}`).length,
+    );
+  const settle = async (scene: PoolScene) => {
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(['default', 'second'].map((name) => scene.reconcile(name)));
+      await scene.sync();
+      expect((await scene.left()).length).toBeLessThanOrEqual(scene.room);
+      await scene.clock.advance(1_000);
+    }
+  };
+
+  it.each([
+    { room: 4, wanted: [2, 3], kept: [2, 2] },
+    { room: 3, wanted: [2, 2], kept: [1, 2] },
+    { room: 1, wanted: [3, 3], kept: [0, 1] },
+    { room: 5, wanted: [1, 9], kept: [1, 4] },
+    { room: 0, wanted: [2, 2], kept: [0, 0] },
+    { room: 9, wanted: [2, 3], kept: [2, 3] },
+  ])('share the room of $room for $wanted', async ({ room, wanted, kept }) => {
+    const scene = new PoolScene();
+    scene.room = room;
+    const [one = 0, two = 0] = wanted;
+    await scene.addPool({ replicas: one });
+    await scene.addPool({ replicas: two }, 'second');
+    await settle(scene);
+    expect(spares(scene)).toEqual(kept);
+  });
+
+  it('never exceed the room while one makes place for the other', async () => {
+    const scene = new PoolScene();
+    scene.room = 2;
+    await scene.addPool({ replicas: 2 });
+    await scene.reconcile();
+    await scene.addPool({ replicas: 2 }, 'second');
+    await scene.sync();
+    await scene.reconcile('second');
+    await scene.sync();
+    expect(spares(scene)).toEqual([2, 0]);
+    await settle(scene);
+    expect(spares(scene)).toEqual([1, 1]);
+  });
+
+  it('count what the other creates now', async () => {
+    const scene = new PoolScene();
+    scene.room = 3;
+    await scene.addPool({ replicas: 3 });
+    const { client } = scene;
+    const create = client.create.bind(client);
+    let answer = (): void => undefined;
+    const answered = new Promise<void>((resolve) => (answer = resolve));
+    client.create = async (...request) => {
+      await answered;
+      return create(...request);
+    };
+    const creating = scene.reconcile();
+    await scene.addPool({ replicas: 1 }, 'second');
+    const other = scene.reconcile('second');
+    answer();
+    await Promise.all([creating, other]);
+    await scene.sync();
+    expect(spares(scene)).toEqual([3, 0]);
+  });
+
+  it('leave the room of a pool that can make no spares to the other', async () => {
+    const scene = new PoolScene();
+    scene.room = 2;
+    await scene.addPool({ replicas: 2 });
+    await scene.addPool({ replicas: 2, templateName: 'unknown' }, 'second');
+    await settle(scene);
+    expect(spares(scene)).toEqual([2, 0]);
+  });
+});
