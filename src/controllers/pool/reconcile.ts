@@ -101,9 +101,11 @@ export class PoolReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock } = this.#options;
     const pool = this.#newest.get(namespace, name);
-    // Garbage collection deletes the spares of a deleted pool.
-    if (pool === undefined || isGoing(pool)) return undefined;
     const spares = this.#sparesOf(namespace, name);
+    if (pool === undefined || isGoing(pool)) {
+      await this.#deleteAll({ namespace, name }, spares, signal);
+      return undefined;
+    }
     const template = stores.templates.get(namespace, pool.spec.templateName);
     const memory = this.#memoryOf(pool);
     const { pace, unseen } = memory;
@@ -150,6 +152,22 @@ export class PoolReconciler {
     return this.#options.stores.sandboxes
       .byIndex(bySparePool, `${namespace ?? ''}/${name}`)
       .filter((spare) => !isGoing(spare));
+  }
+
+  /**
+   * Deletes the spares of a deleted pool. Owner references to the pool would have the garbage
+   * collector do so, which may delete a sandbox that a start has claimed just now.
+   */
+  async #deleteAll(
+    { namespace, name }: Request,
+    spares: readonly Sandbox[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (spares.length === 0) return;
+    const identity = { metadata: { namespace, name } };
+    const stored = await storedObject(this.#options.client, sandboxPools, identity, signal);
+    if (stored === undefined || isGoing(stored))
+      for (const spare of spares) await this.#delete(spare, signal);
   }
 
   /** The share of a pool in the room of its namespace, and the room that nothing takes yet. */

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/kube/clock';
-import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
+import { apiVersionOf, type NewObject } from '@conversation-operator/kube/object';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 import {
@@ -15,13 +15,15 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 export const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
-/** A new spare of a pool. */
+/**
+ * A new spare of a pool. No owner reference names the pool: a garbage collector that has decided
+ * before a claim would delete the sandbox of a start.
+ */
 export function newSpare(
-  pool: SandboxPool,
+  { metadata: { namespace, name } }: SandboxPool,
   template: SandboxTemplate,
   { clock, random }: { readonly clock: Clock; readonly random: () => number },
 ): NewObject<Sandbox> {
-  const { namespace, name } = pool.metadata;
   const bytes = (count: number) =>
     Buffer.from(Array.from({ length: count }, () => Math.floor(random() * 256)));
   return {
@@ -32,7 +34,6 @@ export function newSpare(
       namespace,
       labels: { [poolLabel]: name },
       annotations: { [templateVersionAnnotation]: templateVersionOf(template) },
-      ownerReferences: [ownerReferenceTo(pool, { controller: true })],
     },
     spec: { owner: '', poolName: name, templateName: template.metadata.name, replicas: 1 },
   };

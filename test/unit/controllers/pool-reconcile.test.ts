@@ -304,3 +304,38 @@ describe('two pools of a namespace whose quota has no room for both', () => {
     expect(spares(scene)).toEqual([2, 0]);
   });
 });
+
+describe('the spares of a deleted pool', () => {
+  it('go, without those that starts have claimed', async () => {
+    const scene = new PoolScene();
+    await scene.addPool({ replicas: 2 });
+    for (const name of ['a', 'b']) await scene.addSpare(name);
+    await scene.sync();
+    const [spare] = scene.stores.sandboxes.byIndex(bySparePool, 'default/default');
+    await scene.client.mergePatch(sandboxes, 'default', spare?.metadata.name ?? '', {
+      spec: { owner: 'alice' },
+    });
+    await scene.client.delete(sandboxPools, 'default', 'default');
+    scene.stores.pools.delete('default', 'default');
+    await scene.reconcile();
+    expect(await scene.left()).toEqual([['a', 'alice']]);
+  });
+
+  it('stay while only the cache does not show the pool', async () => {
+    const scene = new PoolScene();
+    await scene.addPool({ replicas: 1 });
+    await scene.addSpare('a');
+    await scene.sync();
+    scene.stores.pools.delete('default', 'default');
+    await scene.reconcile();
+    expect(await scene.left()).toEqual([['a', '']]);
+  });
+
+  it('have no owner reference, by which an old garbage collector would delete a claimed one', async () => {
+    const scene = new PoolScene();
+    await scene.addPool({ replicas: 1 });
+    await scene.reconcile();
+    const { items } = await scene.client.list(sandboxes);
+    expect(items.map(({ metadata }) => metadata.ownerReferences)).toEqual([undefined]);
+  });
+});
