@@ -4,6 +4,7 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 import {
   poolLabel,
+  poolLabelValue,
   sandboxes,
   templateVersionAnnotation,
   type Sandbox,
@@ -32,7 +33,7 @@ export function newSpare(
     metadata: {
       name: ownSandboxName(newUuid(clock.now(), bytes)),
       namespace,
-      labels: { [poolLabel]: name },
+      labels: { [poolLabel]: poolLabelValue(name) },
       annotations: { [templateVersionAnnotation]: templateVersionOf(template) },
     },
     spec: { owner: '', poolName: name, templateName: template.metadata.name, replicas: 1 },

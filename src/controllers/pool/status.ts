@@ -1,5 +1,5 @@
 import { conditionUpdate, setConditions } from '../../resources/conditions.ts';
-import { poolLabel, type Sandbox } from '../../resources/sandbox.ts';
+import { poolLabel, poolLabelValue, type Sandbox } from '../../resources/sandbox.ts';
 import {
   PoolCondition,
   PoolReason,
@@ -35,7 +35,7 @@ export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
     observedGeneration: generation,
     replicas: spares.length - remove.length + unseen,
     readyReplicas: ready,
-    selector: `${poolLabel}=${name}`,
+    selector: `${poolLabel}=${poolLabelValue(name)}`,
     ...(failures === 0 ? {} : { failures }),
     conditions: setConditions(
       pool.status?.conditions,

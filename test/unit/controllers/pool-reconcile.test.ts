@@ -1,9 +1,15 @@
 import { bySparePool, poolIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { PoolReconciler } from '../../../src/controllers/pool/reconcile.ts';
+import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import type { Result } from '../../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import {
+  poolLabel,
+  sandboxes,
+  type Sandbox,
+  type SandboxState,
+} from '../../../src/resources/sandbox.ts';
 import {
   sandboxPools,
   type SandboxPool,
@@ -303,6 +309,25 @@ describe('two pools of a namespace whose quota has no room for both', () => {
     await settle(scene);
     expect(spares(scene)).toEqual([2, 0]);
   });
+});
+
+it('keeps spares for pools whose names are too long for a label, each with a label of its own', async () => {
+  const scene = new PoolScene();
+  const names = ['a', 'b'].map((end) => `${'p'.repeat(252)}${end}`);
+  for (const name of names) {
+    await scene.addPool({ replicas: 1 }, name);
+    await scene.reconcile(name);
+  }
+  const { items } = await scene.client.list(sandboxes);
+  const labels = items.map((spare) => {
+    const label = spare.metadata.labels?.[poolLabel] ?? '';
+    expect(label).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/);
+    expect(buildPod(spare, aTemplate(), 'key').metadata.labels?.[poolLabel]).toBe(label);
+    return `${poolLabel}=${label}`;
+  });
+  expect(new Set(labels).size).toBe(2);
+  const pools = await Promise.all(names.map((name) => scene.pool(name)));
+  expect(pools.map(({ status }) => status?.selector).sort()).toEqual(labels.sort());
 });
 
 describe('the spares of a deleted pool', () => {
