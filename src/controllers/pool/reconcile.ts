@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -25,7 +24,7 @@ import {
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamespace, bySparePool, type Stores } from '../caches.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
-import { storedObject } from '../stored-object.ts';
+import { deleteVersion, storedObject } from '../stored-object.ts';
 import { decidePool, unfitness, type ObservedPool } from './decide.ts';
 import { PoolPace } from './pace.ts';
 import { shareOfRoom } from './room.ts';
@@ -268,18 +267,9 @@ export class PoolReconciler {
     });
   }
 
-  async #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
-    const { namespace, name, uid, resourceVersion } = spare.metadata;
-    try {
-      await this.#options.client.delete(sandboxes, namespace, name, {
-        uid,
-        resourceVersion,
-        signal,
-      });
-    } catch (error) {
-      // A start may have claimed the spare. Any other change brings another reconcile.
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+  /** Deletes a spare unless a start has claimed it. */
+  #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
+    return deleteVersion(this.#options.client, sandboxes, spare, signal);
   }
 
   /** Creates a spare. Returns why the API server refuses it; undefined once it is created. */
