@@ -113,7 +113,9 @@ export const sandboxIndexers: Indexers<Sandbox> = {
 };
 /** Pools by `namespace/name` of their template. */
 export const byPoolTemplate = 'template';
-export const poolTemplateIndexers: Indexers<SandboxPool> = {
+export const byNamespace = 'namespace';
+export const poolIndexers: Indexers<SandboxPool> = {
+  [byNamespace]: ({ metadata }) => [metadata.namespace],
   [byPoolTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
 };
 
@@ -149,7 +151,7 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
         resource: sandboxPools,
         transform: (object: SandboxPool) => cachedObject(object, interner),
       },
-      indexers: poolTemplateIndexers,
+      indexers: poolIndexers,
     }),
     quotas: new Reflector({
       ...{

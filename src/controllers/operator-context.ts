@@ -8,13 +8,12 @@ import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
-import { byPoolTemplate, type OperatorCaches } from './caches.ts';
+import type { OperatorCaches } from './caches.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import type { GitHosts } from './conversation/start/repository.ts';
 import { Channel, requestOf } from './event-source.ts';
 import { SpareClaims } from './pool/claims.ts';
-import { StartCounts } from './pool/start-counts.ts';
 import type { RetentionTimes } from './retention/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
@@ -101,8 +100,6 @@ export function createContext(options: OperatorOptions) {
     /** Sandboxes whose agent does not answer. */
     unresponsive: new Channel(),
     retention: new Channel(),
-    /** Pools from whose template a conversation has started. */
-    pool: new Channel(),
   };
   const events = new EventRecorder({
     client,
@@ -121,13 +118,8 @@ export function createContext(options: OperatorOptions) {
     enqueueQuota: (request, isSmall) =>
       channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
   });
-  const startCounts = new StartCounts({ clock });
   const spares = new SpareClaims({
-    ...{ client, stores, admission, metrics, logger, clock, counts: startCounts },
-    onStart: (namespace, templateName) => {
-      const pools = stores.pools.byIndex(byPoolTemplate, `${namespace}/${templateName}`);
-      for (const pool of pools) channels.pool.enqueue(requestOf(pool));
-    },
+    ...{ client, stores, admission, metrics, logger, clock },
   });
   const conversations = new ConversationReconciler({
     ...{
@@ -161,6 +153,5 @@ export function createContext(options: OperatorOptions) {
     admission,
     conversations,
     conversationsInWork,
-    startCounts,
   };
 }

@@ -28,17 +28,30 @@ export async function storedObject<T extends KubeObject>(
 
 /**
  * Deletes exactly this object. An object that is gone, or whose name another object has, counts as
- * deleted.
+ * deleted. With a `version` an object that has changed stays; its change brings another
+ * reconcile.
  */
 export async function deleteObject<T extends KubeObject>(
   client: KubeClient,
   resource: ResourceDefinition<T>,
   { metadata: { namespace = '', name, uid } }: T,
   signal: AbortSignal,
+  version: { readonly resourceVersion?: string } = {},
 ): Promise<void> {
   try {
-    await client.delete(resource, namespace, name, { uid, signal });
+    await client.delete(resource, namespace, name, { ...version, uid, signal });
   } catch (error) {
     if (!isNotFound(error) && !isConflict(error)) throw error;
   }
 }
+
+/** Deletes an object unless it has changed. */
+export const deleteVersion = <T extends KubeObject>(
+  client: KubeClient,
+  resource: ResourceDefinition<T>,
+  object: T,
+  signal: AbortSignal,
+): Promise<void> => {
+  const { resourceVersion } = object.metadata;
+  return deleteObject(client, resource, object, signal, { resourceVersion });
+};

@@ -30,7 +30,7 @@ export const sandboxPoolSpecSchema = z.object({
       ),
       delay: described(
         duration().default('1s'),
-        'Time between a claim and the creation of the next spare, so that starts in a row have the nodes for themselves.',
+        'Time between a claim and the creation of the spare that replaces the claimed one, whatever claims follow, so that starts in a row have the nodes for themselves.',
       ),
     }),
     'Pace at which the operator replaces spares that starts have claimed.',
@@ -62,14 +62,6 @@ export const sandboxPoolStatusSchema = z.object({
     text(512),
     "Label selector of the pool's pods, for the scale subresource. Pods keep the label when a start claims them.",
   ),
-  claimsPerMinute: optional(
-    count(),
-    'Number of spares that starts have claimed in the last minute.',
-  ),
-  hitRatePercent: optional(
-    count().max(100),
-    'Share of the starts of the last 10 minutes from this template that claimed a spare, in percent. Absent when there was no start. Starts that name a sandbox do not count.',
-  ),
   failures: optional(
     count(),
     'Number of spares that have failed in a row. The operator waits longer after each, up to 5 min.',
@@ -94,18 +86,6 @@ export const sandboxPoolDefinition: CustomResourceDefinition = {
     column('Template', '.spec.templateName', 'SandboxTemplate of the spares.'),
     column('Wanted', '.spec.replicas', 'Number of spares to keep.', 'integer'),
     column('Ready', '.status.readyReplicas', 'Number of spares that a start may claim.', 'integer'),
-    column(
-      'Claims/Min',
-      '.status.claimsPerMinute',
-      'Number of claims in the last minute.',
-      'integer',
-    ),
-    column(
-      'Hit-Rate',
-      '.status.hitRatePercent',
-      'Share of starts that claimed a spare, in percent.',
-      'integer',
-    ),
     column(
       'Reason',
       `.status.conditions[?(@.type=="${PoolCondition.ready}")].reason`,

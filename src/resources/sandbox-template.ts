@@ -27,10 +27,14 @@ export const duration = () =>
     .min(2)
     .max(20);
 
-/** The milliseconds of such a duration. */
+/** Maximum duration: 100 years, so that the calendar has the time that is this far from now. */
+const maxDurationMs = 100 * 365.25 * 24 * 3_600_000;
+
+/** The milliseconds of such a duration, at most those of 100 years. */
 export function durationMs(text: string): number {
   const [, hours, minutes, seconds] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? [];
-  return (Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0)) * 1000;
+  const total = Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0);
+  return Math.min(total * 1000, maxDurationMs);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { findCondition, isTrue, setConditions } from './conditions.ts';
 import type { SandboxStatus } from './conversation-status.ts';
+import { uuidOf } from './ids.ts';
 import {
   column,
   resourceOf,
@@ -348,8 +349,11 @@ export function sessionKeyGenerationOf({
 export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
   sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
 
-/** Label of the spares of a pool and of their pods, with the name of the pool. */
+/** Label of the spares of a pool and of their pods. */
 export const poolLabel = 'conversation-operator.dev/pool';
+/** Value of the label: the name of the pool; for a name over 63 characters its beginning and hash. */
+export const poolLabelValue = (pool: string): string =>
+  pool.length <= 63 ? pool : `${pool.slice(0, 30)}-${uuidOf(`pool/${pool}`)}`;
 /** Annotation of a spare: uid and generation of the template from which it was created. */
 export const templateVersionAnnotation = 'conversation-operator.dev/template-version';
 /**

@@ -32,6 +32,12 @@ const spares = async (poolName = 'default') =>
     ({ metadata, spec }) =>
       spec.owner === '' && spec.poolName === poolName && metadata.deletionTimestamp === undefined,
   );
+const deleteConversations = async () => {
+  await k('delete conversations --all');
+  await eventually('no sandbox of an owner', async () =>
+    (await sandboxes()).every(({ spec }) => spec.owner === ''),
+  );
+};
 const reasonOf = ({ status }: SandboxPool) =>
   status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
 const reaches = (reason: string, name = 'default') =>
@@ -102,7 +108,7 @@ it('gives a start its spare, shows the pool, and makes another spare', async () 
   ]);
   await reaches('Full');
   expect((await k('get sandboxpools')).stdout).toMatch(
-    /^NAME +TEMPLATE +WANTED +READY +CLAIMS\/MIN +HIT-RATE +REASON +AGE\ndefault +default +2 +2 +1 +100 +Full +\S+\n$/,
+    /^NAME +TEMPLATE +WANTED +READY +REASON +AGE\ndefault +default +2 +2 +Full +\S+\n$/,
   );
   // The owner sees it like any other sandbox, and no spare.
   const { body } = await up.call('GET', '/api/v1/sandboxes/search');
@@ -192,9 +198,51 @@ it('keeps two pools of one template, each with its own number', async () => {
   await k('delete sandboxpools one two');
 });
 
+it('replaces a spare that is scaled to 0', async () => {
+  await k('scale sandboxpool default --replicas=2');
+  await reaches('Full');
+  const [spare] = await spares();
+  const name = spare?.metadata.name ?? '';
+  expect(await k(`scale sandbox ${name} --replicas=0`)).toMatchObject({ code: 0 });
+  await eventually('another spare', async () => {
+    const names = (await spares()).map(({ metadata }) => metadata.name);
+    return names.length > 0 && !names.includes(name);
+  });
+  await reaches('Full');
+});
+
+it('keeps spares for a pool whose name is too long for a label', async () => {
+  const name = 'p'.repeat(70);
+  await apply('SandboxPool', name, { replicas: 1 });
+  const { status } = await reaches('Full', name);
+  const [spare] = await spares(name);
+  expect((await k(`get pods -o name -l ${status?.selector ?? ''}`)).stdout).toBe(
+    `pod/${spare?.metadata.name ?? ''}\n`,
+  );
+  await k(`delete sandboxpool ${name}`);
+  await eventually('its spares to be gone', async () => (await spares(name)).length === 0);
+});
+
+it('shares what maxSandboxes leaves between two pools, and gives it back', async () => {
+  await deleteConversations();
+  await k('scale sandboxpool default --replicas=2');
+  await reaches('Full');
+  await apply('ConversationQuota', 'cap', { scope: 'Namespace', limit: 20, maxSandboxes: 2 });
+  await apply('SandboxPool', 'second', { replicas: 2 });
+  await eventually('a spare of each', async () => {
+    const kept = [await spares(), await spares('second')].map(({ length }) => length);
+    expect((kept[0] ?? 0) + (kept[1] ?? 0)).toBeLessThanOrEqual(2);
+    return kept[0] === 1 && kept[1] === 1;
+  });
+  await reaches('WaitingForRoom');
+  await reaches('WaitingForRoom', 'second');
+  await k('delete sandboxpool second');
+  await reaches('Full');
+  await k('delete conversationquota cap');
+});
+
 it('gives way to sandboxes of owners under a limit of the namespace', async () => {
-  await k('delete conversations --all');
-  await eventually('an empty namespace', async () => (await sandboxes()).length === 0);
+  await deleteConversations();
   await apply('ConversationQuota', 'all', { scope: 'Namespace', limit: 2 });
   await k('scale sandboxpool default --replicas=2');
   await reaches('Full');

@@ -141,7 +141,7 @@ export class NamespaceCluster implements Cluster {
   }
 
   sandboxOf(uid: string) {
-    return this.sandboxes.find(({ metadata }) => metadata.uid === uid);
+    return [...this.sandboxes, ...this.spares].find(({ metadata }) => metadata.uid === uid);
   }
 
   /** The requests of a cluster that are about this namespace, as its checks see them. */

@@ -116,12 +116,12 @@ export const aBusyOverview = (): OverviewRecord =>
     ),
     pools: list(
       {
-        ...{ name: 'warm', template: 'default', wanted: 3, ready: 2, claims_per_minute: 4 },
-        ...{ hit_rate_percent: 92, is_ready: false, reason: 'Refilling', message: '1 boots.' },
+        ...{ name: 'warm', template: 'default', wanted: 3, ready: 2 },
+        ...{ is_ready: false, reason: 'Refilling', message: '1 boots.' },
       },
       {
-        ...{ name: 'gpu', template: 'gpu', wanted: 1, ready: 0, claims_per_minute: 0 },
-        ...{ hit_rate_percent: null, is_ready: false, reason: 'TemplateInvalid' },
+        ...{ name: 'gpu', template: 'gpu', wanted: 1, ready: 0 },
+        ...{ is_ready: false, reason: 'TemplateInvalid' },
         message: 'The template gpu is invalid.',
       },
     ),

@@ -6,24 +6,22 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import { isMadeFor } from '../../resources/sandbox-makers.ts';
 import { isReadySpare, ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import type { AdmissionCache } from '../admission/cache.ts';
 import { byPoolTemplate, bySpareTemplate, type Stores } from '../caches.ts';
 import { outcomeUnknown } from '../sandbox/pod-creations.ts';
+import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
 import { ClaimShares } from './claim-shares.ts';
-import type { StartCounts } from './start-counts.ts';
 
 export interface SpareClaimsOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools' | 'claims'>;
   readonly admission: Pick<
     AdmissionCache,
-    'queue' | 'sent' | 'confirm' | 'refresh' | 'notExecuted' | 'assume' | 'isNewest'
+    'queue' | 'sent' | 'confirm' | 'notExecuted' | 'assume' | 'isNewest'
   >;
-  readonly counts: StartCounts;
-  /** Called after a start from the template of a pool, whether or not it claimed a spare. */
-  readonly onStart: (namespace: string, templateName: string) => void;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly logger: Logger;
   readonly clock: { monotonic(): number };
@@ -32,7 +30,7 @@ export interface SpareClaimsOptions {
 }
 
 /** Result of a start from the template of a pool, for the metric. */
-type Result = 'claimed' | 'empty' | 'quota' | 'share' | 'unfit';
+type Result = 'claimed' | 'empty' | 'quota' | 'refused' | 'share' | 'unfit';
 
 /** Maximum number of spares that one start tries to claim. */
 const maxAttempts = 3;
@@ -40,14 +38,9 @@ const maxAttempts = 3;
 const templateKeyOf = ({ metadata, spec }: CachedConversation): string =>
   `${metadata.namespace}/${spec.templateName}`;
 
-const byAge = (one: Sandbox, other: Sandbox): number =>
-  one.metadata.creationTimestamp === other.metadata.creationTimestamp
-    ? one.metadata.name < other.metadata.name
-      ? -1
-      : 1
-    : one.metadata.creationTimestamp < other.metadata.creationTimestamp
-      ? -1
-      : 1;
+const ageKeyOf = ({ metadata: { creationTimestamp, name } }: Sandbox): string =>
+  `${creationTimestamp}/${name}`;
+const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyOf(other) ? -1 : 1);
 
 /**
  * SpareClaims gives starts a spare of a pool. A claim is one write: it sets the owner and replaces
@@ -68,17 +61,18 @@ export class SpareClaims {
 
   /**
    * Claims a spare for the start of a conversation that has no sandbox. Undefined: there is none
-   * for it, so that the start is a cold one. Throws when the API server may have stored the claim.
+   * for it, or the API server refuses the claim, so that the start is a cold one. Throws when the
+   * API server does not answer.
    */
   async claim(conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
-    const { stores } = this.#options;
+    const { stores, metrics } = this.#options;
     const { namespace } = conversation.metadata;
     const { templateName } = conversation.spec;
     if (stores.pools.byIndex(byPoolTemplate, `${namespace}/${templateName}`).length === 0)
       return undefined;
     this.#shares.started(templateKeyOf(conversation), conversation.spec.owner);
     const { result, sandbox } = await this.#tryToClaim(conversation, signal);
-    this.#count(namespace, templateName, result);
+    metrics.poolStarts.inc({ result });
     return sandbox;
   }
 
@@ -86,31 +80,37 @@ export class SpareClaims {
     conversation: CachedConversation,
     signal: AbortSignal,
   ): Promise<{ readonly result: Result; readonly sandbox?: Sandbox }> {
-    for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-      const found = this.#find(conversation);
-      if (typeof found === 'string') return { result: found };
-      this.#inClaim.add(found.metadata.uid);
+    const { logger } = this.#options;
+    const tried = new Set<string>();
+    while (tried.size < maxAttempts) {
+      const spare = this.#find(conversation, tried);
+      if (typeof spare === 'string') return { result: spare };
+      const { uid, namespace, name } = spare.metadata;
+      tried.add(uid);
+      this.#inClaim.add(uid);
       const takeBack = this.#shares.claimed(templateKeyOf(conversation), conversation.spec.owner);
       try {
-        const sandbox = await this.#take(found, conversation, signal);
+        const sandbox = await this.#take(spare, conversation, signal);
         if (sandbox !== undefined) return { result: 'claimed', sandbox };
         takeBack();
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        takeBack();
+        if (isConflict(error) || isNotFound(error)) continue;
+        logger.warn('The claim of a spare was refused', { namespace, sandbox: name, error });
+        return { result: 'refused' };
       } finally {
-        this.#inClaim.delete(found.metadata.uid);
+        this.#inClaim.delete(uid);
       }
     }
     return { result: 'empty' };
   }
 
-  #count(namespace: string, templateName: string, result: Result): void {
-    const { metrics, counts, onStart } = this.#options;
-    metrics.poolStarts.inc({ result });
-    counts.add(namespace, templateName, result === 'claimed');
-    onStart(namespace, templateName);
-  }
-
-  /** The spare for a start, or why there is none. */
-  #find(conversation: CachedConversation): Sandbox | Exclude<Result, 'claimed'> {
+  /** The spare for a start, beside those that it has tried, or why there is none. */
+  #find(
+    conversation: CachedConversation,
+    tried: ReadonlySet<string>,
+  ): Sandbox | Exclude<Result, 'claimed' | 'refused'> {
     const { stores, admission } = this.#options;
     const { namespace } = conversation.metadata;
     const { owner, templateName } = conversation.spec;
@@ -130,7 +130,9 @@ export class SpareClaims {
         (sandbox) =>
           isReadySpare(sandbox) &&
           !isOutdated(sandbox, template) &&
+          !tried.has(sandbox.metadata.uid) &&
           !this.#inClaim.has(sandbox.metadata.uid) &&
+          this.#isKept(sandbox) &&
           admission.isNewest(sandbox),
       )
       .sort(byAge);
@@ -140,70 +142,75 @@ export class SpareClaims {
     return mayClaim ? oldest : 'share';
   }
 
-  /** Claims one spare. Undefined: something has changed it, or the room for its owner. */
+  /** Whether the pool of a spare is not being deleted, which deletes the spare too. */
+  #isKept({ metadata: { namespace }, spec: { poolName = '' } }: Sandbox): boolean {
+    const pool = this.#options.stores.pools.get(namespace, poolName);
+    return pool !== undefined && pool.metadata.deletionTimestamp === undefined;
+  }
+
+  /** Claims one spare. Undefined: another start has taken the room of its owner. */
   async #take(
     spare: Sandbox,
     conversation: CachedConversation,
     signal: AbortSignal,
   ): Promise<Sandbox | undefined> {
-    const { client, admission, clock, logger, settleMs = 10_000 } = this.#options;
-    const { namespace, name, resourceVersion } = spare.metadata;
+    const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
-    if (!(await this.#nameOwner(spare, owner, signal))) return undefined;
+    await this.#nameOwner(spare, owner, signal);
     // From here to the call of `sent` nothing else can take the room.
-    if (!admission.queue(namespace).mayClaim(owner) || !admission.isNewest(spare)) return undefined;
+    if (!admission.queue(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
+      return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
     admission.sent(spare, taken);
     const sentAt = clock.monotonic();
+    // Error of a claim that the API server may have executed.
+    let doubt: unknown;
     try {
-      const claimed = await client.mergePatch(
-        sandboxes,
-        namespace,
-        name,
-        {
-          metadata: {
-            resourceVersion,
-            ownerReferences: [ownerReferenceTo(conversation, { controller: true })],
-          },
-          spec: { owner },
-        },
-        { signal },
-      );
+      const claimed = await this.#send(spare, conversation, signal).catch((error: unknown) => {
+        if (!outcomeUnknown(error)) throw error;
+        doubt = error;
+        // The API server executes one of two claims of the same version.
+        return this.#send(spare, conversation, signal);
+      });
       admission.confirm(claimed);
       return claimed;
     } catch (error) {
-      if (isConflict(error) || isNotFound(error)) {
-        await admission.refresh(spare, signal);
-        return undefined;
+      const hasChanged = isConflict(error) || isNotFound(error);
+      if (doubt === undefined && !hasChanged) admission.notExecuted(spare);
+      else admission.assume(spare, { ...taken, until: sentAt + settleMs });
+      // A claim without an answer may still be executed, unless the spare has another version now.
+      if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
+        const stored = await storedObject(client, sandboxes, spare, signal);
+        if (stored === undefined) admission.notExecuted(spare);
+        else admission.confirm(stored);
+        if (stored !== undefined && isMadeFor(conversation, stored)) return stored;
       }
-      if (outcomeUnknown(error)) admission.assume(spare, { ...taken, until: sentAt + settleMs });
-      else admission.notExecuted(spare);
-      if (!(error instanceof ApiError) || outcomeUnknown(error) || error.status === 429)
-        throw error;
-      logger.warn('The claim of a spare was refused', { namespace, sandbox: name, error });
-      return undefined;
+      throw error;
     }
+  }
+
+  #send(spare: Sandbox, conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox> {
+    const { namespace, name, resourceVersion } = spare.metadata;
+    const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
+    return this.#options.client.mergePatch(
+      sandboxes,
+      namespace,
+      name,
+      {
+        metadata: { resourceVersion, ownerReferences },
+        spec: { owner: conversation.spec.owner },
+      },
+      { signal },
+    );
   }
 
   /**
    * Names the owner on the spare's pod, before the claim: a pod that outlives its sandbox counts
    * for the owner that the pod names. On an unclaimed spare the name has no effect.
    */
-  async #nameOwner(spare: Sandbox, owner: string, signal: AbortSignal): Promise<boolean> {
+  async #nameOwner(spare: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = spare.metadata;
-    const { podUID } = spare.status ?? {};
-    try {
-      await this.#options.client.mergePatch(
-        pods,
-        namespace,
-        name,
-        { metadata: { uid: podUID, annotations: { [ownerAnnotation]: owner } } },
-        { signal },
-      );
-      return true;
-    } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return false;
-      throw error;
-    }
+    const metadata = { uid: spare.status?.podUID, annotations: { [ownerAnnotation]: owner } };
+    await this.#options.client.mergePatch(pods, namespace, name, { metadata }, { signal });
   }
 }

@@ -3,6 +3,9 @@ import { SandboxCondition, isReadySpare, type Sandbox } from '../../resources/sa
 import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import { templateVersionAnnotation } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { FailureCode } from '../sandbox/failure.ts';
+import { isLossCode } from '../sandbox/pod-loss.ts';
+import { templateVersionOf } from './spare.ts';
 
 /** Everything that decides what a pool needs. */
 export interface ObservedPool {
@@ -13,12 +16,18 @@ export interface ObservedPool {
   readonly spares: readonly Sandbox[];
   /** Number of spares that were created and that the cache does not show yet. */
   readonly unseen: number;
-  /** Maximum number of spares that the namespace has room to store. */
+  /** Share of the pool in the spares that the namespace has room to store. */
   readonly room: number;
+  /** Number of spares that the namespace has room to store beside those that exist. */
+  readonly free: number;
   /** Number of spares that may be created now, by the pace of the pool and its back-off. */
   readonly allowance: number;
+  /** Number of claimed spares whose replacements may not be created yet. */
+  readonly delayed: number;
   /** Whether the last spare did not boot: one has to boot before there are more. */
   readonly isProbing: boolean;
+  /** Uids of spares that were ready once. */
+  readonly booted: ReadonlySet<string>;
 }
 
 export interface PoolPlan {
@@ -28,16 +37,12 @@ export interface PoolPlan {
   readonly create: number;
   /** Number of spares that may not be created yet, because of the pace or after failures. */
   readonly held: number;
-  /** Spares that have failed, which are among those to delete. */
+  /** Spares that did not boot, which are among those to delete. */
   readonly failed: readonly Sandbox[];
   readonly ready: number;
   readonly reason: (typeof PoolReason)[keyof typeof PoolReason];
   readonly message: string;
 }
-
-/** Identifies a version of a template's spec. */
-export const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
-  `${metadata.uid}/${metadata.generation}`;
 
 export const isOutdated = ({ metadata }: Sandbox, template: SandboxTemplate): boolean =>
   metadata.annotations?.[templateVersionAnnotation] !== templateVersionOf(template);
@@ -68,6 +73,16 @@ export function unfitness(
 
 const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
+/**
+ * Whether the cluster took the pod of a spare away. An agent may cause the eviction of its own pod
+ * while the agent boots, and never the loss of a node.
+ */
+function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
+  const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};
+  return reason === FailureCode.nodeLost || (isLossCode(reason) && booted.has(metadata.uid));
+}
+/** Whether a person has scaled a spare to 0, which no start can claim. */
+const isPaused = ({ spec }: Sandbox): boolean => spec.replicas === 0;
 const isAdmitted = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.admitted);
 
@@ -79,7 +94,7 @@ const usefulness = (spare: Sandbox): number => {
 
 /** Decides which spares a pool creates and deletes. Pure. */
 export function decidePool(observed: ObservedPool): PoolPlan {
-  const { pool, template, spares, unseen, allowance, isProbing } = observed;
+  const { pool, template, spares, unseen, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;
   const unfit = unfitness(templateName, template);
   if (template === undefined || unfit !== undefined) {
@@ -87,8 +102,10 @@ export function decidePool(observed: ObservedPool): PoolPlan {
     return { ...none, ...(unfit ?? { reason: PoolReason.templateNotFound, message: '' }) };
   }
   const wanted = Math.min(replicas, observed.room);
-  const failed = spares.filter(isFailed);
-  const sound = spares.filter((spare) => !isFailed(spare));
+  const sound = spares.filter(
+    (spare) => !isFailed(spare) && !isPaused(spare) && !isLost(spare, booted),
+  );
+  const useless = spares.filter((spare) => !sound.includes(spare));
   const outdated = sound.filter((spare) => isOutdated(spare, template));
   const current = sound.filter((spare) => !isOutdated(spare, template));
   const surplus = current
@@ -97,17 +114,19 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
     unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
-  const create = Math.min(missing, isProbing ? Number(!isOneBooting && allowance > 0) : allowance);
+  const due = Math.max(0, Math.min(missing - observed.delayed, observed.free));
+  const allowance = isProbing && isOneBooting ? 0 : observed.allowance;
+  const create = Math.min(due, isProbing ? 1 : Infinity, allowance);
   // An outdated spare goes when its replacement comes, so that an edit of the template boots no
   // more agents at once than the pace allows.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - create);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter((spare) => !surplus.includes(spare) && isReadySpare(spare)).length;
   return {
-    remove: [...failed, ...replaced, ...surplus],
+    remove: [...useless, ...replaced, ...surplus],
     create,
     held: missing - create,
-    failed,
+    failed: useless.filter((spare) => isFailed(spare) && !isLost(spare, booted)),
     ready,
     ...conditionOf(observed, { current, ready, wanted }),
   };

@@ -1,41 +1,35 @@
 import { isDeepStrictEqual } from 'node:util';
-import { backoffDelayMs } from '@conversation-operator/kube/backoff';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
-import { TokenBucket } from '../../quota/token-bucket.ts';
-import { conditionUpdate, setConditions } from '../../resources/conditions.ts';
-import { ownSandboxName } from '../../resources/ids.ts';
 import {
   isReadySpare,
   isSpare,
-  poolLabel,
   sandboxes,
-  templateVersionAnnotation,
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import {
-  PoolCondition,
   PoolReason,
   sandboxPools,
   type SandboxPool,
   type SandboxPoolState,
 } from '../../resources/sandbox-pool.ts';
-import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySparePool, type Stores } from '../caches.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { byNamespace, bySparePool, type Stores } from '../caches.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
-import { storedObject } from '../stored-object.ts';
-import { decidePool, templateVersionOf, type PoolPlan } from './decide.ts';
-import type { StartCounts } from './start-counts.ts';
+import { deleteVersion, storedObject } from '../stored-object.ts';
+import { decidePool, unfitness, type ObservedPool } from './decide.ts';
+import { PoolPace } from './pace.ts';
+import { shareOfRoom } from './room.ts';
+import { newSpare } from './spare.ts';
+import { poolStatus } from './status.ts';
 
 export interface PoolReconcilerOptions {
   readonly client: KubeClient;
@@ -45,7 +39,6 @@ export interface PoolReconcilerOptions {
     /** The sandboxes that admission knows, from its list at the start of this leader on. */
     sandboxes(): Iterable<Sandbox>;
   };
-  readonly counts: StartCounts;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   /** Uniform in 0..1. */
@@ -53,31 +46,28 @@ export interface PoolReconcilerOptions {
   readonly logger: Logger;
 }
 
-/** Delay after a spare that did not boot: doubled with each in a row. */
-const failureBackoff = { baseMs: 10_000, capMs: 5 * 60_000 };
 /** Delay before a spare that the cache does not show is read. */
 const unseenMs = 5_000;
-/** Minimum time between two writes of the status for its rates alone. */
-const ratesMs = 10_000;
+/** Minimum time between two writes of the status of a pool. */
+const statusIntervalMs = 1_000;
 const maxRemembered = 10_000;
+
+const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 /** The memory of this process about a pool. */
 interface Memory {
-  /** Identifies the pace of `bucket`. */
-  readonly maxPerMinute: number;
-  readonly bucket: TokenBucket;
+  readonly pace: PoolPace;
   /**
    * Spares that the API server has stored and that the cache has not shown, by uid, with the time
    * of their creation or of their last read.
    */
   readonly unseen: Map<string, { readonly spare: Sandbox; readonly createdAt: number }>;
+  /** Number of spares whose creation is under way. */
+  creating: number;
   /** Uids of failed spares that were counted. */
   readonly counted: Set<string>;
-  failures: number;
-  /** Wall clock time of the last failure. */
-  failedAt: number;
-  /** Monotonic time from which a spare may be created again. */
-  readyAt: number;
+  /** Uids of present spares that were ready once. */
+  booted: ReadonlySet<string>;
   /** Monotonic time at which the status was last written. */
   writtenAt: number;
 }
@@ -102,74 +92,123 @@ export class PoolReconciler {
     if (sandboxPools.accepts?.(stored) !== false) this.#newest.observe(stored);
   }
 
-  /** Delays the next spare of a pool after a claim, as its `refill.delay` says. */
+  /** Delays the replacement of a spare that was claimed just now, as `refill.delay` says. */
   claimed(pool: SandboxPool): void {
-    const delayMs = durationMs(pool.spec.refill.delay);
-    if (delayMs === 0) return;
-    const memory = this.#memoryOf(pool);
-    memory.readyAt = Math.max(memory.readyAt, this.#options.clock.monotonic() + delayMs);
+    this.#memoryOf(pool).pace.claimed();
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const { stores, admission } = this.#options;
+    const { stores, clock } = this.#options;
     const pool = this.#newest.get(namespace, name);
-    // Garbage collection deletes the spares of a deleted pool.
-    if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return undefined;
+    const spares = this.#sparesOf(namespace, name);
+    if (pool === undefined || isGoing(pool)) {
+      await this.#deleteAll({ namespace, name }, spares, signal);
+      return undefined;
+    }
     const template = stores.templates.get(namespace, pool.spec.templateName);
-    const spares = stores.sandboxes
-      .byIndex(bySparePool, `${namespace}/${name}`)
-      .filter(({ metadata }) => metadata.deletionTimestamp === undefined);
     const memory = this.#memoryOf(pool);
+    const { pace, unseen } = memory;
     await this.#forgetSeen(memory, signal);
-    this.#countBoots(memory, spares);
+    this.#observeBoots(memory, spares);
     const plan = decidePool({
       pool,
       template,
       spares,
-      unseen: memory.unseen.size,
-      room: admission.queue(namespace).roomForSpares,
-      allowance: this.#allowance(memory),
-      isProbing: memory.failures > 0,
+      unseen: unseen.size,
+      ...this.#roomOf(pool),
+      allowance: pace.allowance,
+      delayed: pace.delayed,
+      isProbing: pace.failures > 0,
+      booted: memory.booted,
     });
-    for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
-    for (const spare of plan.remove) await this.#delete(spare, signal);
+    memory.creating = plan.create;
     let refused: string | undefined;
-    if (template !== undefined)
-      for (let made = 0; made < plan.create && refused === undefined; made += 1)
+    try {
+      for (const spare of plan.failed) this.#countFailure(memory, pool, spare);
+      for (const spare of plan.remove) await this.#delete(spare, signal);
+      for (; template !== undefined && memory.creating > 0; memory.creating -= 1) {
         refused = await this.#create(memory, pool, template, signal);
-    const writeAfterMs = await this.#write(pool, plan, { memory, spares, refused }, signal);
+        if (refused !== undefined) break;
+      }
+    } finally {
+      memory.creating = 0;
+    }
+    const status = poolStatus({
+      ...{ pool, plan, spares, refused, unseen: unseen.size },
+      ...{ failures: pace.failures, now: isoTime(clock) },
+    });
+    const writeAfterMs = await this.#write(memory, pool, status, signal);
     const waits = [
       writeAfterMs,
-      ...(plan.held > 0 ? [this.#nextAllowedMs(memory)] : []),
-      ...(memory.unseen.size > 0 ? [unseenMs] : []),
+      ...(plan.held > 0 ? [pace.nextMs(plan.held)] : []),
+      ...(unseen.size > 0 ? [unseenMs] : []),
     ].filter((ms) => ms !== undefined);
     return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) };
   }
 
+  /** The spares of a pool that are not being deleted, the oldest first. */
+  #sparesOf(namespace: string | undefined, name: string): readonly Sandbox[] {
+    return this.#options.stores.sandboxes
+      .byIndex(bySparePool, `${namespace ?? ''}/${name}`)
+      .filter((spare) => !isGoing(spare));
+  }
+
+  /**
+   * Deletes the spares of a deleted pool. Owner references to the pool would have the garbage
+   * collector do so, which may delete a sandbox that a start has claimed just now.
+   */
+  async #deleteAll(
+    { namespace, name }: Request,
+    spares: readonly Sandbox[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (spares.length === 0) return;
+    const identity = { metadata: { namespace, name } };
+    const stored = await storedObject(this.#options.client, sandboxPools, identity, signal);
+    if (stored === undefined || isGoing(stored))
+      for (const spare of spares) await this.#delete(spare, signal);
+  }
+
+  /** The share of a pool in the room of its namespace, and the room that nothing takes yet. */
+  #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
+    const { stores, admission } = this.#options;
+    const { namespace, name } = pool.metadata;
+    const room = admission.queue(namespace).roomForSpares;
+    if (room === Infinity) return { room, free: room };
+    const pools = stores.pools.byIndex(byNamespace, namespace).filter((each) => !isGoing(each));
+    const wishes = pools.map(({ metadata, spec: { templateName, replicas } }) => ({
+      name: metadata.name,
+      wanted:
+        unfitness(templateName, stores.templates.get(namespace, templateName)) === undefined
+          ? replicas
+          : 0,
+    }));
+    const taken = pools.map(({ metadata }) => {
+      const { unseen, creating = 0 } = this.#memories.get(metadata.uid) ?? {};
+      return this.#sparesOf(namespace, metadata.name).length + (unseen?.size ?? 0) + creating;
+    });
+    return {
+      room: shareOfRoom(name, wishes, room),
+      free: taken.reduce((left, count) => left - count, room),
+    };
+  }
+
   #memoryOf(pool: SandboxPool): Memory {
     const { metadata, spec, status } = pool;
-    const { uid } = metadata;
-    const known = this.#memories.get(uid);
-    const { maxPerMinute } = spec.refill;
-    if (known?.maxPerMinute === maxPerMinute) return known;
-    const { clock } = this.#options;
-    const failures = status?.failures ?? 0;
-    const burst = Math.max(1, Math.floor(maxPerMinute / 6));
-    const intervalMs = 60_000 / Math.max(1, maxPerMinute - burst);
+    const known = this.#memories.get(metadata.uid);
+    if (known !== undefined) {
+      known.pace.setRefill(spec.refill);
+      return known;
+    }
     const memory: Memory = {
-      // A new leader waits as long as the failures before it demand.
-      ...(known ?? {
-        unseen: this.#known(pool),
-        counted: new Set(),
-        failures,
-        failedAt: clock.now(),
-        readyAt: failures === 0 ? 0 : clock.monotonic() + failureDelayMs(failures),
-        writtenAt: -Infinity,
-      }),
-      maxPerMinute,
-      bucket: new TokenBucket({ burst, intervalMs }),
+      pace: new PoolPace(this.#options.clock, spec.refill, status?.failures ?? 0),
+      unseen: this.#known(pool),
+      creating: 0,
+      counted: new Set(),
+      booted: new Set(),
+      writtenAt: -Infinity,
     };
-    this.#memories.set(uid, memory);
+    this.#memories.set(metadata.uid, memory);
     return memory;
   }
 
@@ -189,18 +228,6 @@ export class PoolReconciler {
     return unseen;
   }
 
-  /** Number of spares that may be created now. */
-  #allowance({ readyAt, bucket }: Memory): number {
-    const now = this.#options.clock.monotonic();
-    return now < readyAt ? 0 : bucket.availableAt(now);
-  }
-
-  #nextAllowedMs({ bucket, readyAt }: Memory): number {
-    const nextMs = Math.ceil(Math.max(readyAt, bucket.readyAt) - this.#options.clock.monotonic());
-    // A spare that boots after a failure is awaited; its events bring the next reconcile.
-    return nextMs > 0 ? nextMs : unseenMs;
-  }
-
   /** Forgets spares that the cache shows now, or that are gone. */
   async #forgetSeen({ unseen }: Memory, signal: AbortSignal): Promise<void> {
     const { stores, clock } = this.#options;
@@ -218,15 +245,12 @@ export class PoolReconciler {
     return stored === undefined || stored.spec.owner !== '';
   }
 
-  /** A spare that was created after the last failure and has booted ends the failures in a row. */
-  #countBoots(memory: Memory, spares: readonly Sandbox[]): void {
-    if (
-      spares.some(
-        (spare) =>
-          isReadySpare(spare) && Date.parse(spare.metadata.creationTimestamp) >= memory.failedAt,
-      )
-    )
-      memory.failures = 0;
+  #observeBoots(memory: Memory, spares: readonly Sandbox[]): void {
+    const booted = spares.filter(
+      (spare) => isReadySpare(spare) || memory.booted.has(spare.metadata.uid),
+    );
+    memory.booted = new Set(booted.map(({ metadata }) => metadata.uid));
+    for (const { metadata } of booted) memory.pace.booted(Date.parse(metadata.creationTimestamp));
   }
 
   #countFailure(memory: Memory, pool: SandboxPool, spare: Sandbox): void {
@@ -234,9 +258,7 @@ export class PoolReconciler {
     if (memory.counted.has(uid)) return;
     if (memory.counted.size >= maxRemembered) memory.counted.clear();
     memory.counted.add(uid);
-    memory.failures += 1;
-    memory.failedAt = this.#options.clock.now();
-    memory.readyAt = this.#options.clock.monotonic() + failureDelayMs(memory.failures);
+    memory.pace.failed();
     const { reason, message } = viewOfSandbox(spare);
     this.#options.events.record(pool, {
       type: 'Warning',
@@ -245,18 +267,9 @@ export class PoolReconciler {
     });
   }
 
-  async #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
-    const { namespace, name, uid, resourceVersion } = spare.metadata;
-    try {
-      await this.#options.client.delete(sandboxes, namespace, name, {
-        uid,
-        resourceVersion,
-        signal,
-      });
-    } catch (error) {
-      // A start may have claimed the spare. Any other change brings another reconcile.
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+  /** Deletes a spare unless a start has claimed it. */
+  #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
+    return deleteVersion(this.#options.client, sandboxes, spare, signal);
   }
 
   /** Creates a spare. Returns why the API server refuses it; undefined once it is created. */
@@ -267,9 +280,11 @@ export class PoolReconciler {
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const { client, clock, logger } = this.#options;
-    memory.bucket.take(clock.monotonic());
+    memory.pace.created();
     try {
-      const spare = await client.create(sandboxes, this.#spareOf(pool, template), { signal });
+      const spare = await client.create(sandboxes, newSpare(pool, template, this.#options), {
+        signal,
+      });
       memory.unseen.set(spare.metadata.uid, { spare, createdAt: clock.monotonic() });
       return undefined;
     } catch (error) {
@@ -277,86 +292,24 @@ export class PoolReconciler {
       if (createError === undefined) throw error;
       const { code, message } = createError;
       logger.info('creation was refused', { pool: pool.metadata.name, what: 'spare', code, error });
-      memory.readyAt = clock.monotonic() + failureBackoff.baseMs;
+      memory.pace.refused();
       return message;
     }
   }
 
-  #spareOf(pool: SandboxPool, template: SandboxTemplate): NewObject<Sandbox> {
-    const { clock, random } = this.#options;
-    const bytes = (count: number) =>
-      Buffer.from(Array.from({ length: count }, () => Math.floor(random() * 256)));
-    const { namespace, name } = pool.metadata;
-    return {
-      apiVersion: apiVersionOf(sandboxes),
-      kind: sandboxes.kind,
-      metadata: {
-        name: ownSandboxName(newUuid(clock.now(), bytes)),
-        namespace,
-        labels: { [poolLabel]: name },
-        annotations: { [templateVersionAnnotation]: templateVersionOf(template) },
-        ownerReferences: [ownerReferenceTo(pool, { controller: true })],
-      },
-      spec: { owner: '', poolName: name, templateName: template.metadata.name, replicas: 1 },
-    };
-  }
-
-  /** Writes the status where it differs. Returns the milliseconds until a delayed write is due. */
+  /** Writes a status that differs. Returns the milliseconds until a delayed write is due. */
   async #write(
+    memory: Memory,
     pool: SandboxPool,
-    { ready, reason, message, remove }: PoolPlan,
-    more: {
-      readonly memory: Memory;
-      readonly spares: readonly Sandbox[];
-      readonly refused: string | undefined;
-    },
+    status: SandboxPoolState,
     signal: AbortSignal,
   ): Promise<number | undefined> {
-    const { client, clock, counts } = this.#options;
-    const { memory, spares, refused } = more;
-    const { namespace, name, generation } = pool.metadata;
-    const isReady = reason === PoolReason.full || reason === PoolReason.scaledToZero;
-    const text =
-      refused === undefined ? message : `${message} The API server refuses more: ${refused}`;
-    const status: SandboxPoolState = {
-      observedGeneration: generation,
-      replicas: spares.length - remove.length + memory.unseen.size,
-      readyReplicas: ready,
-      selector: `${poolLabel}=${name}`,
-      ...counts.of(namespace, pool.spec.templateName),
-      ...(memory.failures === 0 ? {} : { failures: memory.failures }),
-      conditions: setConditions(
-        pool.status?.conditions,
-        [conditionUpdate(PoolCondition.ready, isReady, reason, text.slice(0, 2048))],
-        generation,
-        isoTime(clock),
-      ),
-    };
-    if (isDeepStrictEqual(status, pool.status))
-      return (status.claimsPerMinute ?? 0) > 0 || status.hitRatePercent !== undefined
-        ? ratesMs
-        : undefined;
-    const sinceMs = clock.monotonic() - memory.writtenAt;
-    if (sameButRates(status, pool.status) && sinceMs < ratesMs) return ratesMs - sinceMs;
-    this.#newest.observe(await client.updateStatus(sandboxPools, { ...pool, status }, { signal }));
+    const { client, clock } = this.#options;
+    if (isDeepStrictEqual(status, pool.status)) return undefined;
+    const dueInMs = memory.writtenAt + statusIntervalMs - clock.monotonic();
+    if (dueInMs > 0) return dueInMs;
     memory.writtenAt = clock.monotonic();
-    return ratesMs;
+    this.#newest.observe(await client.updateStatus(sandboxPools, { ...pool, status }, { signal }));
+    return undefined;
   }
-}
-
-const failureDelayMs = (failures: number): number =>
-  backoffDelayMs(failureBackoff, failures, () => 0);
-
-/**
- * Whether two statuses differ only in what changes all the time while starts claim spares: the
- * rates and the numbers of spares.
- */
-function sameButRates(one: SandboxPoolState, other: SandboxPoolState | undefined): boolean {
-  const lasting = ({ conditions, failures, observedGeneration, selector }: SandboxPoolState) => ({
-    conditions: conditions?.map(({ type, status, reason }) => ({ type, status, reason })),
-    failures,
-    observedGeneration,
-    selector,
-  });
-  return other !== undefined && isDeepStrictEqual(lasting(one), lasting(other));
 }

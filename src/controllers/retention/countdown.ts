@@ -11,6 +11,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import {
   SandboxCondition,
   SandboxReason,
+  isSpare,
   resumeRequestOf,
   slotTaken,
   viewOfSandbox,
@@ -186,7 +187,7 @@ const isUnderWay = (conversation: CachedConversation): boolean =>
 
 /**
  * The countdown of a sandbox and its volume; undefined for a sandbox that is kept for ever, as far
- * as is known. Pure.
+ * as is known, and for a spare, which its pool alone deletes. Pure.
  */
 export function countdownOfSandbox({
   sandbox,
@@ -196,6 +197,7 @@ export function countdownOfSandbox({
 }: SandboxFacts): Countdown | undefined {
   if (
     sandbox.metadata.deletionTimestamp !== undefined ||
+    isSpare(sandbox) ||
     slotTaken(sandbox) ||
     conversations.some(isUnderWay)
   )

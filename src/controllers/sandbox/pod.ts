@@ -12,6 +12,7 @@ import {
 import {
   ownerAnnotation,
   poolLabel,
+  poolLabelValue,
   sandboxLabels,
   type Sandbox,
 } from '../../resources/sandbox.ts';
@@ -102,6 +103,7 @@ export function buildPod(
 ): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
+  const { poolName } = sandbox.spec;
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
@@ -111,7 +113,7 @@ export function buildPod(
       labels: {
         ...unreserved(metadata?.labels),
         ...sandboxLabels(sandbox.metadata.name),
-        ...(sandbox.spec.poolName === undefined ? {} : { [poolLabel]: sandbox.spec.poolName }),
+        ...(poolName === undefined ? {} : { [poolLabel]: poolLabelValue(poolName) }),
       },
       annotations: { ...unreserved(metadata?.annotations), [ownerAnnotation]: sandbox.spec.owner },
       ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],

@@ -52,8 +52,6 @@ export function presentPool({ metadata, spec, status }: SandboxPool): Item<'pool
     template: spec.templateName,
     wanted: spec.replicas,
     ready: status?.readyReplicas ?? 0,
-    claims_per_minute: status?.claimsPerMinute ?? 0,
-    hit_rate_percent: status?.hitRatePercent ?? null,
     is_ready: ready.is,
     reason: ready.reason,
     message: ready.message,

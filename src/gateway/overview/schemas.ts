@@ -74,8 +74,6 @@ const poolSchema = z.object({
   template: z.string(),
   wanted: countSchema,
   ready: countSchema.describe('Spares that a start may claim now.'),
-  claims_per_minute: countSchema,
-  hit_rate_percent: z.int().min(0).max(100).nullable(),
   is_ready: z.boolean().nullable().describe('Null: the operator has not judged it yet.'),
   reason: nullableText,
   message: nullableText,

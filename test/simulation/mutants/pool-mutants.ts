@@ -13,8 +13,8 @@ export const poolMutants = {
   },
   'a claim leaves the spare with its pool': {
     file: claims,
-    from: 'ownerReferences: [ownerReferenceTo(conversation, { controller: true })]',
-    to: 'ownerReferences: spare.metadata.ownerReferences ?? []',
+    from: 'const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];',
+    to: 'const ownerReferences = spare.metadata.ownerReferences ?? [];',
     rule: 'a spare goes to the conversation that claims it',
     pools: true,
   },
@@ -55,8 +55,8 @@ export const poolMutants = {
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',
-    from: 'unseen: memory.unseen.size,',
-    to: 'unseen: 0,',
+    from: 'unseen: unseen.size,\n      ...this.#roomOf(pool),',
+    to: 'unseen: 0,\n      ...this.#roomOf(pool),',
     rule: 'a pool has no more spares than it wants',
     pools: true,
     seeds: rareSeeds,

@@ -7,6 +7,22 @@ const booting = (name: string): Sandbox => aSpare(name, { conditions: [admitted]
 const unadmitted = (name: string): Sandbox => aSpare(name, { conditions: [] });
 const failed = (name: string): Sandbox =>
   aSpare(name, { conditions: [admitted, condition(SandboxCondition.failed, 'True', 'CrashLoop')] });
+/** A spare without an agent; `isFailed`: the sandbox controller does not try again. */
+const without = (name: string, reason: string, isFailed = false): Sandbox =>
+  aSpare(name, {
+    conditions: [
+      admitted,
+      condition(SandboxCondition.ready, 'False', reason),
+      ...(isFailed ? [condition(SandboxCondition.failed, 'True', reason)] : []),
+    ],
+  });
+const scaledToZero = (name: string): Sandbox => {
+  const spare = aSpare(name);
+  return { ...spare, spec: { ...spare.spec, replicas: 0 } };
+};
+const bootedOnce = (...names: readonly string[]): Pick<ObservedPool, 'booted'> => ({
+  booted: new Set(names.map((name) => aSpare(name).metadata.uid)),
+});
 const outdated = (name: string): Sandbox => {
   const spare = aSpare(name);
   return {
@@ -22,14 +38,19 @@ const decide = (observed: Partial<ObservedPool>) => {
     spares: [],
     unseen: 0,
     room: Infinity,
+    free: Infinity,
     allowance: 100,
+    delayed: 0,
     isProbing: false,
+    booted: new Set(),
     ...observed,
   });
   const { create, held, ready, reason } = plan;
-  return { remove: plan.remove.map(({ metadata }) => metadata.name), create, held, ready, reason };
+  const namesOf = (spares: readonly Sandbox[]) => spares.map(({ metadata }) => metadata.name);
+  const [remove, unbooted] = [namesOf(plan.remove), namesOf(plan.failed)];
+  return { remove, failed: unbooted, create, held, ready, reason };
 };
-const nothing = { remove: [], create: 0, held: 0 };
+const nothing = { remove: [], failed: [], create: 0, held: 0 };
 
 describe('a pool', () => {
   const cases: [string, Partial<ObservedPool>, ReturnType<typeof decide>][] = [
@@ -44,6 +65,26 @@ describe('a pool', () => {
       'keeps its pace',
       { pool: aPool({ replicas: 5 }), allowance: 2 },
       { ...nothing, create: 2, held: 3, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'delays the replacements of spares that were claimed just now, and of no others',
+      { pool: aPool({ replicas: 5 }), spares: [aSpare('a')], delayed: 3 },
+      { ...nothing, create: 1, held: 3, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'creates nothing while it has lost fewer spares than starts have claimed',
+      { spares: [aSpare('a')], delayed: 3 },
+      { ...nothing, held: 1, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'takes no more room than other pools leave now',
+      { pool: aPool({ replicas: 5 }), room: 3, free: 1 },
+      { ...nothing, create: 1, held: 2, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'creates nothing while other pools take more than their shares',
+      { pool: aPool({ replicas: 5 }), room: 3, free: -1 },
+      { ...nothing, held: 3, ready: 0, reason: 'Refilling' },
     ],
     [
       'waits for what boots',
@@ -66,12 +107,35 @@ describe('a pool', () => {
     [
       'replaces a failed spare',
       { spares: [failed('a'), aSpare('b')] },
+      { ...nothing, remove: ['a'], failed: ['a'], create: 1, ready: 1, reason: 'Refilling' },
+    ],
+    [
+      'replaces a spare whose node is lost, which is no failed boot',
+      { spares: [without('a', 'NodeLost'), without('b', 'NodeLost', true)] },
+      { ...nothing, remove: ['a', 'b'], create: 2, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'replaces a spare that had booted before its eviction, which is no failed boot',
+      {
+        spares: [without('a', 'PodEvicted'), without('b', 'PodEvicted', true)],
+        ...bootedOnce('a', 'b'),
+      },
+      { ...nothing, remove: ['a', 'b'], create: 2, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'counts a failed boot of an agent whose pod is evicted while the agent boots',
+      { spares: [without('a', 'PodEvicted'), without('b', 'PodEvicted', true)] },
+      { ...nothing, remove: ['b'], failed: ['b'], create: 1, ready: 0, reason: 'Refilling' },
+    ],
+    [
+      'replaces a spare that a person has scaled to 0',
+      { spares: [scaledToZero('a'), aSpare('b')] },
       { ...nothing, remove: ['a'], create: 1, ready: 1, reason: 'Refilling' },
     ],
     [
       'deletes a failed spare also while the next one waits for the back-off',
       { spares: [failed('a'), aSpare('b')], allowance: 0 },
-      { ...nothing, remove: ['a'], held: 1, ready: 1, reason: 'Refilling' },
+      { ...nothing, remove: ['a'], failed: ['a'], held: 1, ready: 1, reason: 'Refilling' },
     ],
     [
       'tries one spare after a failure',

@@ -65,6 +65,7 @@ const running = (at = -hourMs, more: Partial<SandboxState> = {}): Sandbox =>
       ...more,
     },
   });
+const hasFailed = condition('Failed', 'True', 'CrashLoop', later(0));
 const paused = (reason: string, at: number, more: SandboxWish = {}): Sandbox =>
   aSandbox({
     ...more,
@@ -380,6 +381,8 @@ describe('a sandbox', () => {
       paused('Idle', 0),
       [over({ status: { executionStatus: 'running' } })],
     ],
+    ['that is a spare whose slot another sandbox needs', paused('Quota', 0, { owner: '' }), []],
+    ['that is a failed spare', aSandbox({ owner: '', status: { conditions: [hasFailed] } }), []],
     ['that is being deleted', paused('Idle', 0, { deleting: true }), []],
   ])('%s is kept', (_name, sandbox, conversations) => {
     expect(of(sandbox, { paused: '0s', failed: '0s' }, conversations)).toBeUndefined();

@@ -1,9 +1,8 @@
-import { poolTemplateIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
+import { poolIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { SpareClaims } from '../../../src/controllers/pool/claims.ts';
-import { StartCounts } from '../../../src/controllers/pool/start-counts.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { pods, type PersistentVolumeClaim } from '../../../packages/kube/src/core.ts';
-import { TransportError } from '../../../packages/kube/src/errors.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
@@ -21,21 +20,19 @@ import {
   aSpare,
   aTemplate,
   condition,
+  noon,
 } from '../../support/builders.ts';
 
 const { signal } = new AbortController();
 
 class ClaimScene extends AdmissionScene {
   readonly metrics = createMetrics();
-  readonly pools = new IndexedStore<SandboxPool>(poolTemplateIndexers);
+  readonly pools = new IndexedStore<SandboxPool>(poolIndexers);
   readonly volumes = new IndexedStore<PersistentVolumeClaim>();
-  readonly counts = new StartCounts({ clock: this.clock });
   readonly claims = new SpareClaims({
     client: this.client,
     stores: { ...this.stores, pools: this.pools, claims: this.volumes },
     admission: this.admission,
-    counts: this.counts,
-    onStart: () => undefined,
     metrics: this.metrics,
     logger: silentLogger,
     clock: this.clock,
@@ -120,21 +117,113 @@ it('takes the next spare where the cache is behind another claim', async () => {
   expect(scene.takenBy('bob')).toBe(1);
 });
 
-it('counts a claim of unknown outcome for the owner, and takes the spare for no other', async () => {
-  await quota({ limit: 1 });
-  await scene.spare('a');
-  await scene.spare('b');
-  const patch = scene.client.mergePatch.bind(scene.client);
-  scene.client.mergePatch = async (resource, namespace, name, body, options) => {
-    const patched = await patch(resource, namespace, name, body, options);
-    if (resource.plural === sandboxes.plural) throw new TransportError('no answer');
-    return patched;
+/** Runs instead of a patch of the resource; `send` executes the patch. */
+type Fault = (send: () => Promise<unknown>) => Promise<unknown>;
+function failing(plural: string, fault: Fault): { readonly names: string[]; end(): void } {
+  const { client } = scene;
+  const names: string[] = [];
+  const patch = client.mergePatch.bind(client);
+  client.mergePatch = async (resource, namespace, name, body, options) => {
+    const send = () => patch(resource, namespace, name, body, options);
+    if (resource.plural !== plural) return send();
+    names.push(name);
+    return (await fault(send)) as Awaited<ReturnType<typeof send>>;
   };
-  await expect(scene.claim('one')).rejects.toThrow(TransportError);
-  scene.client.mergePatch = patch;
-  expect(scene.takenBy('alice')).toBe(1);
-  expect(await scene.claim('two')).toBeUndefined();
-  expect(await scene.claim('three', 'bob')).toBe('b');
+  return { names, end: () => void (client.mergePatch = patch) };
+}
+const refusing = (status: number) => () =>
+  Promise.reject(new ApiError(status, { reason: 'Denied', message: 'denied the request' }));
+const losing: Fault = async (send) => {
+  await send();
+  throw new TransportError('no answer');
+};
+
+describe('a claim that the API server refuses', () => {
+  it.each(
+    [400, 403, 409, 422, 429, 500, 503].flatMap((status) =>
+      [pods.plural, sandboxes.plural].map((plural) => [status, plural] as const),
+    ),
+  )(
+    'with %s for one of the %s makes a cold start, and leaves the spare',
+    async (status, plural) => {
+      await quota({ limit: 1, onExceeded: 'Reject' });
+      await scene.spare('a');
+      const faults = failing(plural, refusing(status));
+      expect(await scene.claim('one')).toBeUndefined();
+      expect(await scene.results()).toEqual({ refused: 1 });
+      expect(scene.takenBy('alice')).toBe(0);
+      faults.end();
+      expect(await scene.claim('two')).toBe('a');
+    },
+  );
+
+  it('tries no spare twice', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) await scene.spare(name);
+    for (const name of ['a', 'b']) await scene.client.delete(pods, 'default', name);
+    const { names } = failing(pods.plural, (send) => send());
+    expect(await scene.claim('one')).toBe('c');
+    expect(names).toEqual(['a', 'b', 'c']);
+  });
+
+  it('counts for the owner no longer than its outcome is unknown', async () => {
+    await scene.spare('a');
+    await scene.client.mergePatch(sandboxes, 'default', 'a', {
+      spec: { replicas: 1 },
+      metadata: { labels: { a: 'b' } },
+    });
+    const { client } = scene;
+    const get = client.get.bind(client);
+    client.get = refusing(429);
+    expect(await scene.claim('one')).toBeUndefined();
+    client.get = get;
+    await scene.clock.advance(15_000);
+    expect(scene.takenBy('alice')).toBe(0);
+    scene.show(await scene.stored('a'));
+    expect(await scene.claim('two', 'bob')).toBe('a');
+  });
+});
+
+describe('a claim without an answer', () => {
+  it.each<[string, Fault]>([
+    ['whose connection is lost', losing],
+    [
+      'that an error answers',
+      async (send) => {
+        await send();
+        throw new ApiError(500, { message: 'etcd does not answer' });
+      },
+    ],
+  ])('%s is found by a second one', async (_, fault) => {
+    await quota({ limit: 1 });
+    await scene.spare('a');
+    failing(sandboxes.plural, fault);
+    expect(await scene.claim('one')).toBe('a');
+    expect(scene.takenBy('alice')).toBe(1);
+  });
+
+  it('is sent again, and executed once', async () => {
+    await scene.spare('a');
+    const { names } = failing(sandboxes.plural, (send) =>
+      names.length === 1 ? Promise.reject(new TransportError('timed out')) : send(),
+    );
+    expect(await scene.claim('one')).toBe('a');
+    expect(names).toEqual(['a', 'a']);
+  });
+
+  it('counts for the owner, and takes the spare for no other, until the outcome is known', async () => {
+    await quota({ limit: 1 });
+    await scene.spare('a');
+    await scene.spare('b');
+    const faults = failing(sandboxes.plural, () => Promise.reject(new TransportError('timed out')));
+    await expect(scene.claim('one')).rejects.toThrow(TransportError);
+    faults.end();
+    expect(scene.takenBy('alice')).toBe(1);
+    expect(await scene.claim('two')).toBeUndefined();
+    expect(await scene.claim('three', 'bob')).toBe('b');
+    await scene.clock.advance(15_000);
+    expect(scene.takenBy('alice')).toBe(0);
+    expect(await scene.claim('four')).toBe('a');
+  });
 });
 
 const unready: [string, () => Promise<unknown>, string][] = [
@@ -174,6 +263,25 @@ const unready: [string, () => Promise<unknown>, string][] = [
       const template = aTemplate();
       const metadata = { ...template.metadata, generation: 2 };
       scene.stores.templates.set({ ...template, metadata });
+    },
+    'empty',
+  ],
+  [
+    'its pool is going',
+    async () => {
+      await scene.spare('a');
+      const pool = aPool();
+      const deletionTimestamp = noon;
+      scene.pools.set({ ...pool, metadata: { ...pool.metadata, deletionTimestamp } });
+    },
+    'empty',
+  ],
+  [
+    'its pool is gone, and another one of the template has no spare',
+    async () => {
+      await scene.spare('a');
+      scene.pools.delete('default', 'default');
+      scene.pools.set(aPool({}, 'other'));
     },
     'empty',
   ],
@@ -244,17 +352,6 @@ it('counts nothing for a template without a pool', async () => {
   await scene.spare('a');
   expect(await scene.claim('one')).toBeUndefined();
   expect(await scene.results()).toEqual({});
-});
-
-it('shows the share of starts that got a spare', async () => {
-  await scene.spare('a');
-  await scene.claim('one');
-  await scene.claim('two');
-  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 1, hitRatePercent: 50 });
-  await scene.clock.advance(60_000);
-  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 0, hitRatePercent: 50 });
-  await scene.clock.advance(600_000);
-  expect(scene.counts.of('default', 'default')).toEqual({ claimsPerMinute: 0 });
 });
 
 it('finds spares by their pool and their template, and claimed sandboxes by their conversation', () => {

@@ -24,8 +24,6 @@ const aPool = (fields: Partial<Pool>): Pool => ({
   template: 'default',
   wanted: 2,
   ready: 0,
-  claims_per_minute: 0,
-  hit_rate_percent: null,
   is_ready: false,
   reason: 'SpareFailed',
   message: null,

@@ -1,6 +1,5 @@
 import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import {
   conversations,
@@ -8,7 +7,7 @@ import {
   type Conversation,
 } from '../../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
-import { storedObject } from '../../stored-object.ts';
+import { deleteVersion, storedObject } from '../../stored-object.ts';
 import { storedConversation } from '../stored-conversation.ts';
 
 export interface SandboxReleaseOptions {
@@ -49,8 +48,7 @@ export function isUnusedBy(
  * Deletes sandboxes that the start of a conversation has created or claimed and does not use: the
  * API server executed the write without an answer, and the start got another sandbox or failed.
  * Each deletion follows a read of the conversation, and names the version that no other
- * conversation has joined. A conflict needs no retry: the change of the sandbox calls this function
- * again.
+ * conversation has joined.
  */
 export async function releaseUnusedClaims(
   { client, stores }: SandboxReleaseOptions,
@@ -61,12 +59,7 @@ export async function releaseUnusedClaims(
     if (!isUnusedBy(conversation, sandbox)) continue;
     const stored = await storedConversation(client, conversation, signal);
     if (stored === undefined || !isUnusedBy(stored, sandbox)) continue;
-    const { namespace, name, uid, resourceVersion } = sandbox.metadata;
-    try {
-      await client.delete(sandboxes, namespace, name, { uid, resourceVersion, signal });
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+    await deleteVersion(client, sandboxes, sandbox, signal);
   }
 }
 
@@ -109,11 +102,6 @@ export async function releaseSandbox(
   if (cached === undefined || !isUnused(cached)) return;
   const stored = await storedObject(client, sandboxes, cached, signal);
   if (stored === undefined || !isUnused(stored)) return;
-  const { name, uid, resourceVersion } = stored.metadata;
-  try {
-    // A conversation that joins the sandbox changes its version, so the deletion fails.
-    await client.delete(sandboxes, namespace, name, { uid, resourceVersion, signal });
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  // A conversation that joins the sandbox changes its version, and keeps the sandbox.
+  await deleteVersion(client, sandboxes, stored, signal);
 }

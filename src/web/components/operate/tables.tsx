@@ -102,11 +102,6 @@ const poolColumns: readonly Column<Pool>[] = [
   { label: 'Template', cell: ({ template }) => template },
   { label: 'Ready', isNumber: true, cell: ({ ready, wanted }) => ofLimit(ready, wanted) },
   {
-    label: 'Hits',
-    isNumber: true,
-    cell: ({ hit_rate_percent: rate }) => (rate === null ? '–' : `${rate} %`),
-  },
-  {
     label: 'State',
     cell: (pool) => (
       <>
