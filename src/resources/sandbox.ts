@@ -341,13 +341,6 @@ export function sessionKeyGenerationOf({
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/**
- * Whether clients of the sandbox share the key of its agent: it comes from an earlier version, and
- * its keys were never rotated.
- */
-export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
-  sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
-
 /** Label of the spares of a pool and of their pods, with the name of the pool. */
 export const poolLabel = 'conversation-operator.dev/pool';
 /** Annotation of a spare: uid and generation of the template from which it was created. */

@@ -20,8 +20,7 @@ afterEach(async () => {
   await agent.stop();
 });
 
-const aSandbox = (name: string) =>
-  gateway.addSandbox(name, { status: { ...agent.status, sessionKeysPerApiKey: true } });
+const aSandbox = (name: string) => gateway.addSandbox(name, { status: agent.status });
 const lines = () =>
   gateway.log.filter(({ message }) => message === 'SessionKeyRead').map(({ fields }) => fields);
 /** The lines that a request has left. */

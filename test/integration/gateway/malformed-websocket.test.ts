@@ -23,7 +23,7 @@ beforeAll(async () => {
     trustedProxies: ['127.0.0.1'],
   });
   const sandbox = await gateway.addSandbox('sbx-1', { status: agent.status });
-  key = gateway.keys.sessionKey(sandbox.metadata.uid);
+  key = gateway.sessionKeyOf(sandbox);
 });
 beforeEach(() => agent.reset());
 afterEach(async () => {

@@ -73,5 +73,5 @@ process.send?.({
   port: gateway.port,
   key: gateway.alice,
   otherKey,
-  sessionKey: gateway.keys.sessionKey(sandbox.metadata.uid),
+  sessionKey: gateway.sessionKeyOf(sandbox, { apiKey: otherKey }),
 } satisfies Begun);
