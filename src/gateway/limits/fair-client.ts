@@ -17,7 +17,7 @@ export interface FairClientOptions {
    * that is not known.
    */
   readonly onCall: (owner: string, call: OwnersCall) => number;
-  readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes' | 'store'>;
+  readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
   readonly clock: Clock;
 }
 
@@ -76,9 +76,9 @@ export function fairClient({
         name,
         textLength: call.verb === 'create' ? textLengthOf(call.object) : 0,
       });
-      const units = Math.min(places.perOwner, 1 + Math.floor(bytes / bytesPerPlace));
       // A created object has come in a body, which counts already.
-      if (isWrite && name !== undefined) await scheduler.store(owner, bytes, signal);
+      if (isWrite && name !== undefined) scheduler.chargeBytes(owner, bytes);
+      const units = Math.min(places.perOwner, 1 + Math.floor(bytes / bytesPerPlace));
       const release = await shares.wait({ owner }, { units, signal });
       try {
         return await scheduler.run(owner, run);

@@ -9,8 +9,7 @@ import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Reads the body of a request as soon as there is room for it, and holds the body until its owner
- * may store that much.
+ * Reads the body of a request as soon as there is room for it.
  */
 export const readBody =
   (services: Services, route: Route): RequestHandler =>
@@ -58,12 +57,8 @@ async function bodyOf(
   };
   if (gone.aborted) response.locals.leave();
   const body = await readAll(request, maxForwardedBytes);
-  if (maxForwardedBytes !== undefined) {
-    scheduler.chargeBytes(owner, body.length);
-    return body;
-  }
-  rateLimits.written(owner, body.length);
-  await scheduler.store(owner, body.length, gone);
+  scheduler.chargeBytes(owner, body.length);
+  if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
   return body;
 }
 
