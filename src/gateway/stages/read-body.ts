@@ -44,13 +44,13 @@ interface Reading {
 
 /** The client's connection is not read until the room for the body is free. */
 async function bodyOf(
-  { bodyShares, rateLimits, scheduler }: Services,
+  { places, rateLimits, scheduler }: Services,
   { maxForwardedBytes }: Route,
   { owner, request, response, gone }: Reading,
 ): Promise<Buffer> {
   const { leave } = response.locals;
   const units = bodyBytesOf(request, maxForwardedBytes);
-  const release = await bodyShares.wait({ owner }, { units, signal: gone });
+  const release = await places.bodies.wait({ owner }, { units, signal: gone });
   response.locals.leave = () => {
     release();
     leave?.();

@@ -18,7 +18,8 @@ beforeAll(async () => {
   gateway = await TestGateway.start({
     publicUrl: 'https://gateway.example',
     sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example',
-    proxyLimits: { firstByteMs: 1500, perSandbox: 8, waitingForKey: 2 },
+    proxyLimits: { firstByteMs: 1500, perSandbox: 8 },
+    pools: { keylessAgentRequests: { perSandbox: 2 } },
   });
 });
 afterAll(async () => {

@@ -274,7 +274,7 @@ describe('starting a conversation with a stream', () => {
   });
 
   it('is refused to an owner with too many streams, before anything is started, and to no other owner', async () => {
-    const own = await TestGateway.start({ streams: { perOwner: 2 } });
+    const own = await TestGateway.start({ pools: { startStreams: { perOwner: 2 } } });
     try {
       const body = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
       const second = await own.issueKey('alice');

@@ -79,12 +79,12 @@ const ready: ConversationStatus = {
 };
 
 const reader = { keyUid: 'uid-of-the-key', disclosed: () => undefined };
-const sessionKeysOf = (sessionKey: (uid: string) => string) =>
+const sessionKeysOf = (keyOf: (uid: string) => string) =>
   new SessionKeys({
     keys: {
       knows: () => true,
-      sessionKey,
-      clientKey: (uid, { apiKeyUid, generation }) => `key ${generation} of ${uid} for ${apiKeyUid}`,
+      sessionKey: () => 'of the agent',
+      clientKey: (uid, { apiKeyUid, generation }) => `${keyOf(uid)} ${generation} for ${apiKeyUid}`,
     },
     ring: { byReference: () => undefined },
     logger: silentLogger,
@@ -283,7 +283,7 @@ describe('a conversation', () => {
   it('says how to reach its agent only while RUNNING', () => {
     expect(record(aConversation(ready), aSandbox(running), exposure)).toMatchObject({
       conversation_url: `https://agents.example/sandboxes/sbx-1/AGENT_SERVER/api/conversations/${id}`,
-      session_api_key: 'key of uid-of-sbx-1',
+      session_api_key: 'key of uid-of-sbx-1 0 for uid-of-the-key',
     });
     expect(
       record(aConversation(ready), aSandbox(running, { replicas: 0 }), exposure),
@@ -468,7 +468,7 @@ describe('a sandbox', () => {
       sandbox_spec_id: 'default',
       status: 'RUNNING',
       status_detail: 'Running.',
-      session_api_key: 'k',
+      session_api_key: 'k 0 for uid-of-the-key',
       exposed_urls: [
         {
           name: 'AGENT_SERVER',
