@@ -11,6 +11,7 @@ const floors = [
   ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
   ['packages/git', 'packages/http'],
   ['packages/kube'],
+  ['packages/base'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are
 // the floors below it.

@@ -11,7 +11,7 @@ import { failOverCap, reject } from './rejection.ts';
 import { ResumeQueue } from './resume-queue.ts';
 import { byCreation } from './slot-order.ts';
 import type { Slot } from './slot.ts';
-import type { TokenBucketOptions } from './token-bucket.ts';
+import type { TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
 const waitsAsSpare = ({ spare, state }: Slot): boolean => spare && state === 'suspended';
 

@@ -1,7 +1,7 @@
 import { OrderedSet } from './ordered-set.ts';
 import { byResume } from './slot-order.ts';
 import type { Slot } from './slot.ts';
-import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts';
+import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
 /** The slot of an owner that resumes first. */
 interface Candidate {

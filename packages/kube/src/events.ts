@@ -1,3 +1,4 @@
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { Logger } from './logger.ts';
 import { kubeEvents, type KubeEvent } from './core.ts';
 import { apiVersionOf, type KubeObject, type NewObject } from './object.ts';
@@ -47,11 +48,6 @@ interface Written {
   readonly count: number;
 }
 
-interface Tokens {
-  readonly left: number;
-  readonly at: number;
-}
-
 /** Maximum Events that wait to be written, of all shares and of one share. */
 const maxBuffered = 1000;
 const maxBufferedPerShare = 250;
@@ -75,7 +71,7 @@ export class EventRecorder {
   readonly #waiting = new Fifo<Recorded>();
   readonly #buffer: Shares;
   readonly #written = new LruMap<string, Written>(maxRemembered);
-  readonly #tokens = new LruMap<string, Tokens>(maxRemembered);
+  readonly #tokens = new LruMap<string, TokenBucket>(maxRemembered);
   readonly #abort = new AbortController();
   #writing: Promise<void> | undefined;
   #closed = false;
@@ -217,11 +213,11 @@ export class EventRecorder {
 
   #takeToken(key: string): boolean {
     const now = this.#options.clock.monotonic();
-    const before = this.#tokens.get(key) ?? { left: burst, at: now };
-    const left = Math.min(burst, before.left + (now - before.at) / refillMs);
-    const taken = left >= 1;
-    this.#tokens.set(key, { left: taken ? left - 1 : left, at: now });
-    return taken;
+    const bucket = this.#tokens.get(key) ?? new TokenBucket({ burst, intervalMs: refillMs });
+    this.#tokens.set(key, bucket);
+    const isReady = bucket.readyAt <= now;
+    if (isReady) bucket.take(now);
+    return isReady;
   }
 }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import { TokenBucket, type TokenBucketOptions } from '../../quota/token-bucket.ts';
+import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
 

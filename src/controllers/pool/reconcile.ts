@@ -11,7 +11,7 @@ import { LruMap } from '@conversation-operator/kube/lru-map';
 import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
-import { TokenBucket } from '../../quota/token-bucket.ts';
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { conditionUpdate, setConditions } from '../../resources/conditions.ts';
 import { ownSandboxName } from '../../resources/ids.ts';
 import {
