@@ -6,7 +6,7 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import { expiryBy } from '../lookup/expiry.ts';
-import type { Reader } from '../proxy/session-keys.ts';
+import type { Reader } from './session-keys.ts';
 import type { Principal } from './authenticate.ts';
 
 /** Delay between two lines about the same API key and session key. */

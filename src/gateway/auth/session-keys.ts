@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import type { KeyRing } from './key-ring.ts';
 
 /** The reader of a record that shows session keys. */
 export interface Reader {

@@ -3,11 +3,28 @@ import {
   lacksStepsInCaches,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { conversations, type Conversation, type Message } from '../../resources/conversation.ts';
+import type { StartStep } from '../../resources/conversation-status.ts';
 import type { Shares } from '@conversation-operator/kube/shares';
-import { startTextsOf, type StartTexts } from '../presenters/start-request.ts';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';
+
+/**
+ * The texts of a start that caches of conversations lack: the client's own, and the output of its
+ * steps once it is over.
+ */
+export interface StartTexts {
+  readonly message: Message | undefined;
+  readonly systemMessageSuffix: string | undefined;
+  /** The steps at the time at which the texts were read. */
+  readonly steps: readonly StartStep[];
+}
+
+export const startTextsOf = ({ spec, status }: Conversation): StartTexts => ({
+  message: spec.initialMessage,
+  systemMessageSuffix: spec.agent?.systemMessageSuffix,
+  steps: status?.start?.steps ?? [],
+});
 
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;

@@ -26,7 +26,7 @@ import { HostTemplate } from './host-template.ts';
 import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
-import { SessionKeys } from './session-keys.ts';
+import { SessionKeys } from '../auth/session-keys.ts';
 import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
 
 export interface AgentAccessOptions {

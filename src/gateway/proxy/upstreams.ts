@@ -6,7 +6,7 @@ import { Upstream, type Target } from '@conversation-operator/http/proxy/upstrea
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
-import type { SessionKeys } from './session-keys.ts';
+import type { SessionKeys } from '../auth/session-keys.ts';
 import { targetOf } from './target.ts';
 
 const sweepMs = 5000;

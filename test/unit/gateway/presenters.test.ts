@@ -3,13 +3,13 @@ import type { ConversationStatus } from '../../../src/resources/conversation-sta
 import { SandboxReason, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
-import { SessionKeys } from '../../../src/gateway/proxy/session-keys.ts';
+import { SessionKeys } from '../../../src/gateway/auth/session-keys.ts';
 import { presentConversation } from '../../../src/gateway/presenters/conversation.ts';
 import { exposedBy, nothingExposed } from '../../../src/gateway/presenters/exposure.ts';
 import { presentSandbox } from '../../../src/gateway/presenters/sandbox.ts';
 import { startTaskRecord, transitionsOf } from '../../../src/gateway/presenters/start-task.ts';
 import { wireTime } from '../../../src/gateway/presenters/time.ts';
-import { startTextsOf } from '../../../src/gateway/presenters/start-request.ts';
+import { startTextsOf } from '../../../src/gateway/lookup/start-texts.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { firstWords } from '../../../src/resources/first-words.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
