@@ -6,7 +6,7 @@ import type { KubeClient } from './client.ts';
 import type { Clock } from './clock.ts';
 import { isNotFound } from './errors.ts';
 import { Fifo } from './fifo.ts';
-import { LruMap } from './lru-map.ts';
+import { LRUCache } from 'lru-cache';
 import { Shares, type Release } from './shares.ts';
 
 export interface EventDetails {
@@ -70,8 +70,8 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #waiting = new Fifo<Recorded>();
   readonly #buffer: Shares;
-  readonly #written = new LruMap<string, Written>(maxRemembered);
-  readonly #tokens = new LruMap<string, TokenBucket>(maxRemembered);
+  readonly #written = new LRUCache<string, Written>({ max: maxRemembered });
+  readonly #tokens = new LRUCache<string, TokenBucket>({ max: maxRemembered });
   readonly #abort = new AbortController();
   #writing: Promise<void> | undefined;
   #closed = false;

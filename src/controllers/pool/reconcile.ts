@@ -7,7 +7,7 @@ import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
@@ -88,7 +88,7 @@ interface Memory {
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
-  readonly #memories = new LruMap<string, Memory>(maxRemembered);
+  readonly #memories = new LRUCache<string, Memory>({ max: maxRemembered });
   readonly #newest: NewestStore<SandboxPool>;
 
   constructor(options: PoolReconcilerOptions) {

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 
 /** Maximum part of the event loop's time for one owner while others are active. */
 const ownersShare = 1 / 5;
@@ -22,7 +22,7 @@ interface Level {
  */
 export class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #levels = new LruMap<string, Level>(maxOwners);
+  readonly #levels = new LRUCache<string, Level>({ max: maxOwners });
   /** The owner that has used the event loop last, and the time of its last use. */
   #last = { owner: '', at: -Infinity };
   #otherAt = -Infinity;

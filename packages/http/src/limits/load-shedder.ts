@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 import type { Shares } from '@conversation-operator/kube/shares';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
@@ -60,7 +60,7 @@ export class LoadShedder {
   #dueMs = Infinity;
   #sinceTimer = 0;
   /** Mean duration of the writes of each owner, in milliseconds. */
-  readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
+  readonly #writeMs = new LRUCache<string, number>({ max: maxSlowOwners });
 
   constructor({ requests, writes, maxDelayMs = 0, clock, metrics }: LoadShedderOptions) {
     this.#clock = clock;

@@ -1,6 +1,6 @@
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 
 interface Bucket {
   readonly tokens: TokenBucket;
@@ -37,13 +37,13 @@ export class TokenBuckets {
   readonly perSecond: number;
   readonly burst: number;
   readonly #clock: Clock;
-  readonly #buckets: LruMap<string, Bucket>;
+  readonly #buckets: LRUCache<string, Bucket>;
 
   constructor({ clock, perSecond, burst, capacity }: TokenBucketOptions) {
     this.perSecond = perSecond;
     this.burst = burst;
     this.#clock = clock;
-    this.#buckets = new LruMap(capacity);
+    this.#buckets = new LRUCache({ max: capacity });
   }
 
   get size(): number {
