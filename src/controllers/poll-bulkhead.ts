@@ -1,8 +1,8 @@
 import { AgentError } from '../agent/errors.ts';
-import { backoffDelayMs } from '@conversation-operator/kube/backoff';
-import type { Clock } from '@conversation-operator/kube/clock';
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
-import { Shares, type Holder, type Release } from '@conversation-operator/kube/shares';
+import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { abortedAfter } from './aborted-after.ts';
 
 export interface PollBulkheadOptions {

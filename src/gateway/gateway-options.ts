@@ -1,6 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import type { CorsOrigins } from '@conversation-operator/http/server/cors';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';

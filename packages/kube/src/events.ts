@@ -1,13 +1,13 @@
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
-import type { Logger } from './logger.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import { kubeEvents, type KubeEvent } from './core.ts';
 import { apiVersionOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 import { isNotFound } from './errors.ts';
 import { Fifo } from './fifo.ts';
 import { LRUCache } from 'lru-cache';
-import { Shares, type Release } from './shares.ts';
+import { Shares, type Release } from '@conversation-operator/base/shares';
 
 export interface EventDetails {
   readonly type: 'Normal' | 'Warning';

@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';

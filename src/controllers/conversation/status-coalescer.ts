@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';

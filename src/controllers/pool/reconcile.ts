@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { backoffDelayMs } from '@conversation-operator/kube/backoff';
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { LRUCache } from 'lru-cache';
 import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';

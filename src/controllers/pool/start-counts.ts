@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 
 const minuteMs = 60_000;
 /** Number of minutes over which the hit rate is computed. */

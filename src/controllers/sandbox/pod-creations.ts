@@ -1,4 +1,4 @@
-import { sleep, type Clock } from '@conversation-operator/kube/clock';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 import { LRUCache } from 'lru-cache';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import { expiryBy } from '../lookup/expiry.ts';

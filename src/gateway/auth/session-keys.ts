@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import type { KeyRing } from './key-ring.ts';
 

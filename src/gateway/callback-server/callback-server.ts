@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { sendJson } from '@conversation-operator/http/body/send-json';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';

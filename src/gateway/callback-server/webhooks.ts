@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { parseUuid } from '@conversation-operator/kube/uuid';
 import { SubstringSearch } from '@conversation-operator/http/body/substring-search';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';

@@ -1,6 +1,6 @@
 import { readSmartRequest } from '@conversation-operator/git/smart-http';
-import { sleep } from '@conversation-operator/kube/clock';
-import type { Shares } from '@conversation-operator/kube/shares';
+import { sleep } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';

@@ -1,9 +1,9 @@
 import { GitHttp } from '@conversation-operator/git/git-http';
 import { lsRemote, type Finding } from '@conversation-operator/git/ls-remote';
 import { repositoryUrl } from '@conversation-operator/git/repository-url';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
-import type { Release, Shares } from '@conversation-operator/kube/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Release, Shares } from '@conversation-operator/base/shares';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
 import { FindingCache } from './finding-cache.ts';

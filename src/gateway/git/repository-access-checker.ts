@@ -1,7 +1,7 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
 import type { GitBranch } from '@conversation-operator/git/ref-list';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { repository as repositorySchema } from './names.ts';
 import { branchesMatching } from './branch-search.ts';

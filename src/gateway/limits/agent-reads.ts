@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import { AgentError } from '../../agent/errors.ts';
 import { ProblemError } from '../errors/problem-error.ts';

@@ -1,6 +1,6 @@
 import type { CallOptions, KubeClient } from '@conversation-operator/kube/client';
 import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/intercepted-client';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 
 export interface FairClientOptions {

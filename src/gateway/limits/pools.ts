@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { Shares, type Bound } from '@conversation-operator/kube/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import { Shares, type Bound } from '@conversation-operator/base/shares';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 

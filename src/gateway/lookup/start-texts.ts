@@ -5,7 +5,7 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation, type Message } from '../../resources/conversation.ts';
 import type { StartStep } from '../../resources/conversation-status.ts';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';
 

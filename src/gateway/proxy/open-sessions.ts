@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';

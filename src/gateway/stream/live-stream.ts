@@ -3,12 +3,12 @@ import type { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { OwnerHubs } from './owner-hubs.ts';
 import type { Follower, OwnerHub } from './owner-hub.ts';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import { snapshotParts } from './snapshot.ts';
 import {
   closedText,

@@ -5,7 +5,7 @@ import {
   sendList,
   type ListFrame,
 } from '@conversation-operator/http/body/json-list';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';

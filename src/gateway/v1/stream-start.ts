@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { sleep } from '@conversation-operator/kube/clock';
+import { sleep } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
 import type { Services } from '../services.ts';

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';

@@ -6,7 +6,7 @@ import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { startTaskSchema, type StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';

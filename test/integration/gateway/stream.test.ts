@@ -4,7 +4,7 @@ import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';

@@ -1,7 +1,7 @@
 import { bySparePool, sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { PoolReconciler } from '../../../src/controllers/pool/reconcile.ts';
 import { StartCounts } from '../../../src/controllers/pool/start-counts.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';

@@ -12,7 +12,7 @@ import { wireTime } from '../../../src/gateway/presenters/time.ts';
 import { startTextsOf } from '../../../src/gateway/lookup/start-texts.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { firstWords } from '../../../src/resources/first-words.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 
 const id = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
 const at = (second: number) => `2026-03-01T12:00:0${second}.123Z`;

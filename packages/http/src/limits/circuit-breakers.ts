@@ -1,5 +1,5 @@
-import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/kube/backoff';
-import type { Clock } from '@conversation-operator/kube/clock';
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 
 interface Silence {

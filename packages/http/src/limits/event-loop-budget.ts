@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 
 /** Maximum part of the event loop's time for one owner while others are active. */

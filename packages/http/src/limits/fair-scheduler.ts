@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { EventLoopBudget } from './event-loop-budget.ts';
 
 export interface FairSchedulerOptions {

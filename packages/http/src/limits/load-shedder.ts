@@ -1,6 +1,6 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
-import type { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Release, Shares } from '@conversation-operator/kube/shares';
+import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { TrustedProxies } from './client-address.ts';
 
 export interface OwnerConnectionsOptions {

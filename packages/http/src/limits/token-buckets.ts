@@ -1,5 +1,5 @@
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 
 interface Bucket {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { hasBody } from '../body/json-body.ts';
 import { defaultStallMs } from '../body/json-list.ts';
 import { Refusal } from '../refusal.ts';

@@ -1,7 +1,7 @@
 import { Refusal } from '../../src/refusal.ts';
 import { quarterShares } from './quarter-shares.ts';
 import { LoadShedder } from '../../src/limits/load-shedder.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
 
 const metrics = { shedRequests: { inc: () => undefined } };

@@ -1,4 +1,4 @@
-import { Shares } from '@conversation-operator/kube/shares';
+import { Shares } from '@conversation-operator/base/shares';
 import { Refusal } from '../../src/refusal.ts';
 
 /** A pool of which one owner gets a quarter; a refusal of more ends the connection. */

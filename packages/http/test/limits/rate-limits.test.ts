@@ -1,5 +1,5 @@
 import { RateLimits } from '../../src/limits/rate-limits.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
 
 const metrics = { rateLimited: { inc: () => undefined } };

@@ -1,6 +1,6 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';

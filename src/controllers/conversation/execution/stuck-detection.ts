@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 

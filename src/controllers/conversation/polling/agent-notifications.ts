@@ -1,5 +1,5 @@
 import type { AgentNotification } from '../../../agent/notifications.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import { LRUCache } from 'lru-cache';
 import { byAgentId, bySandbox, type Stores } from '../../caches.ts';
