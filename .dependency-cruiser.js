@@ -6,6 +6,13 @@ export default {
   forbidden: [
     { name: 'no-circle', severity: 'error', from: {}, to: { circular: true } },
     {
+      name: 'no-circle-of-folders',
+      severity: 'error',
+      scope: 'folder',
+      from: { path: '^(src/gateway|packages/http/src)/' },
+      to: { circular: true },
+    },
+    {
       name: 'pages-know-the-wire-alone',
       comment:
         'Pages run in browsers: of the service they import types of records and problems, and the values that docs/reasons.md and REST share with them.',

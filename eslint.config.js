@@ -9,8 +9,8 @@ const floors = [
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
-  ['packages/git', 'packages/http'],
-  ['packages/kube'],
+  ['packages/git', 'packages/http', 'packages/kube'],
+  ['packages/base'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are
 // the floors below it.
@@ -21,7 +21,7 @@ const zones = floors.flatMap((rooms, floor) =>
     from: [
       ...new Set([
         ...floors.slice(0, floor).flat(),
-        ...(floor === 2 ? rooms.filter((other) => other !== room) : []),
+        ...([2, 4].includes(floor) ? rooms.filter((other) => other !== room) : []),
         ...(room.startsWith('packages/') ? product : []),
       ]),
     ].map((path) => `./${path}`),

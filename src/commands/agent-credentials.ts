@@ -1,5 +1,5 @@
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { CredentialFiles, secretLineOf } from './credential-files.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { connect, createRuntime } from './runtime.ts';
 
 export interface ClusterOptions {

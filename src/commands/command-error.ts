@@ -1,4 +1,4 @@
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /** Ends the command with this one line on standard error and exit code 1, without a stack. */
 export class CommandError extends Error {

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { unreadable } from './command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 const maxLength = 8192;
 

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { CommandError, unreadable } from './command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /** The folder that holds all state of an embedded installation. */
 export class DataFolder {

@@ -12,7 +12,7 @@ import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/
 import { LocalKubelet } from '@conversation-operator/local-cluster/kubelet/local-kubelet';
 import { StorageError } from '@conversation-operator/local-cluster/storage/storage-error';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './command-error.ts';

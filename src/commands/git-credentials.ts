@@ -1,5 +1,5 @@
 import { basicAuthorization, type GitCredentials } from '../gateway/git/credentials.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { CredentialFiles, isCredentialName, secretLineOf } from './credential-files.ts';
 
 /** Whom hosts expect where a token is the password; any name will do for the others. */

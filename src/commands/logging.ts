@@ -1,5 +1,5 @@
 import { createLogger } from '../observability/logger.ts';
-import type { Logger, LogLevel } from '@conversation-operator/kube/logger';
+import type { Logger, LogLevel } from '@conversation-operator/base/logger';
 
 /** Pretty on a terminal, JSON elsewhere, unless the settings say. */
 export const loggerOf = (config: {

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { systemClock } from '@conversation-operator/kube/clock';
+import { systemClock } from '@conversation-operator/base/clock';
 import { httpUrl } from '../config/environment.ts';
 import { createLoginLink, linkMinutes } from '../gateway/sign-in/login-link.ts';
 import { apiKeyRoles } from '../resources/api-key.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SandboxKeys } from '../agent/keys.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { CommandError, unreadable } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { systemClock, type Clock } from '@conversation-operator/kube/clock';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import {
   Transport,
@@ -7,7 +7,7 @@ import {
   type TransportOptions,
 } from '@conversation-operator/kube/transport';
 import { collectProcessMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 
 /** Common parts of every long-running command. */
 export interface Runtime {

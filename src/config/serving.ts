@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { addressRanges } from '@conversation-operator/http/limits/address-range';
+import { isAddressRange } from '@conversation-operator/http/limits/client-address';
 import {
   count,
   countOrNoLimit,
@@ -44,10 +44,7 @@ export const serving = {
    * Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal,
    * uniquelocal. Default: none.
    */
-  TRUSTED_PROXIES: listOf(
-    (text) => addressRanges(text) !== undefined,
-    'must be an address or a range like 10.0.0.0/8',
-  ),
+  TRUSTED_PROXIES: listOf(isAddressRange, 'must be an address or a range like 10.0.0.0/8'),
   /**
    * Maximum lifetime in days of an API key that is made over REST, and the lifetime of one that
    * names no end; 0: no limit.

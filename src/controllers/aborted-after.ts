@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 
 /**
  * A signal that is aborted with the given one, or after `delayMs`. The caller calls `cancel` when

@@ -1,8 +1,8 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import type { Indexers } from '@conversation-operator/kube/store';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../observability/metrics.ts';
 import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
 import {

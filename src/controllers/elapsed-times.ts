@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 
 interface Beginning {
   readonly since: string;
@@ -17,7 +17,7 @@ const maxRemembered = 20_000;
  */
 export class ElapsedTimes {
   readonly #clock: Clock;
-  readonly #beginnings = new LruMap<string, Beginning>(maxRemembered);
+  readonly #beginnings = new LRUCache<string, Beginning>({ max: maxRemembered });
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 
 /** Maximum time for which a cache need not show an object that was just created. */
 const unseenMs = 1_000;
@@ -13,7 +13,9 @@ const maxRemembered = 500;
  */
 export class JustMade<T extends object> {
   readonly #clock: Clock;
-  readonly #made = new LruMap<string, { readonly object: T; readonly at: number }>(maxRemembered);
+  readonly #made = new LRUCache<string, { readonly object: T; readonly at: number }>({
+    max: maxRemembered,
+  });
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

@@ -6,7 +6,7 @@ import {
   type AgentNotification,
 } from '../agent/notifications.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 
 export interface NotificationListenerOptions {
   readonly host: string;

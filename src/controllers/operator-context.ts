@@ -1,7 +1,7 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { AgentClient } from '../agent/agent.ts';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';

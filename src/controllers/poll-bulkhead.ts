@@ -1,8 +1,8 @@
 import { AgentError } from '../agent/errors.ts';
-import { backoffDelayMs } from '@conversation-operator/kube/backoff';
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
-import { Shares, type Holder, type Release } from '@conversation-operator/kube/shares';
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
+import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { abortedAfter } from './aborted-after.ts';
 
 export interface PollBulkheadOptions {
@@ -83,7 +83,7 @@ export class PollBulkhead {
   readonly #quick: Shares;
   readonly #slow: Shares;
   readonly #backoff: { readonly baseMs: number; readonly capMs: number; readonly jitter: number };
-  readonly #failures = new LruMap<string, Failures>(maxRemembered);
+  readonly #failures = new LRUCache<string, Failures>({ max: maxRemembered });
 
   constructor({
     clock,

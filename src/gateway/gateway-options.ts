@@ -1,10 +1,9 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import type { CorsOrigins } from '@conversation-operator/http/server/cors';
-import type { StreamLimits } from '@conversation-operator/http/server/open-streams';
-import type { LoadOptions } from '@conversation-operator/http/limits/load-shedder';
+import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-limits';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
@@ -12,9 +11,8 @@ import type { RandomBytes } from './auth/key.ts';
 import type { Caches, ServiceCaches } from './lookup/cache.ts';
 import type { GitDirectory } from './git/directory.ts';
 import type { GitHosts } from './git/static-directory.ts';
-import type { AgentReadLimits } from './limits/agent-reads.ts';
-import type { ProxyLimits } from './proxy/limits.ts';
-import type { EventMemory, StreamPlacesLimits } from './stream/limits.ts';
+import type { PoolSizes } from './limits/pools.ts';
+import type { EventMemory } from './stream/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions {
@@ -47,14 +45,17 @@ export interface GatewayOptions {
    * none.
    */
   readonly loopbackOrigins?: Memory;
-  /** Values that differ from the defaults. */
-  readonly proxyLimits?: Partial<ProxyLimits>;
-  /** Limits of reads of events from agents that replace the defaults. */
-  readonly eventReads?: Partial<AgentReadLimits>;
-  /** Limits of streams that follow a start that replace the defaults. */
-  readonly streams?: Partial<StreamLimits>;
-  /** Limits of live streams, and of the memory of their events, that replace the defaults. */
-  readonly liveStreams?: Partial<StreamPlacesLimits & EventMemory>;
+  /**
+   * Limits of the proxy that replace the defaults; maximum concurrent requests and WebSockets to
+   * one sandbox, and to all of them.
+   */
+  readonly proxyLimits?: Partial<ForwardingLimits & { perSandbox: number; total: number }>;
+  /** Sizes of pools that replace those of the table, for tests. */
+  readonly pools?: PoolSizes;
+  /** Maximum time until the first byte of an agent's events, in milliseconds; 10 s by default. */
+  readonly eventsFirstByteMs?: number;
+  /** Limits of the memory of live streams that replace the defaults. */
+  readonly liveStreams?: Partial<EventMemory>;
   /** Whether the deprecated interface under /api answers; otherwise its status is 410. */
   readonly legacyApi: boolean;
   /** Origins whose pages may use the service; none by default. */
@@ -66,8 +67,11 @@ export interface GatewayOptions {
   readonly rateLimits?: RateLimitOptions;
   /** Maximum lifetime of a key that is made over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
-  /** Limits of the load above which requests are refused with 503; by default without limit. */
-  readonly load?: LoadOptions;
+  /**
+   * Maximum concurrent requests, and maximum delay of the event loop, above which requests are
+   * refused with 503; by default, and where it is 0, without limit.
+   */
+  readonly load?: { readonly maxUnderWay?: number; readonly maxDelayMs?: number };
   /**
    * Maximum concurrent connections of all kinds; by default without limit. A further one takes the
    * place of one without a request. One owner may have a quarter of them.

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import { sleep } from '@conversation-operator/kube/clock';
+import { sleep } from '@conversation-operator/base/clock';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
 import { isWebSocketRequest } from '@conversation-operator/http/proxy/websocket-handshake';

@@ -3,18 +3,22 @@ import type { Route } from './http/route.ts';
 import { uiPages } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { accessLog } from './stages/access-log.ts';
-import { announceShutdown } from './stages/announce-shutdown.ts';
 import { answerPreflight } from './stages/answer-preflight.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { handle } from './stages/handle.ts';
-import { limitAddress, limitAddressOfUpgrade } from './stages/limit-address.ts';
 import { limitOwner } from './stages/limit-owner.ts';
-import { limitRequestTime } from './stages/limit-request-time.ts';
-import { joinWithSandbox, proxyToSandbox } from './stages/proxy-to-sandbox.ts';
+import {
+  announceShutdown,
+  joinWithSandbox,
+  limitAddress,
+  limitAddressOfUpgrade,
+  limitRequestTime,
+  proxyToSandbox,
+  shedLoad,
+} from './stages/node-stages.ts';
 import { parseBody, readBody } from './stages/read-body.ts';
 import { respond, respondWithProblem } from './stages/respond.ts';
 import { refuseMethod, refusePath, selectRoute } from './stages/select-route.ts';
-import { shedLoad } from './stages/shed-load.ts';
 import type { Stage, UpgradeStage } from './stages/stage.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 

@@ -1,5 +1,5 @@
 import type { Route } from './http/route.ts';
-import { openApiRoutes } from './openapi/route.ts';
+import { openApiRoutes } from './pages/openapi.ts';
 import { appRoutes } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';

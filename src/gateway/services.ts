@@ -11,6 +11,7 @@ import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
 import { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { AgentControl } from '../agent/control.ts';
 import { AgentEvents } from '../agent/events.ts';
@@ -22,8 +23,8 @@ import { KeyUse } from './auth/key-use.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
 import { AgentReads } from './limits/agent-reads.ts';
-import { bodyShares } from './limits/body-shares.ts';
 import { fairClient } from './limits/fair-client.ts';
+import { newPool, sizeOf, type PoolName, type PoolSize } from './limits/pools.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
@@ -47,6 +48,10 @@ const requestHeaders = [
   'X-OpenHands-Client-Version',
   'X-OpenHands-Telemetry-Distinct-Id',
 ];
+
+/** Parts of the agents' requests that may have no key, and of the requests that may be writes. */
+const keylessShare = 1 / 8;
+const writesShare = 3 / 4;
 
 /** A host in the place of one that means all addresses, which no browser connects to. */
 const reachable = (host: string): string =>
@@ -92,7 +97,18 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const slowReaders = new SlowReaderGuard();
   const scheduler = new FairScheduler({ clock });
   const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
-  const ownerConnections = new OwnerConnections({ max: options.maxConnections ?? 0, proxies });
+  const pool = (name: PoolName, changes: Partial<PoolSize> = {}) =>
+    newPool(name, clock, { ...changes, ...options.pools?.[name] });
+  const ownerConnections = new OwnerConnections({
+    shares: pool('connections', { total: options.maxConnections || Infinity }),
+    proxies,
+  });
+  const maxUnderWay = options.load?.maxUnderWay || Infinity;
+  const { perSandbox, total, ...limits } = {
+    ...defaultForwardingLimits,
+    ...sizeOf('agentRequests'),
+    ...options.proxyLimits,
+  };
   const currentOwner = new AsyncLocalStorage<string>();
   const client = fairClient({
     client: options.client,
@@ -106,7 +122,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       return bytes;
     },
     scheduler,
-    clock,
+    places: pool('apiCalls'),
   });
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,
@@ -127,7 +143,12 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     failedKey: (address) => rateLimits.failedKey(address),
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
-    limits: options.proxyLimits,
+    limits,
+    places: {
+      connections: perSandbox,
+      keyed: pool('agentRequests', { total, perSandbox }),
+      keyless: pool('keylessAgentRequests', { total: Math.ceil(total * keylessShare) }),
+    },
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
   const random = options.random ?? randomBytes;
@@ -178,11 +199,21 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     caps: new StorageCaps(lookup, totals),
     // The fair client would bound these reads twice, and streams have no request whose owner it
     // could know.
-    startTexts: new StartTextReader({ client: options.client, clock }),
-    streams: new OpenStreams(options.streams),
+    startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
+    streams: new OpenStreams(),
+    places: {
+      bodies: pool('bodyBytes'),
+      startStreams: pool('startStreams'),
+      liveStreams: pool('liveStreams'),
+      snapshots: pool('snapshots'),
+    },
     events: new AgentEvents(),
     control: new AgentControl(),
-    agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
+    agentReads: new AgentReads({
+      clock,
+      places: pool('eventReads'),
+      firstByteMs: options.eventsFirstByteMs,
+    }),
     webFiles: webFilesOf(options.webDirectory),
     ui,
     gitHosts: options.gitHosts ?? {},
@@ -196,8 +227,13 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       ],
       requestHeaders,
     ),
-    loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),
-    bodyShares: bodyShares(clock),
+    loadShedder: new LoadShedder({
+      requests: pool('requests', { total: maxUnderWay }),
+      writes: pool('writes', { total: maxUnderWay * writesShare }),
+      maxDelayMs: options.load?.maxDelayMs,
+      clock,
+      metrics,
+    }),
     addressConnections: new AddressConnections({
       max: options.maxConnectionsPerAddress ?? 0,
       proxies,

@@ -1,5 +1,5 @@
 import { createLogger as createWinston, format, transports, type Logger as Winston } from 'winston';
-import type { LogFields, Logger, LogLevel } from '@conversation-operator/kube/logger';
+import type { LogFields, Logger, LogLevel } from '@conversation-operator/base/logger';
 
 export interface LoggerOptions {
   readonly level: LogLevel;

@@ -2,7 +2,7 @@ import { capsOf, quotaCaps, type Cap } from '../resources/quota-caps.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../resources/quota-rules.ts';
 import { expiryOf, hasRoom, limitOf, loadOf, sumOf, type Limited, type Load } from './load.ts';
 import type { Slot } from './slot.ts';
-import { TokenBucket, type TokenBucketOptions } from './token-bucket.ts';
+import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
 /** The sandboxes of one owner in a namespace. */
 export class Owner implements Limited {

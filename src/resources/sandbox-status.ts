@@ -41,10 +41,6 @@ export const sandboxStatusSchema = z.object({
     text(64),
     'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
   ),
-  sessionKeysPerApiKey: optional(
-    z.boolean(),
-    "True: each API key reads a session key of its own. Absent on sandboxes of earlier versions, whose session key is the agent's own key until the first rotation.",
-  ),
   interruptedConversationIDs: optional(
     z.array(text(64)).max(64),
     'IDs of the conversations whose runs the last pause interrupted. Absent when it interrupted none.',

@@ -342,13 +342,6 @@ export function sessionKeyGenerationOf({
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/**
- * Whether clients of the sandbox share the key of its agent: it comes from an earlier version, and
- * its keys were never rotated.
- */
-export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
-  sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
-
 /** Label of the spares of a pool and of their pods. */
 export const poolLabel = 'conversation-operator.dev/pool';
 /** Value of the label: the name of the pool; for a name over 63 characters its beginning and hash. */

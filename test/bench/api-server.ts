@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport, type Connection } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { namespaces } from '../../packages/kube/src/core.ts';
 import { startRealTarget } from '../faults/real-target.ts';
 import { startChild } from './child.ts';

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { nodes, pods, type Pod } from '../../packages/kube/src/core.ts';
 import { isNotFound } from '../../packages/kube/src/errors.ts';
 import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
 import { Reflector } from '../../packages/kube/src/reflector.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { connectTo, namespace } from './api-server.ts';
 
 /**

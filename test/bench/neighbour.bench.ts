@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { SandboxKeys } from '../../src/agent/keys.ts';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
@@ -10,10 +9,10 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import { inParallel, startApiServer, namespace } from './api-server.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';
-import { masterKey, startGateway } from './gateway-process.ts';
+import { startGateway } from './gateway-process.ts';
 import { load } from './http-load.ts';
 import type { Attack } from './neighbour-attack.ts';
-import { addSandbox, addTemplate } from './population.ts';
+import { addSandbox, addTemplate, sessionKeyIn } from './population.ts';
 
 /**
  * One owner does its worst with ten keys while another one reads and starts: what that costs the
@@ -112,8 +111,8 @@ async function addConversations(
 const sandboxNames = Array.from({ length: 6 }, (_, index) => `sbx-mallory-${index}`);
 const sandboxes = await Promise.all(
   sandboxNames.map(async (name) => {
-    const { metadata } = await addSandbox(client, name, '127.0.0.1', agentPort, 'mallory');
-    return { name, sessionKey: new SandboxKeys([masterKey]).sessionKey(metadata.uid) };
+    const sandbox = await addSandbox(client, name, '127.0.0.1', agentPort, 'mallory');
+    return { name, sessionKey: await sessionKeyIn(client, sandbox, keys[0] ?? '') };
   }),
 );
 await addSandbox(client, 'sbx-bob', '127.0.0.1', agentPort, 'bob');

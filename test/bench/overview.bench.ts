@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../packages/kube/src/client.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { gatewayIndexers } from '../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../src/gateway/lookup/resource-lookup.ts';
 import { StoredTotals } from '../../src/gateway/lookup/stored-totals.ts';

@@ -1,6 +1,8 @@
 import { buildClaim } from '../../src/controllers/sandbox/claim.ts';
 import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { SandboxKeys } from '../../src/agent/keys.ts';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { apiKeys } from '../../src/resources/api-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
@@ -9,7 +11,9 @@ import { ownSandboxName } from '../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
+import { sessionKeyFor } from '../support/session-key.ts';
 import { inParallel, namespace } from './api-server.ts';
+import { masterKey } from './gateway-process.ts';
 
 const owner = 'alice';
 const atOnce = 16;
@@ -27,6 +31,16 @@ const is = (type: string, reason: string) => ({
 
 export const newKey = async (client: HttpKubeClient): Promise<string> =>
   (await issueKey({ client, namespace, owner })).key;
+
+/** The session key of a sandbox that the holder of an API key is shown. */
+export const sessionKeyIn = async (
+  client: HttpKubeClient,
+  sandbox: Sandbox,
+  apiKey: string,
+): Promise<string> => {
+  const { items } = await client.list(apiKeys, { namespace });
+  return sessionKeyFor(sandbox, { apiKey, apiKeys: items, keys: new SandboxKeys([masterKey]) });
+};
 
 export const addTemplate = (client: HttpKubeClient, where = namespace) =>
   client.create(sandboxTemplates, {

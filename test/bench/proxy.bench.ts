@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { SandboxKeys } from '../../src/agent/keys.ts';
 import { startApiServer } from './api-server.ts';
 import { startChild } from './child.ts';
 import { report } from './figure.ts';
 import { measureBare, measurePart } from './gateway-load.ts';
-import { masterKey, startGateway } from './gateway-process.ts';
-import { addSandbox, addTemplate, newKey } from './population.ts';
+import { startGateway } from './gateway-process.ts';
+import { addSandbox, addTemplate, newKey, sessionKeyIn } from './population.ts';
 
 /**
  * The built gateway between a client and an agent, each in a process of its own on the same cores.
@@ -27,7 +26,7 @@ stack.defer(() => bare.close());
 await addTemplate(server.client);
 const apiKey = await newKey(server.client);
 const sandbox = await addSandbox(server.client, 'sbx-1', '127.0.0.1', agentPort);
-const sessionKey = new SandboxKeys([masterKey]).sessionKey(sandbox.metadata.uid);
+const sessionKey = await sessionKeyIn(server.client, sandbox, apiKey);
 const base = '/sandboxes/sbx-1/AGENT_SERVER';
 
 const request = (path: string) =>

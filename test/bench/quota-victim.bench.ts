@@ -1,8 +1,8 @@
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { pods } from '../../packages/kube/src/core.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
 import { Installation } from '../support/installation.ts';

@@ -3,11 +3,11 @@ import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.t
 import { QuotaStatusReconciler } from '../../src/controllers/admission/quota-status.ts';
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import type { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { conditionUpdate, setConditions } from '../../src/resources/conditions.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createCaches } from '../../src/controllers/caches.ts';
 import type { WatchEvent, WatchOptions } from '../../packages/kube/src/client.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { Controller } from '../../packages/kube/src/controller.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import type { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import type { KubeObject, ObjectMeta, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { heapBytes, percentile, report } from './figure.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { Controller } from '../../packages/kube/src/controller.ts';
 import { Reflector } from '../../packages/kube/src/reflector.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { connectTo, inParallel, namespace, openApiServer } from './api-server.ts';

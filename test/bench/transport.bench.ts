@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { Transport, type TransportRequest } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';

@@ -1,4 +1,4 @@
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { Workqueue } from '../../packages/kube/src/workqueue.ts';
 import { heapBytes, percentile, report } from './figure.ts';
 

@@ -1,8 +1,8 @@
 import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
 import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfig.ts';
 import { startApiServer } from '../../packages/local-cluster/src/http/server.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 
 /**

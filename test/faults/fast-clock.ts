@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 
 /**
  * A clock that goes `factor` times as fast, so that back-off and watchdogs that take minutes are

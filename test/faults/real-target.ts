@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process';
 import { openSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
 import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
 import { Transport, type Connection } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 import type { Target } from './target.ts';
 

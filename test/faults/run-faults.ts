@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { KubeClient } from '../../packages/kube/src/client.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '../../packages/kube/src/errors.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { namespaces } from '../../packages/kube/src/core.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { Rng } from './rng.ts';

@@ -4,7 +4,7 @@ import type { KubeClient } from '../../packages/kube/src/client.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Reflector } from '../../packages/kube/src/reflector.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { configMaps } from '../../packages/kube/src/core.ts';
 import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';

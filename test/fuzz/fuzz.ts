@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { generateKey } from '../../src/gateway/auth/key.ts';
-import { sandboxes } from '../../src/resources/sandbox.ts';
 import { namespace, type Got, type Sent, type TwoOwners } from '../support/gateway/two-owners.ts';
 import { answerAsAgent } from '../support/gateway/asking-agent.ts';
 import { Contract } from '../support/openapi/contract.ts';
@@ -175,13 +174,7 @@ async function credentialsIn(world: TwoOwners): Promise<Omit<Credentials, 'cooki
   });
   await world.seen(world.caches.apiKeys, expired.resource);
   const sessions = world.caches.sandboxes.store.list().slice(0, 2);
-  const sessionKeys = await Promise.all(
-    sessions.map(async ({ metadata }) =>
-      world.sandboxKeys.sessionKey(
-        (await client.get(sandboxes, namespace, metadata.name)).metadata.uid,
-      ),
-    ),
-  );
+  const sessionKeys = sessions.map((sandbox) => world.sessionKeyOf(sandbox, 'alice'));
   return {
     valid: [world.keys.alice, world.keys.alice, world.keys.bob, admin.key],
     others: [expired.key, generateKey(), ...sessionKeys],

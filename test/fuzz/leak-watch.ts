@@ -25,8 +25,7 @@ export class LeakWatch {
   constructor(world: TwoOwners) {
     this.#world = world;
     this.#remove = world.caches.sandboxes.addHandler({
-      added: ({ metadata }) =>
-        world.derivedKeys(metadata.uid).forEach((key) => this.#derived.add(key)),
+      added: (sandbox) => world.derivedKeys(sandbox).forEach((key) => this.#derived.add(key)),
     });
   }
 

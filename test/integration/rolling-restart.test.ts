@@ -6,18 +6,19 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { conversations } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { sandboxes } from '../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { StubAgent } from '../support/gateway/stub-agent.ts';
 import { program, saying } from '../support/installation.ts';
 import { LoadBalancer } from '../support/load-balancer.ts';
+import { sessionKeyFor } from '../support/session-key.ts';
 import { SteadyLoad, type Answered } from '../support/steady-load.ts';
 
 const namespace = 'default';
@@ -97,30 +98,33 @@ async function startGateway() {
   };
 }
 
-async function addSandbox(name: string): Promise<string> {
+async function addSandbox(name: string): Promise<Sandbox> {
   const spec = { owner, templateName: 'default', replicas: 1 };
-  const { metadata } = await client.create(sandboxes, {
+  await client.create(sandboxes, {
     apiVersion,
     kind: 'Sandbox',
     metadata: { namespace, name },
     spec,
   });
-  await client.mergePatch(
+  return client.mergePatch(
     sandboxes,
     namespace,
     name,
     { status: agent.status },
     { subresource: 'status' },
   );
-  return new SandboxKeys([Buffer.from(masterKey)]).sessionKey(metadata.uid);
 }
 
 const isOk = ({ status, text }: Answered): string | undefined =>
   status === 200 ? undefined : `${status} ${text}`;
 
 it('gateways are replaced one after the other under load, and no request fails', async () => {
-  const { key } = await issueKey({ client, namespace, owner });
-  const sessionKey = await addSandbox('sbx-1');
+  const { key, resource } = await issueKey({ client, namespace, owner });
+  const sessionKey = sessionKeyFor(await addSandbox('sbx-1'), {
+    apiKey: key,
+    apiKeys: [resource],
+    keys: new SandboxKeys([Buffer.from(masterKey)]),
+  });
   // Some of the agent's answers take as long as a client's next requests do.
   agent.answer = (request, response) => {
     const answer = () => response.setHeader('content-length', 2).end('{}');

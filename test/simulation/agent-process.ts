@@ -4,7 +4,7 @@ import type {
   NewAgentConversation,
 } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
-import type { Timer } from '../../packages/kube/src/clock.ts';
+import type { Timer } from '@conversation-operator/base/clock';
 import type { ExecutionStatus } from '../../src/resources/conversation-status.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';

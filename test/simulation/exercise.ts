@@ -1,4 +1,4 @@
-import { sleep } from '../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import {
   conversations,
   startStatusOf,

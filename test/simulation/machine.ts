@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Scheduler } from './scheduler.ts';
 
 /** Maximum time between a decision of a process that is not frozen and the request for it. */

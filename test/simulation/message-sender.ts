@@ -1,10 +1,10 @@
 import { queueMessage } from '../../src/gateway/v1/message-queue.ts';
 import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
-import { sleep } from '../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import {
   resumeRequestedAnnotation,

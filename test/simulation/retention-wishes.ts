@@ -1,5 +1,5 @@
 import { apiVersion } from '../../src/resources/group.ts';
-import { sleep } from '../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import { resumeRequestedAnnotation } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 import type { Random } from './random.ts';

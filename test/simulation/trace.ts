@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { crc32 } from 'node:zlib';
-import type { Clock } from '../../packages/kube/src/clock.ts';
-import type { LogFields, Logger, LogLevel } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { LogFields, Logger, LogLevel } from '@conversation-operator/base/logger';
 
 /** The history of a run as a hash; its lines are kept only for a reader. */
 export class Trace {

@@ -1,7 +1,7 @@
 import type { AgentEndpoint } from '../../src/agent/agent.ts';
 import { agentEndpointOf } from '../../src/agent/endpoint.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
-import { sleep } from '../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import {
   ApiError,
   TransportError,
@@ -11,7 +11,7 @@ import {
 } from '../../packages/kube/src/errors.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { conversations, type ConversationSpec } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownSandboxName } from '../../src/resources/ids.ts';

@@ -4,7 +4,7 @@ import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { Controller, type Request, type Result } from '../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';

@@ -5,8 +5,8 @@ import type { PodLogs } from '../../packages/local-cluster/src/api/pod-logs.ts';
 import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
 import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfig.ts';
 import { startApiServer, type ApiServer } from '../../packages/local-cluster/src/http/server.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { crds } from './crd-files.ts';
 
 export interface RunningApiServer {

@@ -3,7 +3,7 @@ import { defaultTemplate, referenceAgentImage } from '../../src/commands/default
 import { DataFolder } from '../../src/commands/data-folder.ts';
 import { startEmbeddedCluster } from '../../src/commands/embedded-cluster.ts';
 import { createRuntime } from '../../src/commands/runtime.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { systemClock } from '../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { fenced } from '../../packages/kube/src/fenced-client.ts';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { LeaderElection, NotLeadingError } from '../../packages/kube/src/leader-election.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { configMaps } from '../../packages/kube/src/core.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
-import { systemClock } from '../../packages/kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 
 /**
  * Creates objects in a loop, and says of each when it has been acknowledged, until it is killed.

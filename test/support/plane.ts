@@ -7,7 +7,7 @@ import {
 import type { PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
 import type { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { WatchStream as Stream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { crds } from './crd-files.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

@@ -1,4 +1,4 @@
-import type { LogFields, Logger, LogLevel } from '@conversation-operator/kube/logger';
+import type { LogFields, Logger, LogLevel } from '@conversation-operator/base/logger';
 
 export interface LogLine {
   readonly level: LogLevel;

@@ -3,7 +3,7 @@ import { RetentionReconciler } from '../../src/controllers/retention/reconcile.t
 import { Controller } from '../../packages/kube/src/controller.ts';
 import { isConflict } from '../../packages/kube/src/errors.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import {
   cachedConversation,

@@ -8,7 +8,7 @@ import {
 } from '../../src/controllers/sandbox/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { cachedClaim, type CachedClaim } from '../../src/resources/cached-claim.ts';
 import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
 import { cachedSandbox } from '../../src/resources/cached-sandbox.ts';

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { DelayHeap } from '../../packages/kube/src/delay-heap.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /** Errors of attempts to connect. Nothing was sent, and another request would fail too. */
 const notConnected: ReadonlySet<string> = new Set([

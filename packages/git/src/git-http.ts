@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { Agent, request, type Dispatcher } from 'undici';
 import { GitHostError, gitHostErrorOf } from './git-host-error.ts';
 import { isRedirect, redirected } from './redirect.ts';

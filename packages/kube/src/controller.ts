@@ -1,7 +1,7 @@
-import type { Logger } from './logger.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeMetrics } from './metrics.ts';
-import type { BackoffOptions } from './backoff.ts';
-import type { Clock } from './clock.ts';
+import type { BackoffOptions } from '@conversation-operator/base/backoff';
+import type { Clock } from '@conversation-operator/base/clock';
 import { ApiError, isConflict } from './errors.ts';
 import { Workqueue, type WorkqueueOptions } from './workqueue.ts';
 

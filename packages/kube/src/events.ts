@@ -1,12 +1,13 @@
-import type { Logger } from './logger.ts';
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
+import type { Logger } from '@conversation-operator/base/logger';
 import { kubeEvents, type KubeEvent } from './core.ts';
 import { apiVersionOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 import { isNotFound } from './errors.ts';
 import { Fifo } from './fifo.ts';
-import { LruMap } from './lru-map.ts';
-import { Shares, type Release } from './shares.ts';
+import { LRUCache } from 'lru-cache';
+import { Shares, type Release } from '@conversation-operator/base/shares';
 
 export interface EventDetails {
   readonly type: 'Normal' | 'Warning';
@@ -47,11 +48,6 @@ interface Written {
   readonly count: number;
 }
 
-interface Tokens {
-  readonly left: number;
-  readonly at: number;
-}
-
 /** Maximum Events that wait to be written, of all shares and of one share. */
 const maxBuffered = 1000;
 const maxBufferedPerShare = 250;
@@ -74,8 +70,8 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #waiting = new Fifo<Recorded>();
   readonly #buffer: Shares;
-  readonly #written = new LruMap<string, Written>(maxRemembered);
-  readonly #tokens = new LruMap<string, Tokens>(maxRemembered);
+  readonly #written = new LRUCache<string, Written>({ max: maxRemembered });
+  readonly #tokens = new LRUCache<string, TokenBucket>({ max: maxRemembered });
   readonly #abort = new AbortController();
   #writing: Promise<void> | undefined;
   #closed = false;
@@ -217,11 +213,11 @@ export class EventRecorder {
 
   #takeToken(key: string): boolean {
     const now = this.#options.clock.monotonic();
-    const before = this.#tokens.get(key) ?? { left: burst, at: now };
-    const left = Math.min(burst, before.left + (now - before.at) / refillMs);
-    const taken = left >= 1;
-    this.#tokens.set(key, { left: taken ? left - 1 : left, at: now });
-    return taken;
+    const bucket = this.#tokens.get(key) ?? new TokenBucket({ burst, intervalMs: refillMs });
+    this.#tokens.set(key, bucket);
+    const isReady = bucket.readyAt <= now;
+    if (isReady) bucket.take(now);
+    return isReady;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { KubeClient } from './client.ts';
-import type { Clock } from './clock.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { LeaseMembers } from './lease-members.ts';
-import type { Logger } from './logger.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 
 export interface LeaderElectionOptions {
   /**

@@ -1,7 +1,7 @@
-import type { Logger } from './logger.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import { leases, type Lease } from './core.ts';
 import { apiVersionOf } from './object.ts';
-import { sleep, type Timer } from './clock.ts';
+import { sleep, type Timer } from '@conversation-operator/base/clock';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import type { LeaderElectionOptions } from './leader-election-options.ts';
 import { heldSpec, releasedSpec, type LeaseSpec } from './lease-spec.ts';

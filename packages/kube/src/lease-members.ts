@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Lease } from './core.ts';
 
 export interface LeaseMembersOptions {

@@ -1,9 +1,9 @@
-import type { Logger } from './logger.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeMetrics } from './metrics.ts';
 import type { KubeObject, ResourceDefinition } from './object.ts';
-import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
 import type { KubeClient, ListOptions, ShorteningOptions, WatchEvent } from './client.ts';
-import { sleep, type Clock } from './clock.ts';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError, isExpired } from './errors.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';
 import { Watchdog } from './watchdog.ts';

@@ -1,8 +1,8 @@
 import { Pool, type Dispatcher } from 'undici';
-import type { Logger } from './logger.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeMetrics } from './metrics.ts';
-import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
-import { sleep, type Clock } from './clock.ts';
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import {
   ResponseTooLargeError,
   ApiError,

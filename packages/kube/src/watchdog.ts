@@ -1,4 +1,4 @@
-import type { Clock, Timer } from './clock.ts';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 
 /**
  * Aborts its signal when `reset` was not called for `silenceMs`. The watchdog needs one timer,

@@ -1,5 +1,5 @@
-import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
-import type { Clock, Timer } from './clock.ts';
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { DelayHeap } from './delay-heap.ts';
 import { FairQueue } from './fair-queue.ts';
 import { Fifo } from './fifo.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 
 /** Tracks until when the API server may still execute writes that were sent. */
 export class WriteLedger {

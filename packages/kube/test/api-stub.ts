@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../src/http-client.ts';
 import { Transport, type TransportOptions } from '../src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 
 export interface SeenRequest {
   readonly method: string;

@@ -1,5 +1,5 @@
 import type { CallOptions, KubeClient } from '../src/client.ts';
-import type { Clock, Timer } from '../src/clock.ts';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../src/errors.ts';
 import type { Lease } from '../src/core.ts';
 import type { VirtualClock } from '../../../test/support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import { Reflector } from '../src/reflector.ts';
 import type { KubeObject } from '../src/object.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
 import { ScriptedServer } from './scripted-server.ts';
 import { things, type Thing } from './things.ts';

@@ -1,5 +1,5 @@
 import type { KubeClient, ListResult, WatchEvent, WatchOptions } from '../src/client.ts';
-import { sleep, type Clock } from '../src/clock.ts';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../src/errors.ts';
 import { aThing, type Thing } from './things.ts';
 

@@ -1,7 +1,7 @@
-import { sleep, systemClock } from '../src/clock.ts';
+import { sleep, systemClock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../src/errors.ts';
 import { Transport, type TransportRequest } from '../src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { eventually } from '../../../test/support/eventually.ts';
 import {
   aTransport,

@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CommandError } from '../command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { runChild, type ChildOptions } from './child.ts';
 import { whileLocked } from './lock.ts';
 import type { Progress } from './progress.ts';

@@ -2,7 +2,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { z } from 'zod';
 import { CommandError } from '../command-error.ts';
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { runChild } from './child.ts';
 
 /** Minor version of Python 3 that the agent needs at the least. */

@@ -1,7 +1,7 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { sleep, type Clock } from '@conversation-operator/kube/clock';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import type { Slot } from '../../quota/slot.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 
 /**
  * The wall clock without its jumps. A stored time is translated when this process first sees it, by

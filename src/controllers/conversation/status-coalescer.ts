@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
-import { TokenBucket, type TokenBucketOptions } from '../../quota/token-bucket.ts';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
+import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
 
@@ -95,7 +95,7 @@ export class StatusCoalescer {
    * takes no further one.
    */
   readonly #tokenAt = new Map<string, number>();
-  readonly #budgets = new LruMap<string, TokenBucket>(maxOwners);
+  readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

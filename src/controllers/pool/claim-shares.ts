@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 
 /** Time for which a start counts, in milliseconds: longer than a pool takes to replace a spare. */
 const windowMs = 60_000;

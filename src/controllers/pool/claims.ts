@@ -2,7 +2,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { pods } from '@conversation-operator/kube/core';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { ownerReferenceTo } from '@conversation-operator/kube/object';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';

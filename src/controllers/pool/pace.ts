@@ -1,6 +1,6 @@
-import { backoffDelayMs } from '@conversation-operator/kube/backoff';
-import type { Clock } from '@conversation-operator/kube/clock';
-import { TokenBucket } from '../../quota/token-bucket.ts';
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
+import type { Clock } from '@conversation-operator/base/clock';
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { maxPoolReplicas, type SandboxPoolSpec } from '../../resources/sandbox-pool.ts';
 import { durationMs } from '../../resources/sandbox-template.ts';
 

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import {
@@ -78,7 +78,7 @@ interface Memory {
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
-  readonly #memories = new LruMap<string, Memory>(maxRemembered);
+  readonly #memories = new LRUCache<string, Memory>({ max: maxRemembered });
   readonly #newest: NewestStore<SandboxPool>;
 
   constructor(options: PoolReconcilerOptions) {

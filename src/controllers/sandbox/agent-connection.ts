@@ -1,7 +1,7 @@
 import type { AgentClient, AgentEndpoint, AgentState } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../poll-bulkhead.ts';
 import { ownerShare } from '../workers.ts';

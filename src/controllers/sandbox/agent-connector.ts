@@ -3,7 +3,7 @@ import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { pods } from '@conversation-operator/kube/core';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { hasStopToFinish, isSpare, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';

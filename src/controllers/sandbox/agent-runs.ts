@@ -1,6 +1,6 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 
 export interface AgentRunsOptions {
   readonly agent: AgentClient;

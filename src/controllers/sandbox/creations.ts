@@ -1,9 +1,9 @@
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { hasRun, sandboxes, shouldRun, type Sandbox } from '../../resources/sandbox.ts';

@@ -1,7 +1,7 @@
-import { sleep, type Clock } from '@conversation-operator/kube/clock';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { NotLeadingError } from '@conversation-operator/kube/leader-election';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 /** Whether a write that failed like this may have been executed, or may yet be. */
@@ -41,7 +41,7 @@ export class PodCreations {
   readonly #settleMs: number;
   readonly #creations = new Map<string, Creation>();
   /** By uid. */
-  readonly #admissions = new LruMap<string, Admission>(maxAdmissions);
+  readonly #admissions = new LRUCache<string, Admission>({ max: maxAdmissions });
 
   /** `settleMs`: maximum time between the sending of a write and its execution. */
   constructor(clock: Clock, settleMs = 10_000) {

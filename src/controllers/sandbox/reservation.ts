@@ -27,21 +27,15 @@ export function reservedStatus(
 ): SandboxState {
   // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
   const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
-  // A sandbox that has a master key already was made by an earlier version, and its clients keep
-  // the session key that they have.
-  const derivation =
-    status.masterKeyId === undefined
-      ? { masterKeyId: currentKeyId, sessionKeysPerApiKey: true }
-      : {};
   // The start deadline counts from here, also where nothing can be created and so nothing more be
   // said.
-  const { startingSinceTime = now } = status;
+  const { masterKeyId = currentKeyId, startingSinceTime = now } = status;
   // The status keeps the kind, because the pod speaks this protocol from now on, whatever the
   // template states later.
   const agentKind = template === undefined ? status.agentKind : agentKindOf(sandbox, template);
   return {
     ...status,
-    ...derivation,
+    masterKeyId,
     startingSinceTime,
     replicas: 1,
     ...(agentKind === undefined ? {} : { agentKind }),

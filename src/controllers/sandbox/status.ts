@@ -113,9 +113,6 @@ export function sandboxStatus(
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
-    ...(old.sessionKeysPerApiKey === undefined
-      ? {}
-      : { sessionKeysPerApiKey: old.sessionKeysPerApiKey }),
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     // The number is 1 from the reservation on. The observed pod does not decide, because a cache
     // may be behind.

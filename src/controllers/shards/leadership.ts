@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { sleep } from '@conversation-operator/kube/clock';
+import { sleep } from '@conversation-operator/base/clock';
 import { leases, type Lease } from '@conversation-operator/kube/core';
 import { fenced } from '@conversation-operator/kube/fenced-client';
 import { LeaderElection } from '@conversation-operator/kube/leader-election';

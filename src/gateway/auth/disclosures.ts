@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import { expiryBy } from '../lookup/expiry.ts';
-import type { Reader } from '../proxy/session-keys.ts';
+import type { Reader } from './session-keys.ts';
 import type { Principal } from './authenticate.ts';
 
 /** Delay between two lines about the same API key and session key. */

@@ -1,5 +1,5 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { ApiKey } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { chainOf, makersOf, type KeyChain } from './key-chain.ts';

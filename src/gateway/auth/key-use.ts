@@ -1,7 +1,7 @@
-import { isoTime, type Clock, type Timer } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock, type Timer } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 

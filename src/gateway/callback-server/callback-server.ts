@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { sendJson } from '@conversation-operator/http/body/send-json';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
@@ -14,6 +14,7 @@ import { requestIdOf } from '../http/request-id.ts';
 import { refusedResponse, sendProblem } from '../http/send-problem.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
+import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
 import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
 
@@ -90,7 +91,10 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     logger,
   });
 
-  const ownerConnections = new OwnerConnections({ max: maxConnections, proxies });
+  const ownerConnections = new OwnerConnections({
+    shares: newPool('connections', clock, { total: maxConnections }),
+    proxies,
+  });
   const admit = (socket: Socket): void => {
     connections.admit(socket);
     const owner = ownerOfPod(sandboxes, proxies.clientAddress({ headers: {}, socket }));

@@ -6,8 +6,8 @@ import {
   maxNotifications,
   type AgentNotification,
 } from '../../agent/notifications.ts';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { NotificationQueue } from './notification-queue.ts';
 
 export interface NotificationSenderOptions {

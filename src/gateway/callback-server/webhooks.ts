@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { parseUuid } from '@conversation-operator/kube/uuid';
 import { SubstringSearch } from '@conversation-operator/http/body/substring-search';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
@@ -8,7 +8,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { isEqual } from '../proxy/session-keys.ts';
+import { isEqual } from '../auth/session-keys.ts';
 import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
 
 export interface WebhooksOptions {

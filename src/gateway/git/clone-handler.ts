@@ -1,6 +1,6 @@
 import { readSmartRequest } from '@conversation-operator/git/smart-http';
-import { sleep } from '@conversation-operator/kube/clock';
-import { Shares, type Bound } from '@conversation-operator/kube/shares';
+import { sleep } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -10,22 +10,11 @@ import {
   type CallbackRequest,
 } from '../callback-server/handler.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { shareProblem } from '../limits/share-problem.ts';
+import { newPool } from '../limits/pools.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';
 import { CloneRelay, type CloneRelayOptions, type RelayLimits } from './clone-relay.ts';
 
 export interface CloneLimits extends RelayLimits {
-  /** Maximum concurrent requests: of all owners, of one owner's sandboxes, and of one sandbox. */
-  readonly max: number;
-  readonly maxPerOwner: number;
-  readonly maxPerSandbox: number;
-  /**
-   * Maximum queued requests, of all owners and of one, and their maximum delay. A request queues
-   * because a failed start costs more.
-   */
-  readonly maxWaiting: number;
-  readonly maxWaitingPerOwner: number;
-  readonly maxWaitMs: number;
   /** Maximum delay of the cache behind the operator's write of the status. */
   readonly lagMs: number;
 }
@@ -41,12 +30,6 @@ export interface CloneHandlerOptions extends Omit<CloneRelayOptions, 'limits'> {
 }
 
 const defaults: CloneLimits = {
-  max: 128,
-  maxPerOwner: 32,
-  maxPerSandbox: 4,
-  maxWaiting: 1000,
-  maxWaitingPerOwner: 200,
-  maxWaitMs: 600_000,
   idleMs: 120_000,
   totalMs: 3_600_000,
   lagMs: 5_000,
@@ -73,18 +56,7 @@ export class CloneHandler implements CallbackHandler {
     this.#options = options;
     this.#lagMs = limits.lagMs;
     this.#relay = new CloneRelay({ ...options, limits });
-    this.#shares = new Shares({
-      total: limits.max,
-      perOwner: limits.maxPerOwner,
-      perSandbox: limits.maxPerSandbox,
-      refuse: tooMany,
-      waiting: {
-        clock: options.clock,
-        maxMs: limits.maxWaitMs,
-        total: limits.maxWaiting,
-        perOwner: limits.maxWaitingPerOwner,
-      },
-    });
+    this.#shares = newPool('clones', options.clock);
   }
 
   async handle(call: CallbackRequest): Promise<void> {
@@ -153,10 +125,3 @@ export class CloneHandler implements CallbackHandler {
 
 const refusedTicket = (): ProblemError =>
   new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
-
-const tooMany = (bound: Bound): Error =>
-  bound === 'owner'
-    ? shareProblem(bound, 'clones')
-    : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', {
-        headers: { 'retry-after': '10' },
-      });

@@ -1,5 +1,5 @@
 import type { Finding, GitAccess } from '@conversation-operator/git/ls-remote';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 import { expiryBy } from '../lookup/expiry.ts';
 import { accessKeyOf, keyOf, type Inquiry } from './inquiry.ts';

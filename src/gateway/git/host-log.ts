@@ -1,6 +1,6 @@
 import type { Finding } from '@conversation-operator/git/ls-remote';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { LRUCache } from 'lru-cache';
 import { expiryBy } from '../lookup/expiry.ts';
 import { fingerprintOf } from './credentials.ts';

@@ -11,8 +11,8 @@ import {
   smartType,
   version2,
 } from '@conversation-operator/git/smart-http';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { expiryBy } from '../lookup/expiry.ts';
 import { fingerprintOf, type GitCredential, type GitCredentials } from './credentials.ts';
 import { credentialFor, hostsOf, type Host } from './hosts.ts';

@@ -1,9 +1,11 @@
 import { GitHttp } from '@conversation-operator/git/git-http';
 import { lsRemote, type Finding } from '@conversation-operator/git/ls-remote';
 import { repositoryUrl } from '@conversation-operator/git/repository-url';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
-import { Shares, type Release } from '@conversation-operator/kube/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Release, Shares } from '@conversation-operator/base/shares';
+import { ProblemError } from '../errors/problem-error.ts';
+import { newPool, sizeOf } from '../limits/pools.ts';
 import { FindingCache } from './finding-cache.ts';
 import { HostLog } from './host-log.ts';
 import { keyOf, type Inquiry } from './inquiry.ts';
@@ -17,26 +19,12 @@ export interface RemoteReaderOptions {
 }
 
 /**
- * Maximum concurrent requests to one host, of all owners and of one. Further requests wait, and
- * owners take turns.
- */
-const maxRequests = { total: 8, perOwner: 4 };
-/**
- * Maximum queued requests to one host, of all owners and of one, so that memory stays bounded while
- * a host does not answer.
- */
-const maxWaiting = { total: 512, perOwner: 128 };
-/**
  * The part of the timeout that a connection may take, so that the reason of a missing answer is
  * known before the timeout.
  */
 const connectShare = 0.6;
 /** Delay before a host is asked again that could not be connected to. */
 const unreachableMs = 10_000;
-
-class TooManyInquiries extends Error {
-  override readonly name = 'TooManyInquiries';
-}
 
 /**
  * Asks git hosts for references. Equal inquiries cause one request, and a host gets a limited
@@ -52,7 +40,7 @@ export class RemoteReader {
   readonly #underWay = new Map<string, Promise<Finding>>();
   /** Inquiries of each owner, under way or queued. */
   readonly #wanted = new Map<string, Promise<Finding>>();
-  readonly #sharesByProvider: ReadonlyMap<string, Shares>;
+  readonly #placesByProvider: ReadonlyMap<string, Shares>;
   /** Times until which a provider is not asked. */
   readonly #unreachable = new Map<string, number>();
   #isClosed = false;
@@ -60,19 +48,15 @@ export class RemoteReader {
   constructor({ providers, timeoutMs, clock, logger }: RemoteReaderOptions) {
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
+    const { total, queue } = sizeOf('hostReads');
     this.#http = new GitHttp({
-      connections: maxRequests.total,
+      connections: total,
       connectTimeoutMs: timeoutMs * connectShare,
     });
     this.#findings = new FindingCache(clock);
     this.#log = new HostLog({ clock, logger });
-    const newShares = (): Shares =>
-      new Shares({
-        ...maxRequests,
-        refuse: () => new TooManyInquiries(),
-        waiting: { clock, maxMs: timeoutMs, ...maxWaiting },
-      });
-    this.#sharesByProvider = new Map(Array.from(providers, (name) => [name, newShares()]));
+    const newPlaces = () => newPool('hostReads', clock, { queue: { ...queue, maxMs: timeoutMs } });
+    this.#placesByProvider = new Map(Array.from(providers, (name) => [name, newPlaces()]));
   }
 
   close(): Promise<void> {
@@ -120,9 +104,9 @@ export class RemoteReader {
   /** Undefined where the queue for the host is full. */
   async #turnOf(owner: string, provider: string): Promise<Release | undefined> {
     try {
-      return await this.#sharesByProvider.get(provider)?.wait({ owner });
+      return await this.#placesByProvider.get(provider)?.wait({ owner });
     } catch (error) {
-      if (error instanceof TooManyInquiries) return undefined;
+      if (error instanceof ProblemError) return undefined;
       throw error;
     }
   }

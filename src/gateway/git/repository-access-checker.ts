@@ -1,9 +1,9 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
 import type { GitBranch } from '@conversation-operator/git/ref-list';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
-import { repository as repositorySchema } from '../v1/schemas.ts';
+import { repository as repositorySchema } from './names.ts';
 import { branchesMatching } from './branch-search.ts';
 import type { GitCredentials } from './credentials.ts';
 import type { GitCheck, GitDirectory, GitRepository, GitSearch, GitWish } from './directory.ts';

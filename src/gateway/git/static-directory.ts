@@ -1,4 +1,4 @@
-import { branch, repository } from '../v1/schemas.ts';
+import { branch, repository } from './names.ts';
 import type { GitDirectory } from './directory.ts';
 
 export type GitHosts = Readonly<Record<string, string>>;

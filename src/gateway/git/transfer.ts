@@ -1,5 +1,5 @@
 import { Transform } from 'node:stream';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { ProblemError } from '../errors/problem-error.ts';
 import { IdleTimer } from '@conversation-operator/http/proxy/idle-timer';
 

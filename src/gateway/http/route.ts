@@ -4,7 +4,7 @@ import type { RequestKind } from '@conversation-operator/http/limits/rate-limits
 import type { Principal } from '../auth/authenticate.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
-import type { Reader } from '../proxy/session-keys.ts';
+import type { Reader } from '../auth/session-keys.ts';
 
 declare module 'express-serve-static-core' {
   /** The stages of one request share these. */

@@ -1,35 +1,9 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { Shares } from '@conversation-operator/kube/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import { AgentError } from '../../agent/errors.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
-import { shareProblem } from './share-problem.ts';
-
-export interface AgentReadLimits {
-  /** Maximum concurrent reads: of all owners, of one owner, and of one agent. */
-  readonly total: number;
-  readonly perOwner: number;
-  readonly perSandbox: number;
-  /**
-   * Maximum time in the queue, in milliseconds, and maximum queued reads, of all owners and of one.
-   */
-  readonly maxWaitMs: number;
-  readonly maxWaiting: number;
-  readonly maxWaitingPerOwner: number;
-  /** Maximum time until the first byte of an agent's answer, in milliseconds. */
-  readonly firstByteMs: number;
-}
-
-export const defaultAgentReadLimits: AgentReadLimits = {
-  total: 64,
-  perOwner: 16,
-  perSandbox: 4,
-  maxWaitMs: 5_000,
-  maxWaiting: 512,
-  maxWaitingPerOwner: 128,
-  firstByteMs: 10_000,
-};
 
 /** The agent that a read is for, and its owner. */
 export interface ReadAgent {
@@ -46,29 +20,23 @@ export interface ReadAgent {
 export class AgentReads {
   readonly #clock: Clock;
   readonly #firstByteMs: number;
-  readonly #shares: Shares;
+  readonly #places: Shares;
   readonly #silent: CircuitBreakers;
 
   constructor({
     clock,
-    limits,
+    places,
+    firstByteMs = 10_000,
   }: {
     readonly clock: Clock;
-    /** Values that differ from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
+    readonly places: Shares;
+    /** Maximum time until the first byte of an agent's answer, in milliseconds. */
+    readonly firstByteMs?: number | undefined;
   }) {
-    const { total, perOwner, perSandbox, maxWaitMs, maxWaiting, maxWaitingPerOwner, firstByteMs } =
-      {
-        ...defaultAgentReadLimits,
-        ...limits,
-      };
     this.#clock = clock;
     this.#firstByteMs = firstByteMs;
     this.#silent = new CircuitBreakers({ clock });
-    this.#shares = new Shares({
-      ...{ total, perOwner, perSandbox },
-      refuse: (bound) => shareProblem(bound, 'event reads'),
-      waiting: { clock, maxMs: maxWaitMs, total: maxWaiting, perOwner: maxWaitingPerOwner },
-    });
+    this.#places = places;
   }
 
   /**
@@ -83,7 +51,7 @@ export class AgentReads {
     begin: (signal: AbortSignal) => Promise<T>,
     pass: (answer: T) => R | Promise<R>,
   ): Promise<R> {
-    const release = await this.#shares.wait({ owner, sandbox }, { signal });
+    const release = await this.#places.wait({ owner, sandbox }, { signal });
     try {
       const asked = await this.#silent.call(
         container,

@@ -1,9 +1,7 @@
 import type { CallOptions, KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
 import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/intercepted-client';
-import { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
-import { shareProblem } from './share-problem.ts';
 
 export interface FairClientOptions {
   readonly client: KubeClient;
@@ -17,8 +15,9 @@ export interface FairClientOptions {
    * that is not known.
    */
   readonly onCall: (owner: string, call: OwnersCall) => number;
-  readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes' | 'store'>;
-  readonly clock: Clock;
+  readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
+  /** Places of the calls at once. */
+  readonly places: Shares;
 }
 
 export interface OwnersCall {
@@ -35,16 +34,10 @@ export interface OwnersCall {
  * objects last longer.
  */
 const bytesPerPlace = 256 * 1024;
+/** Maximum places of one call. */
+const maxPlaces = 6;
 /** Cost of any response, in bytes. */
 const smallResponseBytes = 32 * 1024;
-
-/**
- * Maximum calls at once. The total is less than the connections of the transport, so that the
- * gateway's own calls find one.
- */
-const places = { total: 12, perOwner: 6 } as const;
-/** Maximum delay of a call before it has its place, and maximum calls that wait. */
-const waiting = { maxMs: 10_000, total: 4096, perOwner: 1024 } as const;
 
 /**
  * The API server as the requests of owners use it. Its connections are few, and a call that waits
@@ -56,13 +49,8 @@ export function fairClient({
   owner: ownerOf,
   onCall,
   scheduler,
-  clock,
+  places,
 }: FairClientOptions): KubeClient {
-  const shares = new Shares({
-    ...places,
-    refuse: (bound) => shareProblem(bound, 'calls to the API server'),
-    waiting: { ...waiting, clock },
-  });
   return new InterceptedClient(
     client,
     async <R>(call: ClientCall, { signal }: CallOptions, run: () => Promise<R>): Promise<R> => {
@@ -76,10 +64,10 @@ export function fairClient({
         name,
         textLength: call.verb === 'create' ? textLengthOf(call.object) : 0,
       });
-      const units = Math.min(places.perOwner, 1 + Math.floor(bytes / bytesPerPlace));
       // A created object has come in a body, which counts already.
-      if (isWrite && name !== undefined) await scheduler.store(owner, bytes, signal);
-      const release = await shares.wait({ owner }, { units, signal });
+      if (isWrite && name !== undefined) scheduler.chargeBytes(owner, bytes);
+      const units = Math.min(maxPlaces, 1 + Math.floor(bytes / bytesPerPlace));
+      const release = await places.wait({ owner }, { units, signal });
       try {
         return await scheduler.run(owner, run);
       } finally {

@@ -1,10 +1,10 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { leases, type Lease } from '@conversation-operator/kube/core';
 import type { Indexers } from '@conversation-operator/kube/store';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 
 /** Options of an `LRUCache` whose entries expire by this clock, to the millisecond. */
 export const expiryBy = (clock: Clock) => ({

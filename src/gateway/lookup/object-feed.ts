@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { isNewerVersion, type KubeObject } from '@conversation-operator/kube/object';
 import type { Cache } from './cache.ts';
 

@@ -1,35 +1,35 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
 import {
   lacksStepsInCaches,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
-import { ProblemError } from '../errors/problem-error.ts';
-import { Shares } from '@conversation-operator/kube/shares';
-import { startTextsOf, type StartTexts } from '../presenters/start-request.ts';
+import { conversations, type Conversation, type Message } from '../../resources/conversation.ts';
+import type { StartStep } from '../../resources/conversation-status.ts';
+import type { Shares } from '@conversation-operator/base/shares';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';
+
+/**
+ * The texts of a start that caches of conversations lack: the client's own, and the output of its
+ * steps once it is over.
+ */
+export interface StartTexts {
+  readonly message: Message | undefined;
+  readonly systemMessageSuffix: string | undefined;
+  /** The steps at the time at which the texts were read. */
+  readonly steps: readonly StartStep[];
+}
+
+export const startTextsOf = ({ spec, status }: Conversation): StartTexts => ({
+  message: spec.initialMessage,
+  systemMessageSuffix: spec.agent?.systemMessageSuffix,
+  steps: status?.start?.steps ?? [],
+});
 
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 /** Bytes of an entry besides its texts. */
 const entryBytes = 512;
-/**
- * Maximum reads at once: half of the connections to the API server, so that everything else has the
- * others.
- */
-const reads = { total: 8, perOwner: 4 } as const;
-/** Maximum time of a read in the queue, and maximum queued reads. */
-const waiting = { maxMs: 10_000, total: 1024, perOwner: 256 } as const;
-
-const overloaded = () =>
-  new ProblemError(
-    'overloaded',
-    'The service reads too many start requests at the moment. Try again.',
-    { retryAfterSeconds: 1 },
-  );
-
 /**
  * The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely
  * on it. Steps exist once they end.
@@ -57,9 +57,9 @@ export class StartTextReader {
   readonly #places: Shares;
   readonly #reading = new Map<string, Promise<StartTexts | undefined>>();
 
-  constructor({ client, clock }: { readonly client: KubeClient; readonly clock: Clock }) {
+  constructor({ client, places }: { readonly client: KubeClient; readonly places: Shares }) {
     this.#client = client;
-    this.#places = new Shares({ ...reads, refuse: overloaded, waiting: { ...waiting, clock } });
+    this.#places = places;
   }
 
   /**

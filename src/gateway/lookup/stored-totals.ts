@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isCapExceeded } from '../../resources/cap-exceeded.ts';
 import { findCondition } from '../../resources/conditions.ts';

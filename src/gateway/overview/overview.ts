@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Caches, ServiceCaches } from '../lookup/cache.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StoredTotals } from '../lookup/stored-totals.ts';

@@ -1,5 +1,7 @@
 import type { Request, Response } from 'express';
-import { maxPathLength } from '../sign-in/request-origin.ts';
+
+/** Largest accepted path; a longer one is replaced by the first page. */
+export const maxPathLength = 2048;
 
 /**
  * The sign-in, relative to the page, so that a proxy may serve a path prefix. The sign-in leads

@@ -6,7 +6,7 @@ import { executionStatuses, sandboxStatuses } from '../../resources/conversation
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
-import type { Reader } from '../proxy/session-keys.ts';
+import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
 import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { transitionsOf } from './start-task.ts';

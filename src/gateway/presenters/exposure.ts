@@ -1,6 +1,6 @@
 import { defaultAgentPort } from '../../agent/endpoint.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { Reader, SessionKeys } from '../proxy/session-keys.ts';
+import type { Reader, SessionKeys } from '../auth/session-keys.ts';
 
 export interface AgentAccess {
   /** An absolute URL without a slash at its end. */

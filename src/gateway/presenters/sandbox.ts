@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { Reader } from '../proxy/session-keys.ts';
+import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
 import { nullableText, pageSchema, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { confirmationPolicies } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Conversation, Message } from '../../resources/conversation.ts';
-import type { StartStep } from '../../resources/conversation-status.ts';
+import type { Message } from '../../resources/conversation.ts';
 import { parseUuid } from '@conversation-operator/kube/uuid';
+import type { StartTexts } from '../lookup/start-texts.ts';
 import { nullableText } from './schemas.ts';
 
 /** The annotation of conversations whose id the client has chosen. */
@@ -35,23 +35,6 @@ export const startRequestSchema = z.object({
   sandbox_id: nullableText,
   sandbox_spec_id: nullableText,
   public: z.boolean().nullable(),
-});
-
-/**
- * The texts of a start that caches of conversations lack: the client's own, and the output of its
- * steps once it is over.
- */
-export interface StartTexts {
-  readonly message: Message | undefined;
-  readonly systemMessageSuffix: string | undefined;
-  /** The steps at the time at which the texts were read. */
-  readonly steps: readonly StartStep[];
-}
-
-export const startTextsOf = ({ spec, status }: Conversation): StartTexts => ({
-  message: spec.initialMessage,
-  systemMessageSuffix: spec.agent?.systemMessageSuffix,
-  steps: status?.start?.steps ?? [],
 });
 
 const messageView = ({ role, content, run }: Message) => ({

@@ -11,7 +11,8 @@ import {
 import { conversationIdOf, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
 import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
-import { startRequestSchema, presentStartRequest, type StartTexts } from './start-request.ts';
+import type { StartTexts } from '../lookup/start-texts.ts';
+import { startRequestSchema, presentStartRequest } from './start-request.ts';
 import { wireTime } from './time.ts';
 
 const stepSchema = z.object({

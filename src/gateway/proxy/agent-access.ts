@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
+import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -22,12 +23,11 @@ import type { PortName, ProxyAddress } from './address.ts';
 import { Addressing } from './addressing.ts';
 import { unauthorized } from './agent-errors.ts';
 import { HostTemplate } from './host-template.ts';
-import { defaultLimits, type ProxyLimits } from './limits.ts';
 import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
-import { SessionKeys } from './session-keys.ts';
-import { Upstreams, type AgentUpstream } from './upstreams.ts';
+import { SessionKeys } from '../auth/session-keys.ts';
+import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
 
 export interface AgentAccessOptions {
   readonly sandboxes: Cache<Sandbox>;
@@ -43,8 +43,9 @@ export interface AgentAccessOptions {
   readonly accept: (socket: Socket) => void;
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
-  /** Limits that differ from the defaults. */
-  readonly limits?: Partial<ProxyLimits> | undefined;
+  readonly limits: ForwardingLimits;
+  /** Places of requests and WebSockets with a key, and of those without one. */
+  readonly places: Pick<UpstreamsOptions, 'keyed' | 'keyless' | 'connections'>;
   readonly ownerConnections: OwnerConnections;
   /** Bounds the bytes that clients and agents have not read yet. */
   readonly slowReaders: SlowReaderGuard;
@@ -82,7 +83,7 @@ const notRunning = (phase: string, retryAfter: string) =>
 export class AgentAccess {
   readonly exposure: Exposure;
   readonly options: AgentAccessOptions;
-  readonly limits: ProxyLimits;
+  readonly limits: ForwardingLimits;
   readonly addressing: Addressing;
   readonly upstreams: Upstreams;
   /** Connections that are to become WebSockets. */
@@ -106,9 +107,11 @@ export class AgentAccess {
       ring,
       clock,
       logger,
+      limits,
+      places,
     } = options;
     this.options = options;
-    this.limits = { ...defaultLimits, ...options.limits };
+    this.limits = limits;
     this.#keys = new SessionKeys({ keys, ring, logger });
     this.#origins =
       loopbackOrigins &&
@@ -120,7 +123,10 @@ export class AgentAccess {
       keys: this.#keys,
     });
     const find = (name: string) => this.#sandbox(name);
-    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, find });
+    this.upstreams = new Upstreams({
+      ...{ feed, keys: this.#keys, limits, clock, find },
+      ...places,
+    });
     this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, find });
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { portNames, type PortName } from './address.ts';

@@ -1,8 +1,8 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
-import type { Opening, SessionKeys } from './session-keys.ts';
+import type { Opening, SessionKeys } from '../auth/session-keys.ts';
 
 /** Delay between two checks whether API keys have expired. */
 const sweepMs = 1000;

@@ -1,14 +1,12 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import { Shares, type Bound } from '@conversation-operator/kube/shares';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
+import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { ProblemError } from '../errors/problem-error.ts';
-import { shareProblem } from '../limits/share-problem.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
-import type { ProxyLimits } from './limits.ts';
-import type { SessionKeys } from './session-keys.ts';
+import type { SessionKeys } from '../auth/session-keys.ts';
 import { targetOf } from './target.ts';
 
 const sweepMs = 5000;
@@ -38,30 +36,16 @@ export interface AgentUpstream {
   readonly owner: string;
 }
 
-/** The part of all requests and WebSockets that one owner's sandboxes may take. */
-const ownersShare = 1 / 4;
-/**
- * The part for requests and WebSockets without a key. Their clients are unknown, and take nothing
- * of the part for owners.
- */
-const keylessShare = 1 / 8;
-
-const tooMany = (bound: Bound) =>
-  bound === 'owner'
-    ? shareProblem(bound, 'requests and WebSockets to agents')
-    : new ProblemError(
-        'too-many-connections',
-        'Too many connections are open. Close some, or try again.',
-        {
-          headers: { 'retry-after': '1' },
-        },
-      );
-
 export interface UpstreamsOptions {
   readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
   readonly find: (name: string) => Sandbox | undefined;
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
-  readonly limits: ProxyLimits;
+  readonly limits: ForwardingLimits;
+  /** Maximum connections to one sandbox. */
+  readonly connections: number;
+  /** Places of requests and WebSockets with a key, and of those without one. */
+  readonly keyed: Shares;
+  readonly keyless: Shares;
   readonly clock: Clock;
 }
 
@@ -73,28 +57,16 @@ export class Upstreams {
   readonly #options: UpstreamsOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #retired = new Map<Upstream, Timer>();
-  readonly #keyed: Shares;
-  readonly #keyless: Shares;
   #sweep: Timer | undefined;
   #closed = false;
 
   constructor(options: UpstreamsOptions) {
     this.#options = options;
-    const { total, perSandbox, waitingForKey } = options.limits;
-    const pool = (room: number, ofSandbox: number) =>
-      new Shares({
-        total: room,
-        perOwner: Math.ceil(room * ownersShare),
-        perSandbox: ofSandbox,
-        refuse: tooMany,
-      });
-    this.#keyed = pool(total, perSandbox);
-    this.#keyless = pool(Math.ceil(total * keylessShare), waitingForKey);
   }
 
   /** Requests and WebSockets under way, over all sandboxes. */
   get active(): number {
-    return this.#keyed.inUse + this.#keyless.inUse;
+    return this.#options.keyed.inUse + this.#options.keyless.inUse;
   }
 
   get tunnels(): number {
@@ -118,9 +90,9 @@ export class Upstreams {
     }
     if (known !== undefined) this.#retire(id, known);
     const { target, sessionKey, identity } = wanted;
-    const { limits } = this.#options;
+    const { limits, connections } = this.#options;
     const agent = {
-      upstream: new Upstream({ target, limits, connections: limits.perSandbox }),
+      upstream: new Upstream({ target, limits, connections }),
       sessionKey,
       identity,
       owner: sandbox.spec.owner,
@@ -140,7 +112,8 @@ export class Upstreams {
     { upstream, owner, identity }: AgentUpstream,
     { isKeyless }: { readonly isKeyless: boolean },
   ): () => void {
-    const release = (isKeyless ? this.#keyless : this.#keyed).take({ owner, sandbox: identity });
+    const { keyed, keyless } = this.#options;
+    const release = (isKeyless ? keyless : keyed).take({ owner, sandbox: identity });
     upstream.begin();
     let over = false;
     return () => {

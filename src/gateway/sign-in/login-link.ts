@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 import { issueKey } from '../auth/issue-key.ts';
 

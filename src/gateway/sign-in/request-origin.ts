@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isLoopback } from './session-cookie.ts';
+import { maxPathLength } from '../pages/redirect.ts';
 
 type OriginRequest = Pick<IncomingMessage, 'headers' | 'method'>;
 
@@ -32,9 +33,6 @@ export const isPrefetch = ({ headers }: Pick<OriginRequest, 'headers'>): boolean
   /prefetch|prerender/i.test(
     `${String(headers['sec-purpose'] ?? '')} ${String(headers['purpose'] ?? '')}`,
   );
-
-/** Largest accepted path; a longer one is replaced by the first page. */
-export const maxPathLength = 2048;
 
 /**
  * A path of the service as a relative reference for a page at `/login`; the first page for

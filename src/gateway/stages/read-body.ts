@@ -9,8 +9,7 @@ import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Reads the body of a request as soon as there is room for it, and holds the body until its owner
- * may store that much.
+ * Reads the body of a request as soon as there is room for it.
  */
 export const readBody =
   (services: Services, route: Route): RequestHandler =>
@@ -45,25 +44,21 @@ interface Reading {
 
 /** The client's connection is not read until the room for the body is free. */
 async function bodyOf(
-  { bodyShares, rateLimits, scheduler }: Services,
+  { places, rateLimits, scheduler }: Services,
   { maxForwardedBytes }: Route,
   { owner, request, response, gone }: Reading,
 ): Promise<Buffer> {
   const { leave } = response.locals;
   const units = bodyBytesOf(request, maxForwardedBytes);
-  const release = await bodyShares.wait({ owner }, { units, signal: gone });
+  const release = await places.bodies.wait({ owner }, { units, signal: gone });
   response.locals.leave = () => {
     release();
     leave?.();
   };
   if (gone.aborted) response.locals.leave();
   const body = await readAll(request, maxForwardedBytes);
-  if (maxForwardedBytes !== undefined) {
-    scheduler.chargeBytes(owner, body.length);
-    return body;
-  }
-  rateLimits.written(owner, body.length);
-  await scheduler.store(owner, body.length, gone);
+  scheduler.chargeBytes(owner, body.length);
+  if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
   return body;
 }
 

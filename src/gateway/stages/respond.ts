@@ -1,5 +1,4 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import { bodyBytesOf } from '@conversation-operator/http/body/json-body';
 import { sendJson, sendJsonText } from '@conversation-operator/http/body/send-json';
 import { problemBody } from '../errors/problem-body.ts';
 import type { ProblemError } from '../errors/problem-error.ts';
@@ -39,11 +38,11 @@ function send(response: Response, result: NonNullable<HandlerResult>): number {
 
 /** Sends the problem that a stage or a handler has thrown. */
 export const respondWithProblem =
-  ({ logger, rateLimits, clock }: Services): ErrorRequestHandler =>
+  ({ logger }: Services): ErrorRequestHandler =>
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- four parameters
   (error: unknown, request, response, _next) => {
     const problem = toProblem(error);
-    const { requestId, route, owner, leave } = response.locals;
+    const { requestId, route } = response.locals;
     response.locals.problem = problem.code;
     if (problem.status >= 500) {
       logger[levelOf(problem, request, response)]('Request failed', {
@@ -56,30 +55,9 @@ export const respondWithProblem =
       response.destroy();
       return;
     }
-    const sendIt = () =>
-      void sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
-    // An owner that repeats its requests at full speed gets refusals more slowly, so that refusing
-    // takes no more than serving.
-    const { delayMs, isTooMuch } =
-      owner !== undefined && isRefusal(problem)
-        ? rateLimits.refused(owner, unreadBytesOf(request))
-        : { delayMs: 0, isTooMuch: false };
-    if (isTooMuch && !request.complete) {
-      response.setHeader('connection', 'close');
-      response.once('finish', () => request.socket.destroy());
-    }
-    if (delayMs === 0) {
-      sendIt();
-      return;
-    }
-    leave?.();
-    const timer = clock.after(delayMs, sendIt);
-    response.once('close', () => timer.cancel());
+    sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
   };
 
 /** A read fails when its client leaves, which is no trouble of the service. */
 const levelOf = ({ status }: ProblemError, { method }: Request, { destroyed }: Response) =>
   destroyed && method === 'GET' ? 'debug' : status === 500 ? 'error' : 'warn';
-
-const isRefusal = ({ status }: ProblemError): boolean => status === 429 || status === 503;
-const unreadBytesOf = (request: Request): number => (request.complete ? 0 : bodyBytesOf(request));

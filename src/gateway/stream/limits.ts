@@ -1,11 +1,3 @@
-/** Limits of the places of live streams. */
-export interface StreamPlacesLimits {
-  /** Maximum open streams: of all owners, of one owner, and of one API key. */
-  readonly total: number;
-  readonly perOwner: number;
-  readonly perKey: number;
-}
-
 /** Limits of the events that the streams of one owner share. */
 export interface RingLimits {
   /** Maximum bytes of the batches that a ring keeps; the newest one is always kept. */
@@ -20,8 +12,6 @@ export interface EventMemory extends RingLimits {
   /** Maximum records that are made in one turn of the event loop, and in one event. */
   readonly recordsPerTurn: number;
 }
-
-export const defaultStreamPlaces: StreamPlacesLimits = { total: 2000, perOwner: 250, perKey: 100 };
 
 const mebibyte = 1_048_576;
 export const defaultEventMemory: EventMemory = {

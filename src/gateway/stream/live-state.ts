@@ -5,7 +5,6 @@ import { ResponseCache } from '../v1/response-cache.ts';
 import { OwnRecords } from './own-records.ts';
 import { OwnerHubs } from './owner-hubs.ts';
 import { Staleness } from './staleness.ts';
-import { StreamPlaces } from './stream-places.ts';
 
 /** State that the streams of one gateway share, and the texts of records, which reads use too. */
 export type LiveState = ReturnType<typeof createLiveState>;
@@ -28,5 +27,5 @@ export function createLiveState(
   });
   const { conversations, sandboxes } = caches;
   const staleness = new Staleness({ caches: [conversations, sandboxes], clock });
-  return { responses, hubs, places: new StreamPlaces(clock, liveStreams), staleness };
+  return { responses, hubs, staleness };
 }

@@ -3,12 +3,12 @@ import type { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { OwnerHubs } from './owner-hubs.ts';
 import type { Follower, OwnerHub } from './owner-hub.ts';
-import type { StreamPlaces } from './stream-places.ts';
+import type { Shares } from '@conversation-operator/base/shares';
 import { snapshotParts } from './snapshot.ts';
 import {
   closedText,
@@ -39,7 +39,8 @@ export interface LiveStreamOptions {
   readonly owner: string;
   readonly response: StreamResponse;
   readonly hubs: OwnerHubs;
-  readonly places: Pick<StreamPlaces, 'beginSnapshot'>;
+  /** Places of the snapshots that are sent at once. */
+  readonly snapshots: Shares;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
@@ -134,8 +135,8 @@ export class LiveStream implements Follower {
 
   /** Makes and writes part by part, each in a turn of the owner, as fast as the client reads. */
   async #sendSnapshot(): Promise<void> {
-    const { places, owner } = this.#options;
-    const leave = await places.beginSnapshot(owner, this.#over.signal);
+    const { snapshots, owner } = this.#options;
+    const leave = await snapshots.wait({ owner }, { signal: this.#over.signal });
     try {
       await this.#sendParts();
     } finally {

@@ -5,7 +5,7 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import type { Exposure } from '../presenters/exposure.ts';
 import { presentSandbox } from '../presenters/sandbox.ts';
-import type { StartTexts } from '../presenters/start-request.ts';
+import type { StartTexts } from '../lookup/start-texts.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
 import type { ResponseCache } from '../v1/response-cache.ts';
 

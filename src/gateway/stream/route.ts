@@ -11,7 +11,7 @@ const { get } = endpoints('stream');
 /** The stream of everything of an owner. */
 export const streamRoute = (
   services: Services,
-  { hubs, places, staleness }: Pick<LiveState, 'hubs' | 'places' | 'staleness'>,
+  { hubs, staleness }: Pick<LiveState, 'hubs' | 'staleness'>,
 ): Route =>
   get('/api/v1/stream', 'streamState', {
     summary:
@@ -22,16 +22,17 @@ export const streamRoute = (
     mediaType: 'text/event-stream',
     problems: ['share-exceeded'],
     handle: ({ principal, owner, query, headers, response }) => {
-      const { clock, logger, scheduler, slowReaders, metrics, streams, ring } = services;
+      const { clock, logger, scheduler, slowReaders, metrics, streams, ring, places } = services;
       const { keyName, keyUid } = principal;
       if (response.req.method === 'HEAD') {
         response.setHeader('content-type', contentType).end();
         return undefined;
       }
       if (staleness.isStale) throw unavailable();
-      const forgets = [places.enter(owner, keyUid)];
+      const forgets = [places.liveStreams.take({ owner, sandbox: keyUid })];
       const stream = new LiveStream({
-        ...{ owner, response, hubs, places, clock, logger, scheduler, slowReaders, metrics },
+        ...{ owner, response, hubs, clock, logger, scheduler, slowReaders, metrics },
+        snapshots: places.snapshots,
         ended: () => {
           for (const forget of forgets) forget();
         },

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Freshness } from '@conversation-operator/kube/reflector';
 
 /** The part of a cache that is watched. */

@@ -2,7 +2,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
 import type { ConversationSources } from '../presenters/conversation.ts';
-import type { StartTexts } from '../presenters/start-request.ts';
+import type { StartTexts } from '../lookup/start-texts.ts';
 
 /** A conversation with what the caches know around it. */
 export const sourcesOf = (

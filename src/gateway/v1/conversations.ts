@@ -69,7 +69,7 @@ export const conversationRoutes = (
         const { principal, owner, response } = call;
         // The stream takes its place first, so that nothing is started for a client that could not
         // follow it.
-        response.once('close', services.streams.enter(owner));
+        response.once('close', services.places.startStreams.take({ owner }));
         const conversation = await start(services, call);
         const texts = await startTextsOf(services, conversation);
         streamStart(services, response, conversation, { texts, principal });

@@ -14,7 +14,6 @@ import { endpoints, success, successSchema } from './endpoints.ts';
 import { shownName, optional, paging, time } from './fields.ts';
 import { expiryOfNewKey, refuseTooDeep } from './new-key.ts';
 import { onlyAdmin } from './only-admin.ts';
-import { endLegacySessionKeys } from './rotate-key.ts';
 
 const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
@@ -124,7 +123,6 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       const object = await lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
       if (object === undefined) throw notFound('API key');
       about(targetOf(object));
-      await endLegacySessionKeys(services, object);
       await deleteOne({ client, resource: apiKeys, feed: feeds.apiKeys, object });
       return success;
     },

@@ -3,7 +3,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { pageFrame } from '../presenters/schemas.ts';
 import type { Services } from '../services.ts';
-import type { Reader } from '../proxy/session-keys.ts';
+import type { Reader } from '../auth/session-keys.ts';
 import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
 import { sourcesOf } from './conversation-record.ts';
 

@@ -1,4 +1,4 @@
-import { isoTime } from '@conversation-operator/kube/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import { startStatusOf } from '../../resources/conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {

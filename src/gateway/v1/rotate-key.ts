@@ -1,7 +1,5 @@
-import { TransportError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
-import type { ApiKey } from '../../resources/api-key.ts';
+import { TransportError, isConflict } from '@conversation-operator/kube/errors';
 import {
-  hasLegacySessionKey,
   maxSessionKeyGeneration,
   sandboxes,
   sessionKeyGenerationAnnotation,
@@ -12,9 +10,6 @@ import type { Services } from '../services.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { writeOnStored } from './write-on-stored.ts';
-
-/** Maximum number of sandboxes that are written at once. */
-const maxParallel = 8;
 
 /**
  * The next generation. After an unreadable one it is the time in seconds, a number that no count of
@@ -38,7 +33,6 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
 export async function rotateSessionKey(
   { client, clock, feeds }: Pick<Services, 'client' | 'clock' | 'feeds'>,
   { metadata: { namespace, name, uid } }: Sandbox,
-  isToRotate: (sandbox: Sandbox) => boolean = () => true,
 ): Promise<void> {
   let first: number | undefined;
   const read = async () => {
@@ -50,7 +44,7 @@ export async function rotateSessionKey(
   const write = async (stored: Sandbox) => {
     const present = sessionKeyGenerationOf(stored) ?? -1;
     first ??= present;
-    if (present !== first || !isToRotate(stored)) return stored;
+    if (present !== first) return stored;
     const generation = String(generationAfter(stored, clock.now()));
     const { resourceVersion } = stored.metadata;
     return client.mergePatch(sandboxes, namespace, name, {
@@ -59,34 +53,4 @@ export async function rotateSessionKey(
   };
   const isPassing = (error: unknown) => error instanceof TransportError || isConflict(error);
   await feeds.sandboxes.shows(await writeOnStored(read, write, isPassing));
-}
-
-/**
- * Rotates the session keys of those sandboxes that come from an earlier version, before an API key
- * of their owner is revoked: they do not depend on an API key. The session keys of all other
- * sandboxes end with the API key, and nothing is written for them. An error leaves the API key as
- * it is, so that the client repeats the revocation, and a repetition continues where the first one
- * has ended.
- */
-export async function endLegacySessionKeys(services: Services, revoked: ApiKey): Promise<void> {
-  const { lookup, ring } = services;
-  const { uid } = revoked.metadata;
-  const ending = lookup
-    .everyApiKey()
-    .filter((key) => key.metadata.uid === uid || ring.dependsOn(key, uid));
-  const owners = new Set([revoked, ...ending].map(({ spec }) => spec.owner));
-  const legacy = [...owners]
-    .flatMap((owner) => lookup.sandboxesOf(owner).filter(hasLegacySessionKey))
-    .values();
-  const work = async () => {
-    for (const sandbox of legacy) {
-      try {
-        await rotateSessionKey(services, sandbox, hasLegacySessionKey);
-      } catch (error) {
-        if (!(isNotFound(error) || (error instanceof ProblemError && error.code === 'not-found')))
-          throw error;
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: maxParallel }, work));
 }

@@ -1,4 +1,3 @@
-import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/branch-name';
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
 import { gitProviders, maxMessageBytes, type Message } from '../../resources/conversation.ts';
@@ -14,6 +13,7 @@ import {
   timeText,
   uuid,
 } from './fields.ts';
+import { branch, repository } from '../git/names.ts';
 
 const textSchema = z.object({
   type: z.literal('text'),
@@ -71,26 +71,6 @@ export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>
   ),
   run,
 });
-
-/**
- * owner/name, or a path of groups. A segment of dots, or with a leading dash, would have another
- * meaning to git.
- */
-export const repository = () =>
-  z
-    .string()
-    .max(255)
-    .regex(
-      /^(?!\.{1,2}\/)[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/,
-      'must be in owner/name form',
-    );
-
-export const branch = () =>
-  z
-    .string()
-    .min(1)
-    .max(maxBranchNameLength)
-    .regex(branchNamePattern, 'must be the name of a branch');
 
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),

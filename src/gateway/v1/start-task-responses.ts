@@ -5,11 +5,11 @@ import {
   sendList,
   type ListFrame,
 } from '@conversation-operator/http/body/json-list';
-import { Shares } from '@conversation-operator/kube/shares';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError } from '../errors/problem-error.ts';
+import { newPool } from '../limits/pools.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
 import { accessTo } from './conversation-record.ts';
 
@@ -20,20 +20,6 @@ const maxGatheredBytes = 262_144;
 /** Maximum reads ahead of what is sent or gathered, for each answer. */
 const readAhead = 4;
 /**
- * Maximum answers at once that are sent task by task, since each holds a few tasks of up to 1.5
- * MiB.
- */
-const large = { total: 12, perOwner: 3 } as const;
-const waiting = { maxMs: 20_000, total: 256, perOwner: 32 } as const;
-
-const overloaded = () =>
-  new ProblemError(
-    'overloaded',
-    'The service sends too many long lists of start tasks at the moment. Try again.',
-    { retryAfterSeconds: 2 },
-  );
-
-/**
  * Start tasks as JSON. The texts that their clients have sent with them are read where they are
  * needed.
  */
@@ -43,11 +29,7 @@ export class StartTaskResponses {
 
   constructor(services: Services) {
     this.#services = services;
-    this.#large = new Shares({
-      ...large,
-      refuse: overloaded,
-      waiting: { ...waiting, clock: services.clock },
-    });
+    this.#large = newPool('taskLists', services.clock);
   }
 
   async list(

@@ -1,10 +1,10 @@
 import type { Response } from 'express';
-import { sleep } from '@conversation-operator/kube/clock';
+import { sleep } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
 import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
-import type { StartTexts } from '../presenters/start-request.ts';
+import type { StartTexts } from '../lookup/start-texts.ts';
 import { accessTo } from './conversation-record.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';
 

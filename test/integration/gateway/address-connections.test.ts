@@ -23,7 +23,7 @@ describe('connections of one address', () => {
   const begin = async (trustedProxies: readonly string[] = []) => {
     gateway = await TestGateway.start({ maxConnectionsPerAddress: 2, trustedProxies });
     const sandbox = await gateway.addSandbox('sbx-1', { status: agent.status });
-    key = gateway.keys.sessionKey(sandbox.metadata.uid);
+    key = gateway.sessionKeyOf(sandbox);
   };
   const open = async (address: string) => {
     const socket = await openRaw(gateway.port, address);

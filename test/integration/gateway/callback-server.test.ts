@@ -6,9 +6,9 @@ import {
 } from '../../../src/gateway/callback-server/callback-server.ts';
 import type { CallbackRequest } from '../../../src/gateway/callback-server/handler.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { silentLogger, type Logger } from '@conversation-operator/kube/logger';
+import { silentLogger, type Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';

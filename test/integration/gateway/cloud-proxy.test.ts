@@ -10,6 +10,7 @@ let gateway: TestGateway;
 let templated: TestGateway;
 let key = '';
 let foreignKey = '';
+let agentKey: string;
 /** A server of this machine that no request may reach, and the requests that have reached it. */
 const elsewhere = createServer((request, response) => {
   reached.push(request.url ?? '');
@@ -27,10 +28,12 @@ beforeAll(async () => {
   });
   for (const one of [gateway, templated])
     for (const name of ['sbx-1', 'sbx-2']) await one.addSandbox(name, { status: agent.status });
-  const keyOf = async (name: string) =>
-    gateway.keys.sessionKey((await gateway.client.get(sandboxes, namespace, name)).metadata.uid);
-  key = await keyOf('sbx-1');
-  foreignKey = await keyOf('sbx-2');
+  const [one, two] = await Promise.all(
+    ['sbx-1', 'sbx-2'].map((name) => gateway.client.get(sandboxes, namespace, name)),
+  );
+  if (one === undefined || two === undefined) throw new Error('the sandboxes were not created');
+  [key, foreignKey] = [gateway.sessionKeyOf(one), gateway.sessionKeyOf(two)];
+  agentKey = gateway.keys.sessionKey(one.metadata.uid);
   await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve));
   elsewherePort = (elsewhere.address() as AddressInfo).port;
 });
@@ -77,7 +80,7 @@ describe('a request that contains one for an agent', () => {
     });
     expect(seen?.headers).toMatchObject({
       'content-type': 'application/json',
-      'x-session-api-key': key,
+      'x-session-api-key': agentKey,
       'x-forwarded-for': '127.0.0.1',
     });
     expect(JSON.stringify(seen?.headers)).not.toContain(gateway.alice);
@@ -132,7 +135,10 @@ describe('a request that contains one for an agent', () => {
       },
     });
     const { headers } = agent.seen[0] ?? { headers: {} };
-    expect(headers).toMatchObject({ 'x-session-api-key': key, 'x-forwarded-for': '127.0.0.1' });
+    expect(headers).toMatchObject({
+      'x-session-api-key': agentKey,
+      'x-forwarded-for': '127.0.0.1',
+    });
     for (const name of ['cookie', 'transfer-encoding', 'x-init-api-key', 'x-bad', 'x-injected'])
       expect(headers).not.toHaveProperty(name);
     expect(agent.seen[0]?.headers.host).not.toBe('evil.example');
@@ -170,8 +176,8 @@ describe('the agent in it', () => {
 
   it('may be named by its own origin', async () => {
     const named = { host: 'https://sbx-1-agent-server.boxes.example' };
-    const uid = (await templated.client.get(sandboxes, namespace, 'sbx-1')).metadata.uid;
-    const headers = { 'x-session-api-key': templated.keys.sessionKey(uid) };
+    const sandbox = await templated.client.get(sandboxes, namespace, 'sbx-1');
+    const headers = { 'x-session-api-key': templated.sessionKeyOf(sandbox) };
     expect((await ask({ ...named, headers }, {}, templated)).status).toBe(200);
     const path = { host: 'https://gateway.example/sandboxes/sbx-1/AGENT_SERVER' };
     expect((await ask({ ...path, headers }, {}, templated)).status).toBe(200);

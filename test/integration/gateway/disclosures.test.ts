@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
@@ -20,8 +20,7 @@ afterEach(async () => {
   await agent.stop();
 });
 
-const aSandbox = (name: string) =>
-  gateway.addSandbox(name, { status: { ...agent.status, sessionKeysPerApiKey: true } });
+const aSandbox = (name: string) => gateway.addSandbox(name, { status: agent.status });
 const lines = () =>
   gateway.log.filter(({ message }) => message === 'SessionKeyRead').map(({ fields }) => fields);
 /** The lines that a request has left. */

@@ -244,7 +244,7 @@ async function bobs(): Promise<readonly string[]> {
     '"bob"',
     ...mine.map(({ metadata }) => metadata.name),
     ...uids,
-    ...uids.map((uid) => world.sandboxKeys.sessionKey(uid)),
+    ...mine.map((object) => world.sessionKeyOf(object, 'bob')),
   ];
 }
 const foreignIn = (got: Got, needles: readonly string[], ...asked: readonly string[]) =>
@@ -393,7 +393,8 @@ describe("another owner's sandbox behind the proxy", () => {
   };
   const sessionKeyOf = async (name: string) => {
     const found = (await world.cluster()).find(({ metadata }) => metadata.name === name);
-    return world.sandboxKeys.sessionKey(found?.metadata.uid ?? '');
+    if (found === undefined) throw new Error(`${name} does not exist`);
+    return world.sessionKeyOf(found, 'alice');
   };
   const proxied = (id: string, path: string) => `/sandboxes/sbx-${id}/AGENT_SERVER${path}`;
 

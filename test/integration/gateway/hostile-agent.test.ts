@@ -21,7 +21,7 @@ beforeAll(async () => {
     proxyLimits: { firstByteMs: 1000, idleMs: 1000, clientIdleMs: 1000 },
   });
   const sandbox = await gateway.addSandbox('sbx-1', { status: agent.status });
-  key = gateway.keys.sessionKey(sandbox.metadata.uid);
+  key = gateway.sessionKeyOf(sandbox);
 });
 afterEach(async () => {
   expect(await gateway.get('/alive', { key: null })).toMatchObject({ status: 200 });

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';

@@ -20,7 +20,7 @@ beforeAll(async () => {
     sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example',
   });
   const sandbox = await gateway.addSandbox('sbx-1', { status: agent.status });
-  key = gateway.keys.sessionKey(sandbox.metadata.uid);
+  key = gateway.sessionKeyOf(sandbox);
 });
 beforeEach(() => agent.reset());
 afterAll(async () => {

@@ -19,11 +19,12 @@ beforeAll(async () => {
   gateway = await TestGateway.start({
     ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })),
     rateLimits: { failedKeysPerMinute: 10 },
-    proxyLimits: { idleMs: 60_000, waitingForKey: 3 },
+    proxyLimits: { idleMs: 60_000 },
+    pools: { keylessAgentRequests: { perSandbox: 3 } },
     trustedProxies: ['127.0.0.1'],
   });
   const sandbox = await gateway.addSandbox('sbx-1', { status: agent.status });
-  key = gateway.keys.sessionKey(sandbox.metadata.uid);
+  key = gateway.sessionKeyOf(sandbox);
 });
 beforeEach(() => agent.reset());
 afterEach(async () => {

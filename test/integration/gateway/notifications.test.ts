@@ -8,8 +8,8 @@ import {
   type NotificationListener,
 } from '../../../src/controllers/notification-listener.ts';
 import { NotificationSender } from '../../../src/gateway/callback-server/notification-sender.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { eventually } from '../../support/eventually.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

@@ -18,7 +18,8 @@ beforeAll(async () => {
   gateway = await TestGateway.start({
     publicUrl: 'https://gateway.example',
     sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example',
-    proxyLimits: { firstByteMs: 1500, perSandbox: 8, waitingForKey: 2 },
+    proxyLimits: { firstByteMs: 1500, perSandbox: 8 },
+    pools: { keylessAgentRequests: { perSandbox: 2 } },
   });
 });
 afterAll(async () => {
@@ -30,11 +31,12 @@ beforeEach(() => agent.reset());
 async function aSandbox(wish: Parameters<TestGateway['addSandbox']>[1] = {}) {
   count += 1;
   const sandbox = await gateway.addSandbox(`sbx-${count}`, { status: agent.status, ...wish });
-  const { name, uid } = sandbox.metadata;
+  const { name } = sandbox.metadata;
   return {
     sandbox,
     name,
-    key: gateway.keys.sessionKey(uid),
+    key: gateway.sessionKeyOf(sandbox),
+    agentKey: gateway.keys.sessionKey(sandbox.metadata.uid),
     path: `/sandboxes/${name}/AGENT_SERVER`,
     host: `${name}-agent-server.agents.example`,
   };
@@ -143,8 +145,8 @@ describe('a request to an agent', () => {
     ).toBe(401);
   });
 
-  it('carries no credentials but the session key, and says where it came from', async () => {
-    const { path, key } = await aSandbox();
+  it('carries no credentials but the key of the agent, and says where it came from', async () => {
+    const { path, key, agentKey } = await aSandbox();
     const response = await send('GET', `${path}/api/x`, {
       ...keyed(key),
       authorization: `Bearer ${gateway.alice}`,
@@ -159,7 +161,7 @@ describe('a request to an agent', () => {
     const headers = agent.seen[0]?.headers ?? {};
     expect(headers).toMatchObject({
       host: `127.0.0.1:${agent.port}`,
-      'x-session-api-key': key,
+      'x-session-api-key': agentKey,
       'x-forwarded-for': '127.0.0.1',
       'x-forwarded-proto': 'https',
       'x-forwarded-host': 'gateway.example',
@@ -503,8 +505,9 @@ describe('a WebSocket to an agent', () => {
       (key) => ['?resend_mode=all', {}, auth(key)],
     ],
   ])('%s passes everything on, large and compressed too', async (_case, given) => {
-    const { path: base, key } = await aSandbox();
+    const { path: base, key, agentKey } = await aSandbox();
     const [query, headers, first] = given(key);
+    const [queryOfAgent] = given(agentKey);
     const socket = webSocket(path(base, query), {
       ...headers,
       authorization: 'Bearer x',
@@ -521,7 +524,7 @@ describe('a WebSocket to an agent', () => {
       expect(data.length).toBe(size);
     }
     expect(agent.seen[0]).toMatchObject({
-      url: path('', query),
+      url: path('', queryOfAgent),
       headers: { host: `127.0.0.1:${agent.port}`, 'x-forwarded-for': '127.0.0.1' },
     });
     expect(agent.seen[0]?.headers).not.toHaveProperty('authorization');
@@ -681,7 +684,7 @@ describe('a gateway that closes', () => {
   it('sends WebSockets to another replica, and lets requests end', async () => {
     const own = await TestGateway.start({ graceMs: 3000 });
     const sandbox = await own.addSandbox('sbx-1', { status: agent.status });
-    const headers = keyed(own.keys.sessionKey(sandbox.metadata.uid));
+    const headers = keyed(own.sessionKeyOf(sandbox));
     const socket = new WebSocket(`ws://127.0.0.1:${own.port}/sandboxes/sbx-1/AGENT_SERVER/x`, {
       headers,
     });

@@ -97,9 +97,11 @@ describe('a record that was read before', () => {
   it('has the key of its sandbox under the master keys of now', async () => {
     expect(await seen()).toMatchObject({ session_api_key: expect.any(String) as string });
     keys.replace([Buffer.alloc(32, 2)]);
-    const { metadata } = await gateway.client.get(sandboxes, namespace, 'sbx-1');
+    const sandbox = await gateway.client.get(sandboxes, namespace, 'sbx-1');
     expect(await seen()).toMatchObject({
-      session_api_key: new SandboxKeys([Buffer.alloc(32, 2)]).sessionKey(metadata.uid),
+      session_api_key: gateway.sessionKeyOf(sandbox, {
+        keys: new SandboxKeys([Buffer.alloc(32, 2)]),
+      }),
     });
   });
 

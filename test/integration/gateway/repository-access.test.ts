@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
 import { RepositoryAccessChecker } from '../../../src/gateway/git/repository-access-checker.ts';
 import { packet } from '../../../packages/git/src/pkt-line.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -79,7 +79,7 @@ describe('sandboxes', () => {
       {
         id: a.metadata.name,
         status: 'RUNNING',
-        session_api_key: gateway.keys.sessionKey(a.metadata.uid),
+        session_api_key: gateway.sessionKeyOf(a),
         exposed_urls: [
           {
             name: 'AGENT_SERVER',
@@ -266,7 +266,8 @@ describe('sandboxes', () => {
   );
 
   it('let their conversations show how to reach them', async () => {
-    const { metadata } = await add(running);
+    const sandbox = await add(running);
+    const { metadata } = sandbox;
     const id = newUuid(Date.now());
     await gateway.addConversation(id, {
       status: {
@@ -283,7 +284,7 @@ describe('sandboxes', () => {
         sandbox_status: 'RUNNING',
         execution_status: 'running',
         conversation_url: `https://agents.example/sandboxes/${metadata.name}/AGENT_SERVER/api/conversations/${id}`,
-        session_api_key: gateway.keys.sessionKey(metadata.uid),
+        session_api_key: gateway.sessionKeyOf(sandbox),
       },
     ]);
   });

@@ -10,7 +10,6 @@ import {
   sandboxes,
   sessionKeyGenerationAnnotation,
   type Sandbox,
-  type SandboxState,
 } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
@@ -36,11 +35,9 @@ afterAll(async () => {
 });
 beforeEach(() => agent.reset());
 
-async function aSandbox(status: Partial<SandboxState> = { sessionKeysPerApiKey: true }) {
+async function aSandbox() {
   count += 1;
-  const sandbox = await gateway.addSandbox(`sbx-${count}`, {
-    status: { ...agent.status, ...status },
-  });
+  const sandbox = await gateway.addSandbox(`sbx-${count}`, { status: agent.status });
   await other.seen(other.caches.sandboxes, sandbox);
   return {
     sandbox,
@@ -338,43 +335,6 @@ describe('what an API key has opened', () => {
       ),
     );
     expect(new Set(statuses)).toEqual(new Set([401]));
-  });
-});
-
-describe('a sandbox of an earlier version', () => {
-  const legacy = () => aSandbox({});
-
-  it("keeps its session key, which is its agent's own, until the first rotation", async () => {
-    const { sandbox, name, path } = await legacy();
-    const key = await shownTo(gateway.alice, name);
-    expect(key).toBe(agentKeyOf(sandbox));
-    expect(await opens(path, key)).toEqual([200, 200]);
-    await rotate(name);
-    await eventually(
-      'the other replica knows',
-      async () => (await statusOf(path, key, other)) === 401,
-    );
-    expect(await statusOf(path, key)).toBe(401);
-    expect(await statusOf(path, await shownTo(gateway.alice, name))).toBe(200);
-  });
-
-  it('loses it when an API key of its owner is revoked over REST, also where the first attempt breaks off', async () => {
-    const all = [await legacy(), await legacy(), await legacy()];
-    const { name } = await aKey();
-    const keys = all.map(({ sandbox }) => agentKeyOf(sandbox));
-    let left = 2;
-    gateway.client.fault = ({ verb, plural }) =>
-      verb === 'patch' && plural === 'sandboxes' && (left -= 1) < 0
-        ? new TransportError('socket hang up')
-        : undefined;
-    expect((await gateway.send('DELETE', `/api/keys/${name}`)).status).toBe(503);
-    gateway.client.fault = () => undefined;
-    // The key is still there, so that the revocation can be repeated.
-    expect((await gateway.client.get(apiKeys, namespace, name)).metadata.name).toBe(name);
-    expect((await gateway.send('DELETE', `/api/keys/${name}`)).status).toBe(200);
-    expect(
-      await Promise.all(all.map(({ path }, index) => statusOf(path, keys[index] ?? ''))),
-    ).toEqual([401, 401, 401]);
   });
 });
 

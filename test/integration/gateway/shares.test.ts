@@ -4,7 +4,7 @@ import { WebSocket } from 'ws';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
-import { TestGateway } from '../../support/gateway/test-gateway.ts';
+import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 /** Reads of the API server wait until `release`. */
 function holdReads({ client }: TestGateway) {
@@ -71,11 +71,11 @@ describe('requests and WebSockets to agents', () => {
     await agent.stop();
   });
 
-  const sessionKey = (sandbox: string) =>
-    gateway.keys.sessionKey(
-      gateway.caches.sandboxes.store.list().find(({ metadata }) => metadata.name === sandbox)
-        ?.metadata.uid ?? '',
-    );
+  const sessionKey = (name: string) => {
+    const sandbox = gateway.caches.sandboxes.store.get(namespace, name);
+    if (sandbox === undefined) throw new Error(`${name} does not exist`);
+    return gateway.sessionKeyOf(sandbox);
+  };
   const auth = (sandbox: string) =>
     JSON.stringify({ type: 'auth', session_api_key: sessionKey(sandbox) });
   const request = async (sandbox: string, key = true) => {

@@ -1,5 +1,5 @@
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -44,7 +44,8 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     lively.answer = (_request, response) =>
       response.setHeader('content-type', 'application/json').end(JSON.stringify(page));
     gateway = await TestGateway.start({
-      eventReads: { firstByteMs: 2 * soonMs, maxWaitMs: soonMs / 2 },
+      eventsFirstByteMs: 2 * soonMs,
+      pools: { eventReads: { queue: { maxMs: soonMs / 2, total: 512, perOwner: 128 } } },
     });
     ids = await add('alice', 'sbx-silent', silent, 200);
     const [ofAlice = ''] = await add('alice', 'sbx-alice', lively, 1);

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { IndexedStore } from '@conversation-operator/kube/store';
-import { systemClock } from '@conversation-operator/kube/clock';
+import { systemClock } from '@conversation-operator/base/clock';
 import { createCallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';

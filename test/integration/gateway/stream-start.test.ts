@@ -6,7 +6,7 @@ import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { startTaskSchema, type StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
@@ -274,7 +274,7 @@ describe('starting a conversation with a stream', () => {
   });
 
   it('is refused to an owner with too many streams, before anything is started, and to no other owner', async () => {
-    const own = await TestGateway.start({ streams: { perOwner: 2 } });
+    const own = await TestGateway.start({ pools: { startStreams: { perOwner: 2 } } });
     try {
       const body = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
       const second = await own.issueKey('alice');

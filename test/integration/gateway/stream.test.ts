@@ -4,7 +4,7 @@ import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
@@ -306,12 +306,12 @@ describe('the stream', () => {
 
   it.each([
     ['one owner', { perOwner: 2 }, 429, 'share-exceeded'],
-    ['one key', { perKey: 2 }, 429, 'share-exceeded'],
+    ['one key', { perSandbox: 2 }, 429, 'share-exceeded'],
     ['all', { total: 2 }, 503, 'overloaded'],
   ] as const)(
     'is refused beyond the bound of %s, until one ends',
     async (_case, liveStreams, status, code) => {
-      const own = await TestGateway.start({ liveStreams });
+      const own = await TestGateway.start({ pools: { liveStreams } });
       try {
         const first = await openSynced({}, { of: own });
         await openSynced({}, { of: own });
@@ -325,7 +325,7 @@ describe('the stream', () => {
           expect(await own.get(path, { key: second })).toMatchObject({ status });
           await openSynced({ key: own.bob }, { of: own });
         }
-        if ('perKey' in liveStreams)
+        if ('perSandbox' in liveStreams)
           await openSynced({ key: await own.issueKey('alice') }, { of: own });
         first.response.destroy();
         for (let turn = 0; (await own.open('GET', path)).statusCode !== 200; turn++)

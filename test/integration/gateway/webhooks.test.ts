@@ -8,9 +8,9 @@ import {
 } from '../../../src/gateway/callback-server/callback-server.ts';
 import { webhooks } from '../../../src/gateway/callback-server/webhooks.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aSandbox } from '../../support/builders.ts';

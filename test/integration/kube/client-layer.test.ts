@@ -1,6 +1,6 @@
 import { ControlPlane } from '../../../packages/local-cluster/src/control-plane.ts';
 import { startApiServer, type ApiServer } from '../../../packages/local-cluster/src/http/server.ts';
-import { sleep, systemClock } from '../../../packages/kube/src/clock.ts';
+import { sleep, systemClock } from '@conversation-operator/base/clock';
 import { Controller } from '../../../packages/kube/src/controller.ts';
 import {
   isAlreadyExists,
@@ -14,7 +14,7 @@ import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
 import { LeaderElection } from '../../../packages/kube/src/leader-election.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
 import { Transport } from '../../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { kubeEvents, leases, pods } from '../../../packages/kube/src/core.ts';
 import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import type { NewObject } from '../../../packages/kube/src/object.ts';

@@ -1,8 +1,8 @@
 import { createCaches, reflectorsOf } from '../../../src/controllers/caches.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
 import { Transport } from '../../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { runApiServer } from '../../support/api-server.ts';

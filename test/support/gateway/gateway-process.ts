@@ -1,7 +1,7 @@
 import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { TestGateway } from './test-gateway.ts';
 
 /**
@@ -73,5 +73,5 @@ process.send?.({
   port: gateway.port,
   key: gateway.alice,
   otherKey,
-  sessionKey: gateway.keys.sessionKey(sandbox.metadata.uid),
+  sessionKey: gateway.sessionKeyOf(sandbox, { apiKey: otherKey }),
 } satisfies Begun);

@@ -10,7 +10,7 @@ import { LiveStream } from '../../../src/gateway/stream/live-stream.ts';
 import type { EventMemory } from '../../../src/gateway/stream/limits.ts';
 import { OwnRecords } from '../../../src/gateway/stream/own-records.ts';
 import { OwnerHubs } from '../../../src/gateway/stream/owner-hubs.ts';
-import { StreamPlaces } from '../../../src/gateway/stream/stream-places.ts';
+import { newPool } from '../../../src/gateway/limits/pools.ts';
 import { quotaRecord } from '../../../src/gateway/v1/quota-record.ts';
 import { ResponseCache } from '../../../src/gateway/v1/response-cache.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
@@ -97,7 +97,7 @@ export class StreamScene {
   readonly #scheduler = new FairScheduler({ clock: this.clock });
   readonly #slowReaders = new SlowReaderGuard();
   readonly #totals = new StoredTotals({ caches: this.caches, namespace, clock: this.clock });
-  readonly #places = new StreamPlaces(this.clock);
+  readonly #snapshots = newPool('snapshots', this.clock);
   #tokens = 0;
 
   constructor(memory: Partial<EventMemory> = {}) {
@@ -150,7 +150,7 @@ export class StreamScene {
     const { clock, hubs } = this;
     const { logger } = this.#log;
     const stream = new LiveStream({
-      ...{ owner, response, hubs, clock, logger, metrics, places: this.#places },
+      ...{ owner, response, hubs, clock, logger, metrics, snapshots: this.#snapshots },
       scheduler: this.#scheduler,
       slowReaders: this.#slowReaders,
       ended: () => undefined,

@@ -7,12 +7,12 @@ import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { problemSchema } from '../../../src/gateway/errors/problem-body.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
-import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
 import type { Indexers } from '../../../packages/kube/src/store.ts';
-import { silentLogger, type LogFields, type Logger } from '@conversation-operator/kube/logger';
+import { silentLogger, type LogFields, type Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import { apiKeys } from '../../../src/resources/api-key.ts';
+import { apiKeys, type ApiKey } from '../../../src/resources/api-key.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import {
   conversations,
@@ -26,6 +26,7 @@ import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { FakeKubeClient } from '../fake-kube-client.ts';
+import { sessionKeyFor } from '../session-key.ts';
 
 export const namespace = 'agents';
 
@@ -79,6 +80,7 @@ export class TestGateway {
   readonly caches: ReturnType<typeof makeCaches>;
   readonly serviceCaches: ReturnType<typeof serviceCaches>;
   readonly gateway: Gateway;
+  readonly #issued: ApiKey[] = [];
   alice = '';
   bob = '';
   port = 0;
@@ -154,6 +156,7 @@ export class TestGateway {
   async replica(overrides: Partial<GatewayOptions> = {}): Promise<TestGateway> {
     const other = new TestGateway(overrides, this.client);
     [other.alice, other.bob] = [this.alice, this.bob];
+    other.#issued.push(...this.#issued);
     await other.sync();
     ({ port: other.port } = await other.gateway.listen());
     return other;
@@ -183,9 +186,26 @@ export class TestGateway {
   }
 
   async issueKey(owner: string, role: 'user' | 'admin' = 'user'): Promise<string> {
-    return (
-      await issueKey({ client: this.client, namespace, owner, role, description: `${owner}'s key` })
-    ).key;
+    const { key, resource } = await issueKey({
+      client: this.client,
+      namespace,
+      owner,
+      role,
+      description: `${owner}'s key`,
+    });
+    this.#issued.push(resource);
+    return key;
+  }
+
+  /** The session key of a sandbox that its owner is shown, or the holder of another API key. */
+  sessionKeyOf(
+    sandbox: Sandbox,
+    {
+      apiKey = sandbox.spec.owner === 'bob' ? this.bob : this.alice,
+      keys = this.keys,
+    }: { readonly apiKey?: string; readonly keys?: SandboxKeys } = {},
+  ): string {
+    return sessionKeyFor(sandbox, { apiKey, keys, apiKeys: this.#issued });
   }
 
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {

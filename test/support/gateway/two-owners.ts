@@ -9,14 +9,14 @@ import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
 import type { Indexers } from '../../../packages/kube/src/store.ts';
 import { Transport } from '../../../packages/kube/src/transport.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import { apiKeys } from '../../../src/resources/api-key.ts';
+import { apiKeys, type ApiKey } from '../../../src/resources/api-key.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import {
   conversations,
@@ -28,12 +28,18 @@ import { conversationQuotas } from '../../../src/resources/conversation-quota.ts
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
-import { sandboxes, SandboxCondition, type SandboxState } from '../../../src/resources/sandbox.ts';
+import {
+  sandboxes,
+  SandboxCondition,
+  type Sandbox,
+  type SandboxState,
+} from '../../../src/resources/sandbox.ts';
 import { runApiServer, type RunningApiServer } from '../api-server.ts';
 import { eventually } from '../eventually.ts';
 import type { Secrets } from '../leaks.ts';
 import { recordingLogger } from '../recording-logger.ts';
 import { StubAgent } from './stub-agent.ts';
+import { sessionKeyFor } from '../session-key.ts';
 
 export const owners = ['alice', 'bob'] as const;
 export type Owner = (typeof owners)[number];
@@ -87,6 +93,7 @@ export class TwoOwners {
   readonly keys: Record<Owner, string> = { alice: '', bob: '' };
   readonly caches: ReturnType<typeof cachesOf>;
   readonly #serviceCaches: ReturnType<typeof serviceCaches>;
+  readonly #issued: ApiKey[] = [];
   readonly #transport: Transport;
   readonly #connections = new Agent({ keepAlive: true });
   port = 0;
@@ -142,9 +149,14 @@ export class TwoOwners {
       },
     });
     for (const owner of owners) {
-      world.keys[owner] = (
-        await issueKey({ client: world.client, namespace, owner, description: `${owner}'s key` })
-      ).key;
+      const { key, resource } = await issueKey({
+        client: world.client,
+        namespace,
+        owner,
+        description: `${owner}'s key`,
+      });
+      world.keys[owner] = key;
+      world.#issued.push(resource);
     }
     for (const cache of world.#reflectors) cache.start();
     await Promise.all(world.#reflectors.map((cache) => cache.synced()));
@@ -306,11 +318,27 @@ export class TwoOwners {
   }
 
   /**
-   * The keys that are made for a sandbox. An answer may contain only the first, in its own field.
+   * The keys that are made for a sandbox. An answer may contain only session keys, in their own
+   * field.
    */
-  derivedKeys(uid: string): readonly string[] {
-    const keys = this.sandboxKeys;
-    return [keys.sessionKey(uid), keys.secretKey(uid), keys.bootstrapKey(uid)];
+  derivedKeys(sandbox: Sandbox): readonly string[] {
+    const { sandboxKeys: keys } = this;
+    const { uid } = sandbox.metadata;
+    return [
+      ...owners.map((owner) => this.sessionKeyOf(sandbox, owner)),
+      keys.sessionKey(uid),
+      keys.secretKey(uid),
+      keys.bootstrapKey(uid),
+    ];
+  }
+
+  /** The session key of a sandbox, never rotated, that an owner's key shows. */
+  sessionKeyOf(sandbox: Pick<KubeObject, 'metadata'>, owner: Owner): string {
+    return sessionKeyFor(sandbox, {
+      apiKey: this.keys[owner],
+      apiKeys: this.#issued,
+      keys: this.sandboxKeys,
+    });
   }
 
   /** Everything that is stored, of every kind. */

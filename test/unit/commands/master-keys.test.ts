@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { mountedMasterKeys } from '../../../src/commands/master-keys.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { eventually } from '../../support/eventually.ts';
 
 const [first, second] = ['1'.repeat(32), '2'.repeat(32)];

@@ -1,5 +1,5 @@
 import { connect, connectForLease, createRuntime } from '../../../src/commands/runtime.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { leases } from '../../../packages/kube/src/core.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { json, startApiStub, type Answering } from '../../../packages/kube/test/api-stub.ts';

@@ -221,7 +221,6 @@ it('an admission reserves the slot in the same write', () => {
     replicas: 1,
     masterKeyId: 'key',
     startingSinceTime: noon,
-    sessionKeysPerApiKey: true,
   });
 });
 

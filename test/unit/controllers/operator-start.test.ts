@@ -1,7 +1,7 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { createCaches, type Caches } from '../../../src/controllers/caches.ts';
 import { Operator } from '../../../src/controllers/operator.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { aConversation } from '../../support/builders.ts';

@@ -1,4 +1,4 @@
-import { sleep } from '../../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { isTrue } from '../../../src/resources/conditions.ts';
 import { pods } from '../../../packages/kube/src/core.ts';

@@ -1,7 +1,7 @@
 import { bySparePool, poolIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { PoolReconciler } from '../../../src/controllers/pool/reconcile.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import type { Result } from '../../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import {

@@ -234,29 +234,15 @@ describe('the kind of its agent', () => {
   });
 });
 
-describe('how session keys are derived', () => {
-  it('is stored with the master key, before there is a pod, and stays', async () => {
+describe('the master key of a sandbox', () => {
+  it('is stored before there is a pod, and stays', async () => {
     begin();
     bench.refuse('pods', quotaFull);
     await bench.reconcile();
-    expect(await bench.status).toMatchObject({
-      masterKeyId: expect.any(String) as string,
-      sessionKeysPerApiKey: true,
-    });
+    expect(await bench.status).toMatchObject({ masterKeyId: sceneKeys.currentKeyId });
     bench.refuse('pods', undefined);
     await bench.reconcile();
     expect(await bench.created).toEqual([1, 1]);
-    expect(await bench.status).toMatchObject({ sessionKeysPerApiKey: true });
-  });
-
-  it('does not change for a sandbox of an earlier version, whose clients keep their key', async () => {
-    begin(
-      aSandbox({
-        status: { conditions: [admitted], replicas: 0, masterKeyId: sceneKeys.currentKeyId },
-      }),
-    );
-    await bench.reconcile();
-    expect(await bench.created).toEqual([1, 1]);
-    expect(await bench.status).not.toHaveProperty('sessionKeysPerApiKey');
+    expect(await bench.status).toMatchObject({ masterKeyId: sceneKeys.currentKeyId });
   });
 });

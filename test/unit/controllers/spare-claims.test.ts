@@ -4,7 +4,7 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 import { pods, type PersistentVolumeClaim } from '../../../packages/kube/src/core.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxPool } from '../../../src/resources/sandbox-pool.ts';

@@ -7,9 +7,9 @@ import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts'
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from '../../../src/controllers/workers.ts';
 import { Controller } from '../../../packages/kube/src/controller.ts';
-import { sleep } from '../../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import type { PersistentVolumeClaim, Pod } from '../../../packages/kube/src/core.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';

@@ -1,10 +1,10 @@
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
 import { KeyUse } from '../../../src/gateway/auth/key-use.ts';
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';

@@ -3,16 +3,16 @@ import type { ConversationStatus } from '../../../src/resources/conversation-sta
 import { SandboxReason, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
-import { SessionKeys } from '../../../src/gateway/proxy/session-keys.ts';
+import { SessionKeys } from '../../../src/gateway/auth/session-keys.ts';
 import { presentConversation } from '../../../src/gateway/presenters/conversation.ts';
 import { exposedBy, nothingExposed } from '../../../src/gateway/presenters/exposure.ts';
 import { presentSandbox } from '../../../src/gateway/presenters/sandbox.ts';
 import { startTaskRecord, transitionsOf } from '../../../src/gateway/presenters/start-task.ts';
 import { wireTime } from '../../../src/gateway/presenters/time.ts';
-import { startTextsOf } from '../../../src/gateway/presenters/start-request.ts';
+import { startTextsOf } from '../../../src/gateway/lookup/start-texts.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { firstWords } from '../../../src/resources/first-words.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 
 const id = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
 const at = (second: number) => `2026-03-01T12:00:0${second}.123Z`;
@@ -79,12 +79,12 @@ const ready: ConversationStatus = {
 };
 
 const reader = { keyUid: 'uid-of-the-key', disclosed: () => undefined };
-const sessionKeysOf = (sessionKey: (uid: string) => string) =>
+const sessionKeysOf = (keyOf: (uid: string) => string) =>
   new SessionKeys({
     keys: {
       knows: () => true,
-      sessionKey,
-      clientKey: (uid, { apiKeyUid, generation }) => `key ${generation} of ${uid} for ${apiKeyUid}`,
+      sessionKey: () => 'of the agent',
+      clientKey: (uid, { apiKeyUid, generation }) => `${keyOf(uid)} ${generation} for ${apiKeyUid}`,
     },
     ring: { byReference: () => undefined },
     logger: silentLogger,
@@ -283,7 +283,7 @@ describe('a conversation', () => {
   it('says how to reach its agent only while RUNNING', () => {
     expect(record(aConversation(ready), aSandbox(running), exposure)).toMatchObject({
       conversation_url: `https://agents.example/sandboxes/sbx-1/AGENT_SERVER/api/conversations/${id}`,
-      session_api_key: 'key of uid-of-sbx-1',
+      session_api_key: 'key of uid-of-sbx-1 0 for uid-of-the-key',
     });
     expect(
       record(aConversation(ready), aSandbox(running, { replicas: 0 }), exposure),
@@ -468,7 +468,7 @@ describe('a sandbox', () => {
       sandbox_spec_id: 'default',
       status: 'RUNNING',
       status_detail: 'Running.',
-      session_api_key: 'k',
+      session_api_key: 'k 0 for uid-of-the-key',
       exposed_urls: [
         {
           name: 'AGENT_SERVER',

@@ -1,3 +1,4 @@
+import { newPool } from '../../../src/gateway/limits/pools.ts';
 import { StartTextReader } from '../../../src/gateway/lookup/start-texts.ts';
 import type { KubeClient } from '../../../packages/kube/src/client.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
@@ -22,7 +23,10 @@ function aReader() {
         answer: (object) => (object instanceof Error ? reject(object) : resolve(object)),
       });
     });
-  const reader = new StartTextReader({ client: { get } as unknown as KubeClient, clock });
+  const reader = new StartTextReader({
+    client: { get } as unknown as KubeClient,
+    places: newPool('startTexts', clock),
+  });
   const settle = () => clock.settle();
   return { reader, reads, settle, clock };
 }

@@ -1,7 +1,7 @@
-import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import {
   cachedConversation,
   maxCachedTextBytes,

@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import { defaultTimeouts } from '../server/client-timeouts.ts';
+
+/** Maximum time in which a client reads nothing of its answer, in milliseconds. */
+export const defaultStallMs = 30_000;
 
 /** The text around the items. */
 export interface ListFrame {
@@ -52,7 +54,7 @@ export async function sendList(
 function begin(response: ServerResponse): void {
   response.statusCode = 200;
   response.setHeader('content-type', 'application/json');
-  response.setTimeout(defaultTimeouts.stallMs, () => response.destroy());
+  response.setTimeout(defaultStallMs, () => response.destroy());
 }
 
 /** Resolves when the client has read the written bytes, or has disconnected. */

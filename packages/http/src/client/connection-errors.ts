@@ -1,4 +1,4 @@
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /** Errors of a connection attempt: no byte of the request was sent. */
 const notConnected: ReadonlySet<string> = new Set([

@@ -1,8 +1,8 @@
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Logger } from '@conversation-operator/kube/logger';
-import { Shares } from '@conversation-operator/kube/shares';
+import type { Logger } from '@conversation-operator/base/logger';
+import { Shares } from '@conversation-operator/base/shares';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf, type TrustedProxies } from './client-address.ts';

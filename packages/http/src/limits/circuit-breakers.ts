@@ -1,6 +1,6 @@
-import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/kube/backoff';
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 
 interface Silence {
   readonly failures: number;
@@ -25,7 +25,7 @@ const maxRemembered = 20_000;
 export class CircuitBreakers {
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #silences = new LruMap<string, Silence>(maxRemembered);
+  readonly #silences = new LRUCache<string, Silence>({ max: maxRemembered });
   readonly #probes = new Set<string>();
 
   constructor({ clock, random = Math.random }: CircuitBreakersOptions) {

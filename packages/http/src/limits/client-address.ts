@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP } from 'node:net';
-import { addressRanges } from './address-range.ts';
+import { isIP } from 'node:net';
+import { compile } from 'proxy-addr';
 
 /** The address without the port that some proxies add, and without IPv6 around an IPv4 address. */
 const plain = (text: string): string =>
@@ -27,15 +27,20 @@ export interface TrustedProxies {
   readonly carries: (socket: Carried['socket']) => boolean;
 }
 
-/** @param trusted Addresses and ranges, as `addressRanges` takes them. */
+/** An address, a range like 10.0.0.0/8, or a name of ranges: loopback, linklocal, uniquelocal. */
+export function isAddressRange(text: string): boolean {
+  try {
+    compile(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @param trusted Addresses and ranges that `isAddressRange` accepts. */
 export function trustedProxies(trusted: readonly string[]): TrustedProxies {
-  const ranges = new BlockList();
-  for (const { address, prefix, family } of trusted.flatMap((text) => addressRanges(text) ?? []))
-    ranges.addSubnet(address, prefix, family);
-  const has = (address: string): boolean => {
-    const family = isIP(address);
-    return family !== 0 && ranges.check(address, family === 4 ? 'ipv4' : 'ipv6');
-  };
+  const isTrusted = compile([...trusted]);
+  const has = (address: string): boolean => isTrusted(address, 0);
   const clientAddress: ClientAddress = ({ headers, socket }) => {
     let address = plain(socket.remoteAddress ?? '');
     if (trusted.length === 0) return address;

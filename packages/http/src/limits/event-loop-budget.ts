@@ -1,18 +1,11 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 
 /** Maximum part of the event loop's time for one owner while others are active. */
 const ownersShare = 1 / 5;
 /** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
 const burstMs = 50;
 const maxDebtMs = 200;
-/**
- * Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4
- * MB.
- */
-const storedBytesPerMs = 256;
-const storingBurstMs = 16_000;
-const maxStoringWaitMs = 10_000;
 /** Time after its last use in which an owner counts as active. */
 const activeMs = 1_000;
 const maxOwners = 10_000;
@@ -20,11 +13,6 @@ const maxOwners = 10_000;
 interface Level {
   leftMs: number;
   at: number;
-  /**
-   * Monotonic time at which the stored bytes of the owner would be stored at its maximum rate, in
-   * milliseconds.
-   */
-  storedUntil: number;
 }
 
 /**
@@ -34,7 +22,7 @@ interface Level {
  */
 export class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #levels = new LruMap<string, Level>(maxOwners);
+  readonly #levels = new LRUCache<string, Level>({ max: maxOwners });
   /** The owner that has used the event loop last, and the time of its last use. */
   #last = { owner: '', at: -Infinity };
   #otherAt = -Infinity;
@@ -59,29 +47,6 @@ export class EventLoopBudget {
     return leftMs > 0 ? 0 : Math.max(1, -leftMs / ownersShare);
   }
 
-  /**
-   * Counts bytes that an owner wants to store. Returns the delay after which it may, in
-   * milliseconds; undefined where that is too long, and nothing is counted. A store that many
-   * processes read from is busy for longer with a large object than this process, whose own time is
-   * the smaller part of the cost.
-   */
-  storingWaitMs(owner: string, bytes: number): number | undefined {
-    const now = this.#clock.monotonic();
-    const level = this.#levelOf(owner, now);
-    const begin = Math.max(now, level.storedUntil);
-    const debtMs = Math.max(0, begin - storingBurstMs - now);
-    if (this.#isAlone(owner, now)) {
-      level.storedUntil = Math.min(
-        begin + bytes / storedBytesPerMs,
-        now + storingBurstMs + maxStoringWaitMs,
-      );
-      return 0;
-    }
-    if (debtMs > maxStoringWaitMs) return undefined;
-    level.storedUntil = begin + bytes / storedBytesPerMs;
-    return debtMs;
-  }
-
   #isAlone(owner: string, now: number): boolean {
     const otherAt = this.#last.owner === owner ? this.#otherAt : this.#last.at;
     return now - otherAt > activeMs;
@@ -90,7 +55,7 @@ export class EventLoopBudget {
   #levelOf(owner: string, now: number): Level {
     const known = this.#levels.get(owner);
     if (known === undefined) {
-      const level = { leftMs: burstMs, at: now, storedUntil: now };
+      const level = { leftMs: burstMs, at: now };
       this.#levels.set(owner, level);
       return level;
     }

@@ -1,6 +1,5 @@
-import { sleep, type Clock, type Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { EventLoopBudget } from './event-loop-budget.ts';
-import { shareRefusal } from './share-refusal.ts';
 
 export interface FairSchedulerOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'after'>;
@@ -77,18 +76,6 @@ export class FairScheduler {
    */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
-  }
-
-  /**
-   * Counts bytes that an owner stores, and waits until it may. While other owners are there, an
-   * owner stores no more than a bound. Rejects with `share-exceeded` where that would take too
-   * long, and with the signal's reason.
-   */
-  async store(owner: string, bytes: number, signal?: AbortSignal): Promise<void> {
-    const waitMs = this.#meter.storingWaitMs(owner, bytes);
-    if (waitMs === undefined) throw shareRefusal('owner', 'large writes');
-    this.chargeBytes(owner, bytes);
-    if (waitMs > 0) await sleep(this.#clock, waitMs, signal);
   }
 
   /** Runs a task at once, whatever waits, and counts its time. */

@@ -1,4 +1,4 @@
-import type { CounterOf } from '@conversation-operator/kube/metrics';
+import type { CounterOf } from '@conversation-operator/base/metrics';
 
 /** Counters of what the limits refuse. The user of the package creates them. */
 export interface LimitMetrics {

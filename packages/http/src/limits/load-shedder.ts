@@ -1,23 +1,9 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
-import { Shares } from '@conversation-operator/kube/shares';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
-import { shareRefusal } from './share-refusal.ts';
-
-export interface LoadOptions {
-  /**
-   * Maximum concurrent requests; 0: no limit. Writes get three quarters of them, and few while
-   * writes are slow. One owner gets a quarter of each.
-   */
-  readonly maxUnderWay?: number;
-  /**
-   * Maximum delay of the event loop before writes are refused; reads are refused at four times
-   * that. 0: no limit.
-   */
-  readonly maxDelayMs?: number;
-}
 
 const sampleMs = 50;
 /**
@@ -31,8 +17,6 @@ const samples = 3;
  * process accepts requests, and finishes none.
  */
 const maxSocketsPerPoll = 1024;
-const writesShare = 0.75;
-const ownersShare = 0.25;
 /**
  * Mean duration from which the writes of an owner count as slow. Writes are slow where those before
  * them wait for the store. A few concurrent writes use its whole capacity as well as many do,
@@ -49,7 +33,14 @@ const readsPatience = 4;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
 export interface LoadShedderOptions {
-  readonly load: LoadOptions;
+  /** Places of all requests, and of the writes among them. Without a limit, none is too many. */
+  readonly requests: Shares;
+  readonly writes: Shares;
+  /**
+   * Maximum delay of the event loop before writes are refused; reads are refused at four times
+   * that. 0: no limit.
+   */
+  readonly maxDelayMs?: number | undefined;
   readonly clock: Clock;
   readonly metrics: Pick<LimitMetrics, 'shedRequests'>;
 }
@@ -61,7 +52,6 @@ export interface LoadShedderOptions {
 export class LoadShedder {
   readonly #clock: Clock;
   readonly #metrics: Pick<LimitMetrics, 'shedRequests'>;
-  readonly #maxUnderWay: number;
   readonly #maxDelayMs: number;
   readonly #requests: Shares;
   readonly #writes: Shares;
@@ -70,21 +60,14 @@ export class LoadShedder {
   #dueMs = Infinity;
   #sinceTimer = 0;
   /** Mean duration of the writes of each owner, in milliseconds. */
-  readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
+  readonly #writeMs = new LRUCache<string, number>({ max: maxSlowOwners });
 
-  constructor({ load, clock, metrics }: LoadShedderOptions) {
+  constructor({ requests, writes, maxDelayMs = 0, clock, metrics }: LoadShedderOptions) {
     this.#clock = clock;
     this.#metrics = metrics;
-    this.#maxUnderWay = load.maxUnderWay || Infinity;
-    this.#maxDelayMs = load.maxDelayMs || Infinity;
-    const pool = (total: number, what: string) =>
-      new Shares({
-        total,
-        perOwner: Math.ceil(total * ownersShare),
-        refuse: (bound) => shareRefusal(bound, what),
-      });
-    this.#requests = pool(this.#maxUnderWay, 'requests');
-    this.#writes = pool(this.#maxUnderWay * writesShare, 'writes');
+    this.#maxDelayMs = maxDelayMs || Infinity;
+    this.#requests = requests;
+    this.#writes = writes;
   }
 
   start(): void {
@@ -132,7 +115,7 @@ export class LoadShedder {
     this.#sinceTimer += 1;
     if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
     if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= maxSlowWrites)
-      throw shareRefusal('owner', 'writes');
+      throw this.#writes.refusal('owner');
     const leave = this.#requests.take({ owner });
     if (!isWrite) return leave;
     let endWrite: () => void;
@@ -159,7 +142,7 @@ export class LoadShedder {
 
   #hasTooMuch(kind: RequestKind): boolean {
     const isWrite = kind === 'writes';
-    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const room = (isWrite ? this.#writes : this.#requests).total;
     const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
     return this.underWay >= room || this.#isStarved || this.delayMs > patience;
   }
@@ -184,6 +167,6 @@ export class LoadShedder {
   }
 
   #areWritesSlow(owner: string): boolean {
-    return this.#maxUnderWay !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs;
+    return this.#requests.total !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs;
   }
 }

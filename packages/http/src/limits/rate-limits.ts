@@ -1,6 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf } from './client-address.ts';
@@ -40,14 +39,6 @@ const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is written again, that count as one more write. */
 const bytesPerWrite = 64 * 1024;
-/**
- * Delay between refusals of one owner beyond the first ones: a client that asks again at once costs
- * more than its requests are worth.
- */
-const refusalMs = 4;
-const undelayedMs = 400;
-const maxRefusalDelayMs = 2_000;
-
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
 type Headers = Readonly<Record<string, string>>;
@@ -69,9 +60,6 @@ const headersOf = (
 export class RateLimits {
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
   readonly #addresses: TokenBuckets | undefined;
-  /** Monotonic milliseconds up to which the refusals of an owner take their time. */
-  readonly #refusedUntil = new LruMap<string, number>(maxOwners);
-  readonly #clock: Clock;
   readonly #metrics: Pick<LimitMetrics, 'rateLimited'>;
   readonly #logger: Logger;
 
@@ -91,7 +79,6 @@ export class RateLimits {
             burst: Math.ceil(Math.max(smallestBurst[kind], perSecond * burstSeconds)),
             capacity: maxOwners,
           });
-    this.#clock = clock;
     this.#owners = {
       reads: ofOwners('reads', limits.readsPerSecond),
       writes: ofOwners('writes', limits.writesPerSecond),
@@ -127,24 +114,6 @@ export class RateLimits {
       `One owner may make ${buckets.perSecond} ${kind} a second. Try again later.`,
       { headers },
     );
-  }
-
-  /**
-   * Counts a refusal of an owner, and each `bytesPerWrite` of its body as one more: what is left of
-   * that body has to be read all the same. Returns how long the owner is to wait for it, in
-   * milliseconds: nothing at first. `isTooMuch`: the rest of the body is not to be read.
-   */
-  refused(owner: string, bodyBytes = 0): { readonly delayMs: number; readonly isTooMuch: boolean } {
-    const now = this.#clock.monotonic();
-    const until =
-      Math.max(now, this.#refusedUntil.get(owner) ?? now) +
-      refusalMs * (1 + Math.floor(bodyBytes / bytesPerWrite));
-    const latest = now + undelayedMs + maxRefusalDelayMs;
-    this.#refusedUntil.set(owner, Math.min(until, latest));
-    return {
-      delayMs: Math.max(0, Math.min(until, latest) - now - undelayedMs),
-      isTooMuch: until > latest,
-    };
   }
 
   /**

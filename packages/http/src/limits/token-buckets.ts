@@ -1,10 +1,9 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 
 interface Bucket {
-  tokens: number;
-  /** Monotonic milliseconds at which `tokens` was right. */
-  at: number;
+  readonly tokens: TokenBucket;
   isRefusing: boolean;
 }
 
@@ -38,13 +37,13 @@ export class TokenBuckets {
   readonly perSecond: number;
   readonly burst: number;
   readonly #clock: Clock;
-  readonly #buckets: LruMap<string, Bucket>;
+  readonly #buckets: LRUCache<string, Bucket>;
 
   constructor({ clock, perSecond, burst, capacity }: TokenBucketOptions) {
     this.perSecond = perSecond;
     this.burst = burst;
     this.#clock = clock;
-    this.#buckets = new LruMap(capacity);
+    this.#buckets = new LRUCache({ max: capacity });
   }
 
   get size(): number {
@@ -53,38 +52,34 @@ export class TokenBuckets {
 
   take(name: string): Taken {
     const now = this.#clock.monotonic();
-    const bucket = this.#buckets.get(name) ?? this.#newBucket(name, now);
-    bucket.tokens = Math.min(
-      this.burst,
-      bucket.tokens + ((now - bucket.at) / 1000) * this.perSecond,
-    );
-    bucket.at = now;
-    const allowed = bucket.tokens >= 1;
+    const bucket = this.#bucketOf(name);
+    const { tokens } = bucket;
+    const allowed = tokens.readyAt <= now;
     const isFirstRefusal = !allowed && !bucket.isRefusing;
     bucket.isRefusing = !allowed;
-    if (allowed) bucket.tokens -= 1;
-    const msUntil = (tokens: number) =>
-      Math.max(0, ((tokens - bucket.tokens) / this.perSecond) * 1000);
+    if (allowed) tokens.take(now);
     return {
       allowed,
       isFirstRefusal,
-      remaining: Math.max(0, Math.floor(bucket.tokens)),
-      retryAfterMs: allowed ? 0 : msUntil(1),
-      fullAfterMs: msUntil(this.burst),
+      remaining: tokens.availableAt(now),
+      retryAfterMs: allowed ? 0 : tokens.readyAt - now,
+      fullAfterMs: Math.max(0, tokens.fullAt - now),
     };
   }
 
-  /**
-   * Takes further tokens for a call whose cost was higher. The bucket may become negative, so that
-   * the next calls wait.
-   */
+  /** Takes further tokens for a call whose cost was higher, so that the next calls wait. */
   charge(name: string, tokens: number): void {
-    const bucket = this.#buckets.get(name) ?? this.#newBucket(name, this.#clock.monotonic());
-    bucket.tokens -= tokens;
+    this.#bucketOf(name).tokens.take(this.#clock.monotonic(), tokens);
   }
 
-  #newBucket(name: string, now: number): Bucket {
-    const bucket: Bucket = { tokens: this.burst, at: now, isRefusing: false };
+  #bucketOf(name: string): Bucket {
+    const known = this.#buckets.get(name);
+    if (known !== undefined) return known;
+    const { burst, perSecond } = this;
+    const bucket = {
+      tokens: new TokenBucket({ burst, intervalMs: 1000 / perSecond }),
+      isRefusing: false,
+    };
     this.#buckets.set(name, bucket);
     return bucket;
   }

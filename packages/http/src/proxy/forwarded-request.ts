@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, type Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { isClosedConnection } from '../client/connection-errors.ts';
 import { hasContent, responseHeaders, type ForwardingFacts } from './headers.ts';
 import { IdleTimer } from './idle-timer.ts';

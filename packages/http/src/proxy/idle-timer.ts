@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 
 /**
  * Calls `onIdle` once, `idleMs` after the last `touch`. A touch is cheap: it sets no timer; the

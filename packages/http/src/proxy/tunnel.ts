@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { FirstMessage } from './first-message.ts';
 import { CloseCode, FrameFollower, closeFrame, textFrame } from './frames.ts';
 import type { ForwardingLimits } from './forwarding-limits.ts';

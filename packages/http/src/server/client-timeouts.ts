@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { hasBody } from '../body/json-body.ts';
+import { defaultStallMs } from '../body/json-list.ts';
 import { Refusal } from '../refusal.ts';
 
 /** Timeouts of the server for clients, in milliseconds. */
@@ -33,7 +34,7 @@ export const defaultTimeouts: ClientTimeouts = {
   headersMs: 10_000,
   requestMs: 60_000,
   keepAliveMs: 75_000,
-  stallMs: 30_000,
+  stallMs: defaultStallMs,
   lingerMs: 3000,
 };
 

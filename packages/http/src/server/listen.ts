@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { isIPv6 } from 'node:net';
-import { sleep, type Clock } from '@conversation-operator/kube/clock';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 
 /**
  * Connections that the system keeps until they are accepted. The system drops any more silently,

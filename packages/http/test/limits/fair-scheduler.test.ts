@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { Refusal } from '../../src/refusal.ts';
 import { FairScheduler } from '../../src/limits/fair-scheduler.ts';
 
 /** An event loop whose time passes by work, and where there is none, up to the next timer. */
@@ -107,50 +106,6 @@ describe('turns on the event loop', () => {
     await seen;
     await busy;
     expect([loop.scheduler.waiting, loop.scheduler.size]).toEqual([0, 0]);
-  });
-
-  it('let an owner store 256 KB a second after 4 MB while others are there, and refuse what would wait for more than 10 s', async () => {
-    const loop = new Loop();
-    const storedAt = (owner: string, bytes: number) =>
-      loop.scheduler.store(owner, bytes).then(
-        () => loop.ms,
-        (error: unknown) => (error instanceof Refusal ? error.code : error),
-      );
-    await Promise.all([loop.work('bob', 1), loop.work('alice', 1)]);
-    const began = loop.ms;
-    const all = [4_096_000, 256_000, 1_024_000, 1_024_000, 1_024_000].map((bytes) =>
-      storedAt('alice', bytes),
-    );
-    const others = storedAt('bob', 1_024_000);
-    expect(await others).toBe(began);
-    // A refusal counts nothing: the next one that fits is admitted.
-    all.push(storedAt('alice', 1_000));
-    await loop.drain();
-    const [first, second, third, fourth, fifth, last] = await Promise.all(all);
-    expect([first, second]).toEqual([began, began]);
-    expect(third).toBeGreaterThanOrEqual(began + 900);
-    expect(third).toBeLessThanOrEqual(began + 1_100);
-    expect(fourth).toBeGreaterThanOrEqual(began + 4_900);
-    expect(fourth).toBeLessThanOrEqual(began + 5_100);
-    expect(fifth).toBeGreaterThanOrEqual(began + 8_900);
-    expect(last).toBe('share-exceeded');
-  });
-
-  it('let an owner that is alone store at once, whatever it has stored before', async () => {
-    const loop = new Loop();
-    await loop.work('alice', 1);
-    for (let count = 0; count < 100; count++) await loop.scheduler.store('alice', 1_048_576);
-    expect(loop.ms).toBe(1);
-  });
-
-  it('do not let an owner store whose client has gone', async () => {
-    const loop = new Loop();
-    await Promise.all([loop.work('bob', 1), loop.work('alice', 1)]);
-    await loop.scheduler.store('alice', 4_352_000);
-    const gone = new AbortController();
-    const waiting = loop.scheduler.store('alice', 1_000, gone.signal);
-    gone.abort(new Error('gone'));
-    await expect(waiting).rejects.toThrow('gone');
   });
 
   const owners = ['alice', 'bob', 'carol'];

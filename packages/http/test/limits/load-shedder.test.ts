@@ -1,9 +1,14 @@
 import { Refusal } from '../../src/refusal.ts';
+import { quarterShares } from './quarter-shares.ts';
 import { LoadShedder } from '../../src/limits/load-shedder.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
 
 const metrics = { shedRequests: { inc: () => undefined } };
+const places = (total: number) => ({
+  requests: quarterShares(total),
+  writes: quarterShares(total * 0.75),
+});
 let owners = 0;
 /** Another owner each time. */
 const someone = () => `owner-${(owners += 1)}`;
@@ -30,7 +35,7 @@ function closes(enter: () => unknown): boolean {
 
 describe('the guard against overload', () => {
   it('counts what is under way, and refuses writes before reads', () => {
-    const guard = new LoadShedder({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
+    const guard = new LoadShedder({ ...places(4), clock: new VirtualClock(), metrics });
     const leave = [
       guard.enter(someone(), 'writes'),
       guard.enter(someone(), 'writes'),
@@ -45,7 +50,7 @@ describe('the guard against overload', () => {
   });
 
   it('says what it would refuse before anything is spent on it, and begins nothing by that', () => {
-    const guard = new LoadShedder({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
+    const guard = new LoadShedder({ ...places(4), clock: new VirtualClock(), metrics });
     const leave = [
       guard.enter(someone(), 'writes'),
       guard.enter(someone(), 'writes'),
@@ -64,7 +69,7 @@ describe('the guard against overload', () => {
 
   it('lets few writes of an owner in at once while they are slow, and as many as ever once they are quick', async () => {
     const clock = new VirtualClock();
-    const guard = new LoadShedder({ load: { maxUnderWay: 2000 }, clock, metrics });
+    const guard = new LoadShedder({ ...places(2000), clock, metrics });
     const enter = (count: number) =>
       Array.from({ length: count }, () => guard.enter('alice', 'writes'));
     const take = async (leave: readonly (() => void)[], milliseconds: number) => {
@@ -86,11 +91,7 @@ describe('the guard against overload', () => {
   });
 
   it('gives one owner a quarter of everything, and less of it for writes', () => {
-    const guard = new LoadShedder({
-      load: { maxUnderWay: 16 },
-      clock: new VirtualClock(),
-      metrics,
-    });
+    const guard = new LoadShedder({ ...places(16), clock: new VirtualClock(), metrics });
     const leave = Array.from({ length: 3 }, () => guard.enter('alice', 'writes'));
     expect(refusalOf(() => guard.enter('alice', 'writes'))).toBe('share-exceeded 1');
     leave.push(guard.enter('alice', 'reads'));
@@ -118,7 +119,7 @@ describe('the guard against overload', () => {
     async (lateMs, _what, refused) => {
       const clock = new BusyClock();
       clock.lateMs = lateMs;
-      const guard = new LoadShedder({ load: { maxDelayMs: 500 }, clock, metrics });
+      const guard = new LoadShedder({ ...places(Infinity), maxDelayMs: 500, clock, metrics });
       guard.start();
       await clock.advance(4 * (lateMs + 50));
       const isRefused = (kind: 'reads' | 'writes') =>
@@ -135,7 +136,7 @@ describe('the guard against overload', () => {
   it('refuses everything, and closes connections, while requests come so thick that no timer gets its turn', async () => {
     const clock = new BusyClock();
     clock.lateMs = 5000;
-    const guard = new LoadShedder({ load: { maxDelayMs: 500 }, clock, metrics });
+    const guard = new LoadShedder({ ...places(Infinity), maxDelayMs: 500, clock, metrics });
     guard.start();
     await clock.advance(600);
     for (let count = 0; count < 1024; count++) guard.enter(someone(), 'reads')();
@@ -149,7 +150,7 @@ describe('the guard against overload', () => {
 
   it('takes a single pause for none', async () => {
     const clock = new BusyClock();
-    const guard = new LoadShedder({ load: { maxDelayMs: 500 }, clock, metrics });
+    const guard = new LoadShedder({ ...places(Infinity), maxDelayMs: 500, clock, metrics });
     guard.start();
     await clock.advance(200);
     clock.lateMs = 5000;

@@ -2,12 +2,16 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Refusal } from '../../src/refusal.ts';
 import { trustedProxies } from '../../src/limits/client-address.ts';
+import { quarterShares } from './quarter-shares.ts';
 import { OwnerConnections } from '../../src/limits/owner-connections.ts';
 
 const aSocket = (remoteAddress = '192.0.2.1') =>
   Object.assign(new EventEmitter(), { remoteAddress });
 const setUp = (max: number, trusted: readonly string[] = []) => {
-  const connections = new OwnerConnections({ max, proxies: trustedProxies(trusted) });
+  const connections = new OwnerConnections({
+    shares: quarterShares(max || Infinity),
+    proxies: trustedProxies(trusted),
+  });
   return (socket: ReturnType<typeof aSocket>, owner: string): string => {
     try {
       connections.attribute(socket as unknown as Socket, owner);

@@ -1,5 +1,5 @@
 import { RateLimits } from '../../src/limits/rate-limits.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
 
 const metrics = { rateLimited: { inc: () => undefined } };
@@ -32,30 +32,5 @@ describe('the rate limits of an owner', () => {
     limits.written('bob', 1000);
     limits.answered('bob', 'reads', 1000);
     expect([allowed(limits, 'bob', 'writes'), allowed(limits, 'bob', 'reads')]).toEqual([200, 200]);
-  });
-
-  it('are refused more slowly to an owner that keeps asking, at no more than 250 a second, and to no other owner', async () => {
-    const { clock, limits } = setUp();
-    const delays = Array.from({ length: 350 }, () => limits.refused('alice').delayMs);
-    expect(delays.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 0));
-    expect(delays[149]).toBe(200);
-    expect(delays[349]).toBe(1000);
-    expect(limits.refused('bob').delayMs).toBe(0);
-    for (let more = 0; more < 2000; more++) limits.refused('alice');
-    expect(limits.refused('alice').delayMs).toBe(2000);
-    await clock.advance(3000);
-    expect(limits.refused('alice').delayMs).toBe(0);
-  });
-
-  it('are refused as much more slowly as there is more of a body to read, and beyond two seconds without reading it', async () => {
-    const { clock, limits } = setUp();
-    const delays = Array.from({ length: 12 }, () => limits.refused('alice', 960 * 1024).delayMs);
-    expect(delays.slice(0, 8)).toEqual([0, 0, 0, 0, 0, 0, 48, 112]);
-    expect(limits.refused('alice', 960 * 1024).isTooMuch).toBe(false);
-    for (let more = 0; more < 40; more++) limits.refused('alice', 960 * 1024);
-    expect(limits.refused('alice', 960 * 1024)).toEqual({ delayMs: 2000, isTooMuch: true });
-    expect(limits.refused('bob', 960 * 1024)).toEqual({ delayMs: 0, isTooMuch: false });
-    await clock.advance(2000);
-    expect(limits.refused('alice').isTooMuch).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { Registry } from '../registry/registry.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { PodLogs } from './pod-logs.ts';

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 
 const retryDelayMs = 1000;
 

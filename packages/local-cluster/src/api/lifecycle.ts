@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { objectAt } from '../json/json.ts';
 import {
   cleanupFinalizer,

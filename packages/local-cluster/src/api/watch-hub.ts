@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import { objectLeavingSelection, type Serializer } from '../negotiation/serializer.ts';
 import type { Change } from '../storage/change.ts';

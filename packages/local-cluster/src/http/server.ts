@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type Socket } from 'node:net';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogs } from '../api/pod-logs.ts';
 import type { PlaneResponse } from '../api/request.ts';
 import { errorResponse } from '../api/respond.ts';

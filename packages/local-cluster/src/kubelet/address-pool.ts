@@ -1,4 +1,4 @@
-import { systemCodeOf } from '@conversation-operator/kube/errors';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { createServer, type Server } from 'node:net';
 
 export interface Reservation {

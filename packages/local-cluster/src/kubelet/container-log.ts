@@ -2,7 +2,7 @@ import { createReadStream, existsSync, mkdirSync } from 'node:fs';
 import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { EventEmitter, once } from 'node:events';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { startsOfTail } from './log-tail.ts';
 
 /** Returns the path of the rotated part of a log. */

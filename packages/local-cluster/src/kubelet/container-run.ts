@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Container } from '@conversation-operator/kube/core';
 import type { ContainerLog } from './container-log.ts';
 import type { Launch } from './launch.ts';

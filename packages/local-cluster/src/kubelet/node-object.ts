@@ -1,6 +1,6 @@
 import { availableParallelism, release, totalmem } from 'node:os';
 import { isAlreadyExists, isConflict } from '@conversation-operator/kube/errors';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { nodes, type Node } from '@conversation-operator/kube/core';
 

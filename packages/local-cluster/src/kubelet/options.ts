@@ -1,6 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeMetrics } from '@conversation-operator/kube/metrics';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import type { BackOffLimits } from './back-off.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
-import type { Logger } from '@conversation-operator/kube/logger';
+import type { Logger } from '@conversation-operator/base/logger';
 import { pods, type Container, type Pod } from '@conversation-operator/kube/core';
 import type { AddressPool, Reservation } from './address-pool.ts';
 import { afterRun, goDuration, noBackOff, raised, type BackOff } from './back-off.ts';

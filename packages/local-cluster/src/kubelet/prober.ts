@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { counted, noCount } from './probe-counter.ts';
 import { runProbe, type Probe, type ProbeTarget } from './probe.ts';
 

@@ -1,5 +1,5 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { sleep, type Clock } from '@conversation-operator/kube/clock';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 
 /**
  * Environment variables with the id of the node and of the run, which every process of a node

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { withMeta, type ApiObject } from '../api/api-object.ts';
 import { badRequest } from '../api/status-error.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';

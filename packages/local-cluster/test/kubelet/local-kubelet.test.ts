@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LocalKubelet, type ProcessNodeOptions } from '../../src/kubelet/local-kubelet.ts';
 import { ApiError, TransportError } from '../../../kube/src/errors.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import {
   configMaps,
   nodes,

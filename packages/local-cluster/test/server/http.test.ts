@@ -8,8 +8,8 @@ import { request as httpsRequest } from 'node:https';
 import type { IncomingMessage } from 'node:http';
 import { Transport } from '../../../kube/src/transport.ts';
 import { HttpKubeClient } from '../../../kube/src/http-client.ts';
-import { systemClock } from '../../../kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { runApiServer, type RunningApiServer } from '../../../../test/support/api-server.ts';
 import {

@@ -13,8 +13,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ControlPlane } from '../../src/control-plane.ts';
 import { StorageError } from '../../src/storage/storage-error.ts';
-import { systemClock } from '../../../kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { crds } from '../../../../test/support/crd-files.ts';
 import {
   aConversation,

@@ -1,7 +1,7 @@
 import type { AgentClient } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
-import type { Logger } from '@conversation-operator/kube/logger';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { SaveStatus } from '../scope.ts';

@@ -1,7 +1,7 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
@@ -56,10 +56,10 @@ export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): stri
 export class RunObserver {
   readonly #options: RunObserverOptions;
   /** Errors without a cause: the epoch, and the time of the first poll on the monotonic clock. */
-  readonly #unexplained = new LruMap<
+  readonly #unexplained = new LRUCache<
     string,
     { readonly agentEpoch: number; readonly since: number }
-  >(maxRemembered);
+  >({ max: maxRemembered });
 
   constructor(options: RunObserverOptions) {
     this.#options = options;

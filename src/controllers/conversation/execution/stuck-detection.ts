@@ -1,5 +1,5 @@
-import type { Clock } from '@conversation-operator/kube/clock';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 
 interface LastSign {
@@ -45,9 +45,9 @@ const lastSignOf = ({
  */
 export class StuckDetection {
   readonly #clock: Clock;
-  readonly #lastSigns = new LruMap<string, LastSign>(maxRemembered);
+  readonly #lastSigns = new LRUCache<string, LastSign>({ max: maxRemembered });
   /** Time of the last interrupt of each run, successful or not. */
-  readonly #interruptedAt = new LruMap<string, number>(maxRemembered);
+  readonly #interruptedAt = new LRUCache<string, number>({ max: maxRemembered });
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

@@ -1,5 +1,5 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
 import { withoutRunPending } from './message-status.ts';

@@ -1,7 +1,7 @@
 import type { AgentNotification } from '../../../agent/notifications.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
-import { LruMap } from '@conversation-operator/kube/lru-map';
+import { LRUCache } from 'lru-cache';
 import { byAgentId, bySandbox, type Stores } from '../../caches.ts';
 import { ownerShare } from '../../workers.ts';
 
@@ -31,7 +31,7 @@ const maxOwners = 4_096;
  */
 export class AgentNotifications {
   readonly #options: AgentNotificationsOptions;
-  readonly #budgets = new LruMap<string, Budget>(maxOwners);
+  readonly #budgets = new LRUCache<string, Budget>({ max: maxOwners });
 
   constructor(options: AgentNotificationsOptions) {
     this.#options = options;

@@ -1,6 +1,6 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { PollBulkhead, PollResult, PollTarget } from '../../poll-bulkhead.ts';
 
 export interface AgentPollerOptions {

@@ -1,7 +1,7 @@
 import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { AgentError } from '../../../agent/errors.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';

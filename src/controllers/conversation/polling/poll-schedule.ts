@@ -1,4 +1,4 @@
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { fullBudget, spend, type NotificationBudget } from './notification-budget.ts';
 import { intervalMs, isStateStale, minGapMs, nextOnGrid, phaseOf } from './poll-interval.ts';

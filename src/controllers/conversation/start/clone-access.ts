@@ -1,5 +1,5 @@
 import type { SandboxKeys } from '../../../agent/keys.ts';
-import type { Clock } from '@conversation-operator/kube/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { cloneUrlOf, providerOf, type GitHosts } from './repository.ts';
 import type { StartScope } from './stage.ts';
 import { graceMs } from './step-deadlines.ts';

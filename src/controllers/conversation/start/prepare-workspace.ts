@@ -1,4 +1,4 @@
-import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { startStatusOf } from '../../../resources/conversation.ts';
 import type { ConversationStatus, StartStep } from '../../../resources/conversation-status.ts';
 import type { UnresponsiveAgents } from '../../unresponsive-agents.ts';

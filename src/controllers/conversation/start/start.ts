@@ -1,7 +1,7 @@
 import type { Stores } from '../../caches.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime } from '@conversation-operator/kube/clock';
-import { Shares } from '@conversation-operator/kube/shares';
+import { isoTime } from '@conversation-operator/base/clock';
+import { Shares } from '@conversation-operator/base/shares';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import { isUnanswered } from '../../poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';

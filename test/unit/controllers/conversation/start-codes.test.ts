@@ -1,4 +1,4 @@
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { StatusCoalescer } from '../../../../src/controllers/conversation/status-coalescer.ts';
 import { StatusWriter } from '../../../../src/controllers/conversation/status-writer.ts';
 import {

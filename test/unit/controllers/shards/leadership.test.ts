@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { lead, type Term } from '../../../../src/controllers/shards/leadership.ts';
 import { shardLeaseName } from '../../../../src/resources/lease-names.ts';
-import { sleep } from '../../../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import {
   LeaseServer,
   ProcessClock,
@@ -9,7 +9,7 @@ import {
   type NetworkFaults,
 } from '../../../../packages/kube/test/lease-server.ts';
 import { things } from '../../../../packages/kube/test/things.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const name = 'operator';

@@ -5,7 +5,7 @@ import { sandboxes, type Sandbox } from '../../../../src/resources/sandbox.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { shareOfMetrics } from '../../../../src/observability/gauge-shares.ts';
 import type { KubeClient, Mapping } from '@conversation-operator/kube/client';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const sandboxIn = (namespace: string): Sandbox => ({

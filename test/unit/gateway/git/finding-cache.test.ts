@@ -1,5 +1,5 @@
 import type { Finding } from '@conversation-operator/git/ls-remote';
-import { systemClock } from '../../../../packages/kube/src/clock.ts';
+import { systemClock } from '@conversation-operator/base/clock';
 import { FindingCache } from '../../../../src/gateway/git/finding-cache.ts';
 import type { Inquiry } from '../../../../src/gateway/git/inquiry.ts';
 

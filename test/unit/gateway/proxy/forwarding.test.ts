@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { Upstream } from '../../../../packages/http/src/proxy/upstream.ts';
 import { Addressing } from '../../../../src/gateway/proxy/addressing.ts';
 import { forwardingOf } from '../../../../src/gateway/proxy/forwarding.ts';
-import { defaultLimits } from '../../../../src/gateway/proxy/limits.ts';
+import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 
 describe('an agent', () => {
   const target = { host: '10.0.0.9', port: 8000, authority: '10.0.0.9:8000' };
   const agent = {
-    upstream: new Upstream({ target, limits: defaultLimits, connections: 1 }),
+    upstream: new Upstream({ target, limits: defaultForwardingLimits, connections: 1 }),
     sessionKey: 'key-of-the-agent',
     identity: 'pod-1',
     owner: 'alice',

@@ -1,5 +1,5 @@
 import { OpenSessions } from '../../../../src/gateway/proxy/open-sessions.ts';
-import type { Opening } from '../../../../src/gateway/proxy/session-keys.ts';
+import type { Opening } from '../../../../src/gateway/auth/session-keys.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
 import { aSandbox } from '../../../support/builders.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

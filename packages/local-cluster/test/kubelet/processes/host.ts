@@ -1,8 +1,8 @@
 // Hosts a node, as `up` does, so that a test can kill it: runs one pod and prints it as a line of
 // JSON each time it changes.
 import { LocalKubelet } from '../../../src/kubelet/local-kubelet.ts';
-import { systemClock } from '../../../../kube/src/clock.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { pods, type Pod } from '../../../../kube/src/core.ts';
 import { FakeKubeClient } from '../../../../../test/support/fake-kube-client.ts';
 import { images } from './programs.ts';

@@ -9,7 +9,7 @@ import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
 import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
 import {
   cachedConversation,

@@ -8,7 +8,7 @@ import { AgentError, type AgentErrorCode } from '../../../../../src/agent/errors
 import { Delivery } from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import type { EventDetails } from '../../../../../packages/kube/src/events.ts';
 import { ApiError } from '../../../../../packages/kube/src/errors.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import type { CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage } from '../../../../../src/resources/conversation.ts';
 import type {

@@ -14,9 +14,9 @@ import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-
 import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from '../../../../../src/controllers/workers.ts';
 import { Controller } from '../../../../../packages/kube/src/controller.ts';
-import { sleep } from '../../../../../packages/kube/src/clock.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
-import { silentLogger } from '@conversation-operator/kube/logger';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
 import {
   cachedConversation,

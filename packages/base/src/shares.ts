@@ -64,6 +64,15 @@ export class Shares {
     return this.#inUse;
   }
 
+  get total(): number {
+    return this.#options.total;
+  }
+
+  /** Creates the error of work that gets no units. */
+  refusal(bound: Bound): Error {
+    return this.#options.refuse(bound);
+  }
+
   /** Number of waiters. */
   get waiting(): number {
     return this.#waiters;

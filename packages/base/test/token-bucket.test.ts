@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { TokenBucket } from '../../../src/quota/token-bucket.ts';
+import { TokenBucket } from '../src/token-bucket.ts';
 
 it('never lets more pass than its burst, and one for each interval', () => {
   const step = fc.record({ waitMs: fc.nat(3_000), holdMs: fc.option(fc.nat(5_000), { freq: 8 }) });

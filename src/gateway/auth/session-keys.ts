@@ -1,12 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
-import type { Logger } from '@conversation-operator/kube/logger';
-import {
-  hasLegacySessionKey,
-  sessionKeyGenerationOf,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
+import type { KeyRing } from './key-ring.ts';
 
 /** The reader of a record that shows session keys. */
 export interface Reader {
@@ -29,8 +25,6 @@ export interface SessionKeysOptions {
   readonly ring: Pick<KeyRing, 'byReference'>;
   readonly logger: Logger;
 }
-
-const forGood: Opening = { apiKeyUids: [], expiresAtMs: Infinity };
 
 /**
  * Checks and derives the session keys of sandboxes. Each API key has its own session key, which
@@ -62,9 +56,7 @@ export class SessionKeys {
 
   /** The session key of a reader. Undefined where it cannot be derived. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
-    const key = hasLegacySessionKey(sandbox)
-      ? this.agentKeyOf(sandbox)
-      : this.#clientKeyOf(sandbox, reader.keyUid);
+    const key = this.#clientKeyOf(sandbox, reader.keyUid);
     if (key !== undefined) reader.disclosed(sandbox);
     return key;
   }
@@ -74,10 +66,6 @@ export class SessionKeys {
    * of a MAC is right.
    */
   opening(sandbox: Sandbox, candidate: string): Opening | undefined {
-    if (hasLegacySessionKey(sandbox)) {
-      const key = this.agentKeyOf(sandbox);
-      if (key !== undefined && isEqual(key, candidate)) return forGood;
-    }
     const found = this.#options.ring.byReference(referenceIn(candidate));
     if (found === undefined || found.key.spec.owner !== sandbox.spec.owner) return undefined;
     const key = this.#clientKeyOf(sandbox, found.key.metadata.uid);

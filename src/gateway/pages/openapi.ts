@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Route } from '../http/route.ts';
-import { docsPage } from '../pages/docs.ts';
-import { pageRoute } from '../pages/page.ts';
+import { docsPage } from './docs.ts';
+import { pageRoute } from './page.ts';
 import { endpoints } from '../v1/endpoints.ts';
-import { openApiDocument, type OpenApiDocument } from './document.ts';
+import { openApiDocument, type OpenApiDocument } from '../openapi/document.ts';
 
 /**
  * Serves the document of all routes, these two included, and the page that shows it. The first

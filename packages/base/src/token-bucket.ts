@@ -11,12 +11,16 @@ export interface TokenBucketOptions {
  */
 export class TokenBucket {
   readonly #options: TokenBucketOptions;
-  /** Time when the bucket is full again. */
   #fullAt = 0;
   #heldUntil = 0;
 
   constructor(options: TokenBucketOptions) {
     this.#options = options;
+  }
+
+  /** Time when the bucket is full again. */
+  get fullAt(): number {
+    return this.#fullAt;
   }
 
   /** Time of the next token. */
@@ -32,8 +36,9 @@ export class TokenBucket {
     return Math.min(burst, Math.floor(burst - Math.max(0, this.#fullAt - now) / intervalMs));
   }
 
-  take(now: number): void {
-    this.#fullAt = Math.max(now, this.#fullAt) + this.#options.intervalMs;
+  /** Takes tokens whether they are available or not: the next ones come later then. */
+  take(now: number, tokens = 1): void {
+    this.#fullAt = Math.max(now, this.#fullAt) + tokens * this.#options.intervalMs;
   }
 
   /** Holds all tokens back before `until`. */

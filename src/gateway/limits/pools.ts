@@ -1,0 +1,132 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import { Shares, type Bound } from '@conversation-operator/base/shares';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { ProblemCode } from '../errors/catalogue.ts';
+
+export interface PoolSize {
+  /** Maximum units in use at once. */
+  readonly total: number;
+  /** Maximum units of one owner; below 1: that part of the total. */
+  readonly perOwner: number;
+  /** Maximum units of one sandbox, or of one API key; absent: no limit. */
+  readonly perSandbox?: number;
+  /** Maximum time in the queue, and maximum waiters; absent: nothing waits. */
+  readonly queue?: { readonly maxMs: number; readonly total: number; readonly perOwner: number };
+}
+
+interface Pool extends PoolSize {
+  /** The units in plural and lower case, as a refusal names them. */
+  readonly what: string;
+  /** Codes of refusals that differ from `defaultCodes`. */
+  readonly codes?: Partial<Codes>;
+  readonly retryAfterSeconds?: number;
+  /** Whether a refusal ends the connection. */
+  readonly endsConnection?: boolean;
+}
+
+type Code = Extract<
+  ProblemCode,
+  'share-exceeded' | 'agent-busy' | 'overloaded' | 'too-many-connections'
+>;
+type Codes = Readonly<Record<Bound, Code>>;
+
+const quarter = 1 / 4;
+const queue = (maxMs: number, total: number, perOwner: number): Required<PoolSize>['queue'] => ({
+  ...{ maxMs, total, perOwner },
+});
+const mebibyte = 1_048_576;
+const connections = { total: 'too-many-connections', sandbox: 'too-many-connections' } as const;
+
+/**
+ * Every pool that owners share in one gateway. An owner whose work is slow fills its own share and
+ * no more. `gateway.limits` of the chart sets the totals without a limit here.
+ */
+const pools = {
+  // Clients
+  connections: { what: 'connections', total: Infinity, perOwner: quarter, endsConnection: true },
+  requests: { what: 'requests', total: Infinity, perOwner: quarter },
+  /** Three quarters of the requests. */
+  writes: { what: 'writes', total: Infinity, perOwner: quarter },
+  /** While a body is parsed, checked and stored, it takes some eight times its bytes. */
+  bodyBytes: {
+    ...{ what: 'large requests', total: 32 * mebibyte, perOwner: quarter },
+    queue: queue(10_000, 1024, 256),
+  },
+  startStreams: { what: 'streams', total: 2000, perOwner: 250 },
+  /** `perSandbox`: of one API key. */
+  liveStreams: {
+    ...{ what: 'live streams', total: 2000, perOwner: 250, perSandbox: 100 },
+    codes: { sandbox: 'share-exceeded' },
+  },
+  /** Each has a part in memory. Every open stream may wait for as long as it is open. */
+  snapshots: { what: 'snapshots', total: 32, perOwner: 4, queue: queue(Infinity, 2000, 250) },
+  /** Long lists that are sent task by task: each holds a few tasks of up to 1.5 MiB. */
+  taskLists: {
+    ...{ what: 'long lists of start tasks', total: 12, perOwner: 3, retryAfterSeconds: 2 },
+    queue: queue(20_000, 256, 32),
+  },
+  // The API server: fewer than its connections, so that the gateway's own calls find one
+  apiCalls: {
+    ...{ what: 'calls to the API server', total: 12, perOwner: 6 },
+    queue: queue(10_000, 4096, 1024),
+  },
+  startTexts: { what: 'start requests', total: 8, perOwner: 4, queue: queue(10_000, 1024, 256) },
+  // Agents
+  agentRequests: {
+    ...{ what: 'requests and WebSockets to agents', total: 10_000, perOwner: quarter },
+    ...{ perSandbox: 256, codes: connections },
+  },
+  /** Clients without a key are unknown, and take nothing of the part for owners. */
+  keylessAgentRequests: {
+    ...{ what: 'requests and WebSockets to agents', total: 1250, perOwner: quarter },
+    ...{ perSandbox: 64, codes: connections },
+  },
+  eventReads: {
+    ...{ what: 'event reads', total: 64, perOwner: 16, perSandbox: 4 },
+    queue: queue(5_000, 512, 128),
+  },
+  // Git hosts
+  clones: {
+    ...{ what: 'clones', total: 128, perOwner: 32, perSandbox: 4, retryAfterSeconds: 10 },
+    ...{ codes: connections, queue: queue(600_000, 1000, 200) },
+  },
+  /** A pool for each host. */
+  hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
+} as const satisfies Readonly<Record<string, Pool>>;
+
+export type PoolName = keyof typeof pools;
+export type PoolSizes = Readonly<Partial<Record<PoolName, Partial<PoolSize>>>>;
+
+const defaultCodes: Codes = {
+  owner: 'share-exceeded',
+  sandbox: 'agent-busy',
+  total: 'overloaded',
+};
+const texts: Readonly<Record<Code, (what: string) => string>> = {
+  'share-exceeded': (what) =>
+    `Too many ${what} of yours are under way. Try again when some of them are over.`,
+  'agent-busy': (what) => `Too many ${what} wait for this agent. Try again.`,
+  overloaded: (what) => `The service has too many ${what} under way at the moment. Try again.`,
+  'too-many-connections': (what) => `Too many ${what} are under way. Close some, or try again.`,
+};
+
+export const sizeOf = <Name extends PoolName>(name: Name): (typeof pools)[Name] => pools[name];
+
+/** @param changes Sizes that replace those of the table. */
+export function newPool(name: PoolName, clock: Clock, changes: Partial<PoolSize> = {}): Shares {
+  const pool: Pool = { ...pools[name], ...changes };
+  const { what, codes, retryAfterSeconds = 1, endsConnection = false } = pool;
+  const { total, perOwner, perSandbox = Infinity, queue: waiting } = pool;
+  return new Shares({
+    ...{ total, perSandbox },
+    perOwner: perOwner < 1 ? Math.ceil(total * perOwner) : perOwner,
+    ...(waiting === undefined ? {} : { waiting: { ...waiting, clock } }),
+    refuse: (bound) => {
+      const code = codes?.[bound] ?? defaultCodes[bound];
+      const connection = endsConnection ? { connection: 'close' } : {};
+      return new ProblemError(code, texts[code](what), {
+        headers: { 'retry-after': String(retryAfterSeconds), ...connection },
+      });
+    },
+  });
+}

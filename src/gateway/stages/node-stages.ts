@@ -1,0 +1,89 @@
+import type { IncomingMessage } from 'node:http';
+import { arriveInTime } from '@conversation-operator/http/server/client-timeouts';
+import { requestIdOf } from '../http/request-id.ts';
+import { refuseConnection, sendProblem } from '../http/send-problem.ts';
+import { proxyHttp } from '../proxy/proxy-http.ts';
+import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
+import type { Services } from '../services.ts';
+import type { Stage, UpgradeStage } from './stage.ts';
+
+/** Announces a shutdown with the response. */
+export const announceShutdown =
+  ({ lastResponses }: Services): Stage =>
+  (_request, response) => {
+    lastResponses.add(response);
+    return false;
+  };
+
+/** Refuses a request where too many of its client address are under way behind trusted proxies. */
+export const limitAddress =
+  ({ addressConnections }: Services): Stage =>
+  (request, response) => {
+    const refusal = addressConnections.refusal(request, response);
+    if (refusal !== undefined) sendProblem(response, refusal, requestIdOf(request));
+    return refusal !== undefined;
+  };
+
+/** Refuses a WebSocket under the same limit. */
+export const limitAddressOfUpgrade =
+  ({ addressConnections }: Services): UpgradeStage =>
+  (request, socket) => {
+    const refusal = addressConnections.refusal(request, socket);
+    if (refusal !== undefined) refuseConnection(socket, refusal, requestIdOf(request));
+    return refusal !== undefined;
+  };
+
+/** Passes a request for a sandbox's agent on to it, and answers its preflights. */
+export const proxyToSandbox =
+  ({ agents, allowOriginsOfSandboxes: allowOrigins }: Services): Stage =>
+  (request, response) => {
+    const address = agents.find(request);
+    if (address === undefined) return false;
+    if (!allowOrigins(request, response)) void proxyHttp(agents, request, response, address);
+    return true;
+  };
+
+/** Joins a WebSocket with the agent of the sandbox that it is for. */
+export const joinWithSandbox =
+  ({ agents }: Services): UpgradeStage =>
+  (request, socket, head) => {
+    const address = agents.find(request);
+    if (address === undefined) socket.destroy();
+    else void proxyWebSocket(agents, request, socket, head, address);
+    return true;
+  };
+
+/** Preflights, pages and health checks are never shed. */
+const needsKey = ({ method, url }: IncomingMessage): boolean =>
+  method !== 'OPTIONS' && url?.startsWith('/api/') === true;
+
+/** Refuses a request of an overloaded gateway before anything else is spent on the request. */
+export const shedLoad =
+  ({ loadShedder, allowOrigins }: Services): Stage =>
+  (request, response) => {
+    const overload = needsKey(request)
+      ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes')
+      : undefined;
+    if (overload === undefined) return false;
+    // The parser has read a small body before the next microtask, so that the connection can be
+    // kept.
+    queueMicrotask(() => {
+      if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request));
+    });
+    return true;
+  };
+
+/**
+ * Closes the connection of a client that takes too long to send its request. An upload to an agent
+ * has a limit of its own.
+ */
+export const limitRequestTime =
+  ({ clock, timeouts: { requestMs } }: Services): Stage =>
+  (request, response) => {
+    arriveInTime(request, response, {
+      clock,
+      requestMs,
+      refuse: (refusal) => refuseConnection(request.socket, refusal, requestIdOf(request)),
+    });
+    return false;
+  };
