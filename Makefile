@@ -33,7 +33,7 @@ mutants: $(installed) ## The mistakes that the simulation has to notice, each wi
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
 	@test/browser/run
 
-test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or later; PYTHON; see test/agent/run)
+test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or 3.13; UV_PYTHON; see test/agent/run)
 	@test/agent/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
