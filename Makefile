@@ -78,13 +78,13 @@ shell-programs: $(installed)
 
 build: $(built) ## Bundle into dist/
 
-crds: $(installed) ## Generate crds/ from the schemas in src/resources
+crds: $(installed) ## Generate the CRDs of the chart from the schemas in src/resources
 	npm run --silent crds
 
 images: $(built) ## Build images with docker, podman or buildah (IMAGES, REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
 	@images/build
 
-manifests: crds ## Generate what follows from the chart: its CRDs, manifests/, docs/values.md
+manifests: crds ## Generate the CRDs, and what follows from the chart: manifests/, docs/values.md
 	@node helm/tools/generate.ts
 
 conformance: $(installed) ## The conformance cases on a real API server (of KUBECONFIG, else built and started here)

@@ -12,7 +12,7 @@ export interface Definition {
   };
 }
 
-const folder = join(import.meta.dirname, '../../crds');
+const folder = join(import.meta.dirname, '../../helm/conversation-operator/files/crds');
 
 /** The definitions of the product's kinds, as its users install them. */
 export const crds: readonly Definition[] = globSync('*.yaml', { cwd: folder })

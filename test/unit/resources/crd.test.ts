@@ -2,9 +2,9 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { crdFiles } from '../../../src/commands/crds.ts';
 import { definitions } from '../../../src/resources/crd.ts';
 
-const folder = new URL('../../../crds/', import.meta.url);
+const folder = new URL('../../../helm/conversation-operator/files/crds/', import.meta.url);
 
-describe('crds/', () => {
+describe('the folder of the CRDs in the chart', () => {
   it('holds one file for each kind and nothing else', () => {
     expect(readdirSync(folder).sort()).toEqual([...crdFiles().keys()].sort());
     expect(definitions).toHaveLength(6);
