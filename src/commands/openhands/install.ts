@@ -47,11 +47,10 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
   try {
     await uv(['venv', '--relocatable', attempt], options);
     await uv(['pip', 'install', '--python', attempt, '-c', constraints, ...packages], options);
-    if (!existsSync(python)) {
-      // The folder is absent, or the Python that it was created with has gone.
-      await rm(home, { recursive: true, force: true });
-      renameSync(attempt, home);
-    }
+    if (existsSync(python)) return python;
+    // The folder is absent, or the Python that it was created with has gone.
+    await rm(home, { recursive: true, force: true });
+    if (!existsSync(home)) renameSync(attempt, home);
     return python;
   } finally {
     await rm(attempt, { recursive: true, force: true });
