@@ -13,7 +13,8 @@ import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import { invalidValue } from '../schema/field-error.ts';
 import { validate } from '../schema/validate.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
+import { serverFields, timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
+import type { PlaneContext } from './context.ts';
 import { embeddedErrors } from './embedded-objects.ts';
 import { metadataErrors } from './metadata.ts';
 import { scaleErrors } from './scale.ts';
@@ -53,19 +54,6 @@ export type Part = 'main' | 'status';
 export const namespacesKey = '/namespaces';
 /** Namespaces that always exist and cannot be deleted. */
 const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system']);
-/** Metadata that an update of a client does not change. */
-const serverFields = [
-  'name',
-  'namespace',
-  'uid',
-  'resourceVersion',
-  'generation',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'managedFields',
-  'generateName',
-] as const;
 const policyFinalizers = ['orphan', 'foregroundDeletion'];
 
 /**
@@ -77,14 +65,10 @@ export class ObjectWriter {
   readonly #clock: Clock;
   readonly #random: () => number;
 
-  constructor(options: {
-    readonly store: ObjectStore;
-    readonly clock: Clock;
-    readonly random: () => number;
-  }) {
-    this.#store = options.store;
-    this.#clock = options.clock;
-    this.#random = options.random;
+  constructor({ store, clock, random }: Pick<PlaneContext, 'store' | 'clock' | 'random'>) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#random = random;
   }
 
   /** Creates an object from a decoded body with known fields and defaults. */
