@@ -1,7 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request } from '@conversation-operator/kube/controller';
-import { isNotFound } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import {
   cachedConversation,
@@ -12,6 +11,7 @@ import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
+import { storedObject } from '../stored-object.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
 
 export interface RetentionSubjectsOptions {
@@ -144,13 +144,9 @@ export class RetentionSubjects {
     name: string,
     signal: AbortSignal,
   ) {
-    try {
-      const stored = await this.#options.client.get(resource, namespace, name, { signal });
-      return resource.accepts?.(stored) === false ? undefined : stored;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const identity = { metadata: { namespace, name } };
+    const stored = await storedObject(this.#options.client, resource, identity, signal);
+    return stored === undefined || resource.accepts?.(stored) === false ? undefined : stored;
   }
 }
 
