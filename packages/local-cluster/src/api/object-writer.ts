@@ -14,7 +14,6 @@ import { invalidValue } from '../schema/field-error.ts';
 import { validate } from '../schema/validate.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { serverFields, timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
-import type { PlaneContext } from './context.ts';
 import { embeddedErrors } from './embedded-objects.ts';
 import { metadataErrors } from './metadata.ts';
 import { scaleErrors } from './scale.ts';
@@ -65,10 +64,14 @@ export class ObjectWriter {
   readonly #clock: Clock;
   readonly #random: () => number;
 
-  constructor({ store, clock, random }: Pick<PlaneContext, 'store' | 'clock' | 'random'>) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#random = random;
+  constructor(options: {
+    readonly store: ObjectStore;
+    readonly clock: Clock;
+    readonly random: () => number;
+  }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#random = options.random;
   }
 
   /** Creates an object from a decoded body with known fields and defaults. */
