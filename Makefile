@@ -33,7 +33,7 @@ mutants: $(installed) ## The mistakes that the simulation has to notice, each wi
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
 	@test/browser/run
 
-test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or later; PYTHON; see test/agent/run)
+test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or 3.13; UV_PYTHON; see test/agent/run)
 	@test/agent/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
@@ -78,13 +78,13 @@ shell-programs: $(installed)
 
 build: $(built) ## Bundle into dist/
 
-crds: $(installed) ## Generate crds/ from the schemas in src/resources
+crds: $(installed) ## Generate the CRDs from the schemas in src/resources
 	npm run --silent crds
 
 images: $(built) ## Build images with docker, podman or buildah (IMAGES, REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
 	@images/build
 
-manifests: crds ## Generate what follows from the chart: its CRDs, manifests/, docs/values.md
+manifests: crds ## Generate the CRDs, and what follows from the chart: manifests/, docs/values.md
 	@node helm/tools/generate.ts
 
 conformance: $(installed) ## The conformance cases on a real API server (of KUBECONFIG, else built and started here)

@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { chartCrds, manifests } from './manifests.ts';
+import { manifests } from './manifests.ts';
 import { valuesDocument } from './values-document.ts';
 
 /**
- * Writes every file that follows from the chart, or that the chart is made of. `make manifests`.
+ * Writes every file that follows from the chart. `make manifests`.
  */
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const write = (path: string, text: string) => {
@@ -13,9 +13,6 @@ const write = (path: string, text: string) => {
   writeFileSync(join(root, path), text);
 };
 
-const crds = 'helm/conversation-operator/files/crds';
-rmSync(join(root, crds), { recursive: true, force: true });
-for (const [name, text] of chartCrds()) write(join(crds, name), text);
 for (const name of readdirSync(join(root, 'manifests')))
   if (name.endsWith('.yaml')) rmSync(join(root, 'manifests', name));
 for (const [name, text] of await manifests()) write(join('manifests', name), text);

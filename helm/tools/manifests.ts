@@ -1,9 +1,6 @@
 import { parseAllDocuments, stringify } from 'yaml';
 import { z } from 'zod';
-import { crdFiles } from '../../src/commands/crds.ts';
 import { renderChart } from './render.ts';
-
-export const chartCrds = crdFiles;
 
 const name = 'conversation-operator';
 const notice =

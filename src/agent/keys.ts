@@ -160,14 +160,6 @@ export class SandboxKeys {
   }
 
   /**
-   * Whether the candidate is the sandbox's session key under any master key. The comparison takes
-   * constant time.
-   */
-  acceptsSessionKey(sandboxUid: string, candidate: string): boolean {
-    return this.#isAny(candidate, (keyId) => this.sessionKey(sandboxUid, keyId));
-  }
-
-  /**
    * Key with which gateways send agent notifications to operators, and no other request: the same
    * for all gateways.
    */

@@ -1,9 +1,60 @@
 import { agentKinds, defaultAgentKind, type AgentKind } from '../resources/agent-settings.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
-import { ClientOfKinds } from './client-of-kinds.ts';
 import type { AgentKindDefinition } from './kind.ts';
 import { openhands } from './openhands.ts';
+import type { AgentClient, AgentEndpoint } from './agent.ts';
+
+/** Forwards each call to the client of the endpoint's kind, with the guarantees of that client. */
+export class ClientOfKinds implements AgentClient {
+  readonly #clients: ReadonlyMap<AgentKind, AgentClient>;
+
+  constructor(clients: ReadonlyMap<AgentKind, AgentClient>) {
+    this.#clients = clients;
+  }
+
+  readonly probe = this.#forward('probe');
+  readonly initialise = this.#forward('initialise');
+  readonly execute = this.#forward('execute');
+  readonly writeFile = this.#forward('writeFile');
+  readonly hookConfig = this.#forward('hookConfig');
+  readonly createConversation = this.#forward('createConversation');
+  readonly conversation = this.#forward('conversation');
+  readonly conversations = this.#forward('conversations');
+  readonly run = this.#forward('run');
+  readonly pause = this.#forward('pause');
+  readonly interrupt = this.#forward('interrupt');
+  readonly sendMessage = this.#forward('sendMessage');
+  readonly userMessages = this.#forward('userMessages');
+  readonly userMessagesAfter = this.#forward('userMessagesAfter');
+  readonly lastError = this.#forward('lastError');
+  readonly useLlm = this.#forward('useLlm');
+  readonly deleteConversation = this.#forward('deleteConversation');
+  readonly serverInfo = this.#forward('serverInfo');
+  readonly runningConversations = this.#forward('runningConversations');
+  readonly waitingConversations = this.#forward('waitingConversations');
+  readonly rejectPending = this.#forward('rejectPending');
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#clients.values()].map((client) => client.close()));
+  }
+
+  #forward<K extends Exclude<keyof AgentClient, 'close'>>(name: K): AgentClient[K] {
+    const forward = (endpoint: AgentEndpoint, ...rest: readonly unknown[]): unknown => {
+      const client = this.#of(endpoint);
+      const call = client[name] as (...given: readonly unknown[]) => unknown;
+      return call.call(client, endpoint, ...rest);
+    };
+    // The compiler does not relate the parameters of a method to those of the method of its name.
+    return forward as AgentClient[K];
+  }
+
+  #of({ kind = defaultAgentKind }: AgentEndpoint): AgentClient {
+    const client = this.#clients.get(kind);
+    if (client === undefined) throw new Error(`there is no client for agents of the kind ${kind}`);
+    return client;
+  }
+}
 
 export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> = { openhands };
 

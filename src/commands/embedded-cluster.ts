@@ -27,7 +27,6 @@ export interface EmbeddedClusterOptions extends Runtime {
 }
 
 export interface EmbeddedCluster {
-  readonly url: string;
   readonly kubeconfig: string;
   readonly client: KubeClient;
 }
@@ -138,5 +137,5 @@ export async function startEmbeddedCluster(
   plane.setPodLogs(node);
   stack.defer(() => node.stop());
   await node.start();
-  return { url: server.url, kubeconfig, client };
+  return { kubeconfig, client };
 }

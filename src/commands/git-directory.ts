@@ -3,12 +3,66 @@ import type { UpConfig } from '../config/up.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
 import { CloneHandler } from '../gateway/git/clone-handler.ts';
-import type { GitCredentials } from '../gateway/git/credentials.ts';
+import { basicAuthorization, type GitCredentials } from '../gateway/git/credentials.ts';
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
-import { mountedGitCredentials } from './git-credentials.ts';
 import type { Runtime } from './runtime.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import { CredentialFiles, isCredentialName, secretLineOf } from './credential-files.ts';
+
+/** Whom hosts expect where a token is the password; any name will do for the others. */
+const tokenUsers: Readonly<Record<string, string>> = {
+  github: 'x-access-token',
+  gitlab: 'oauth2',
+  bitbucket: 'x-token-auth',
+};
+
+/** From `user:password`, or a token alone; undefined for what is neither. */
+export function authorizationOf(text: string, provider: string): string | undefined {
+  const secret = secretLineOf(text);
+  if (secret === undefined) return undefined;
+  const colon = secret.indexOf(':');
+  return colon < 0
+    ? basicAuthorization(tokenUsers[provider] ?? 'token', secret)
+    : basicAuthorization(secret.slice(0, colon), secret.slice(colon + 1));
+}
+
+interface MountedGitCredentialsOptions {
+  readonly folder: string;
+  readonly providers: readonly string[];
+  readonly logger: Logger;
+}
+
+/**
+ * Credentials for git hosts from files: PROVIDER is for everybody, PROVIDER.OWNER for one owner
+ * instead.
+ */
+export function mountedGitCredentials({
+  folder,
+  providers,
+  logger,
+}: MountedGitCredentialsOptions): GitCredentials {
+  const known = new Set(providers.filter(isCredentialName));
+  const files = new CredentialFiles({
+    folder,
+    logger,
+    setting: 'GIT_CREDENTIALS_DIR',
+    what: 'a git credential',
+    expected: 'it has to be one line, user:password or a token',
+  });
+  for (const name of files.list()) {
+    if (!known.has(name.split('.', 1)[0] ?? ''))
+      logger.warn('a git credential is for none of the git hosts', { credential: name });
+  }
+  return {
+    of: async (owner, provider) => {
+      if (!known.has(provider)) return undefined;
+      const found = await files.of(provider, owner, (text) => authorizationOf(text, provider));
+      return found === undefined ? undefined : { authorization: found.value, name: found.file };
+    },
+  };
+}
 
 const noCredentials: GitCredentials = { of: () => Promise.resolve(undefined) };
 

@@ -11,11 +11,10 @@ import { ensure } from './ensure.ts';
 import { useLocalModel, type LocalModel } from './local-model.ts';
 import { installOpenHands, pinnedVersion } from './openhands/install.ts';
 import { openHandsImage, openHandsProgram } from './openhands/program.ts';
-import { showProgress } from './openhands/progress.ts';
 import { liteLlmModel, openHandsTemplate, openHandsTemplateName } from './openhands/template.ts';
 
 export interface LocalAgentsOptions {
-  readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS_DIR' | 'PYTHON'>;
+  readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS_DIR'>;
   readonly folder: DataFolder;
   /** Where the program lies, and the reference agent with it. */
   readonly programFolder: string;
@@ -83,8 +82,6 @@ async function openHands(
     folder: config.AGENTS_DIR ?? folder.file('agents'),
     constraints,
     environment,
-    python: config.PYTHON,
-    progress: () => showProgress(process.stderr, 'agent'),
     signal,
   });
   return {

@@ -24,11 +24,6 @@ const schema = z.object({
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Where agents that have to be installed are kept; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
-  /**
-   * The Python for those that need one: a path, or a name on the PATH. By default the first that
-   * will do.
-   */
-  PYTHON: z.string().optional(),
   /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_MODEL: z
     .string()

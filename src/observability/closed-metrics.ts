@@ -17,11 +17,11 @@ export interface ClosedMetricOptions<R extends LabelRules> {
 
 /** Applies the rules of a metric to the labels of each call. */
 class ClosedLabels {
-  readonly names: string[];
+  readonly labelNames: string[];
   readonly #rules: ReadonlyMap<string, (value: string) => string>;
 
   constructor(rules: LabelRules) {
-    this.names = Object.keys(rules);
+    this.labelNames = Object.keys(rules);
     this.#rules = new Map(
       Object.entries(rules).map(([name, rule]) => [
         name,
@@ -31,7 +31,7 @@ class ClosedLabels {
   }
 
   /** A label without a rule stays as it is, and the metric refuses it. */
-  of(labels: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  protected closed(labels: Readonly<Record<string, string | undefined>>): Record<string, string> {
     return Object.fromEntries(
       Object.entries(labels).map(([name, value = '']) => [
         name,
@@ -42,19 +42,16 @@ class ClosedLabels {
 }
 
 /** A counter whose labels have closed sets of values. */
-export class ClosedCounter<const R extends LabelRules> {
-  readonly labelNames: readonly string[];
-  readonly #labels: ClosedLabels;
+export class ClosedCounter<const R extends LabelRules> extends ClosedLabels {
   readonly #counter: Counter;
 
   constructor({ labels, ...options }: ClosedMetricOptions<R>) {
-    this.#labels = new ClosedLabels(labels);
-    this.labelNames = this.#labels.names;
-    this.#counter = new Counter({ ...options, labelNames: this.#labels.names });
+    super(labels);
+    this.#counter = new Counter({ ...options, labelNames: this.labelNames });
   }
 
   inc(labels: Labels<R>): void {
-    this.#counter.inc(this.#labels.of(labels));
+    this.#counter.inc(this.closed(labels));
   }
 
   get(): ReturnType<Counter['get']> {
@@ -63,51 +60,45 @@ export class ClosedCounter<const R extends LabelRules> {
 }
 
 /** A histogram whose labels have closed sets of values. */
-export class ClosedHistogram<const R extends LabelRules> {
-  readonly labelNames: readonly string[];
-  readonly #labels: ClosedLabels;
+export class ClosedHistogram<const R extends LabelRules> extends ClosedLabels {
   readonly #histogram: Histogram;
 
   constructor({ labels, ...options }: ClosedMetricOptions<R> & { readonly buckets: number[] }) {
-    this.#labels = new ClosedLabels(labels);
-    this.labelNames = this.#labels.names;
-    this.#histogram = new Histogram({ ...options, labelNames: this.#labels.names });
+    super(labels);
+    this.#histogram = new Histogram({ ...options, labelNames: this.labelNames });
   }
 
   observe(labels: Labels<R>, value: number): void {
-    this.#histogram.observe(this.#labels.of(labels), value);
+    this.#histogram.observe(this.closed(labels), value);
   }
 
   labels(labels: Labels<R>): { observe(value: number): void } {
-    return this.#histogram.labels(this.#labels.of(labels));
+    return this.#histogram.labels(this.closed(labels));
   }
 }
 
 /** A gauge whose labels have closed sets of values. */
-export class ClosedGauge<L extends string> implements PlainGauge<L> {
-  readonly labelNames: readonly string[];
-  readonly #labels: ClosedLabels;
+export class ClosedGauge<L extends string> extends ClosedLabels implements PlainGauge<L> {
   readonly #gauge: Gauge;
 
   constructor({ labels, ...options }: ClosedMetricOptions<Readonly<Record<L, LabelRule>>>) {
-    this.#labels = new ClosedLabels(labels);
-    this.labelNames = this.#labels.names;
-    this.#gauge = new Gauge({ ...options, labelNames: this.#labels.names });
+    super(labels);
+    this.#gauge = new Gauge({ ...options, labelNames: this.labelNames });
   }
 
   set(labels: Readonly<Partial<Record<L, string>>>, value: number): void {
-    this.#gauge.set(this.#labels.of(labels), value);
+    this.#gauge.set(this.closed(labels), value);
   }
 
   inc(labels: Readonly<Partial<Record<L, string>>>, value?: number): void {
-    this.#gauge.inc(this.#labels.of(labels), value);
+    this.#gauge.inc(this.closed(labels), value);
   }
 
   dec(labels: Readonly<Partial<Record<L, string>>>, value?: number): void {
-    this.#gauge.dec(this.#labels.of(labels), value);
+    this.#gauge.dec(this.closed(labels), value);
   }
 
   labels(labels: Readonly<Partial<Record<L, string>>>): { set(value: number): void } {
-    return this.#gauge.labels(this.#labels.of(labels));
+    return this.#gauge.labels(this.closed(labels));
   }
 }

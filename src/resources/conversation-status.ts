@@ -195,5 +195,4 @@ export const conversationStatusSchema = z.object({
 
 export type ConversationStatus = z.output<typeof conversationStatusSchema>;
 export type StartStep = z.output<typeof startStepSchema>;
-export type StartState = NonNullable<ConversationStatus['start']>;
 export type MessageState = NonNullable<ConversationStatus['messages']>;

@@ -88,5 +88,3 @@ export function crdOf(definition: CustomResourceDefinition) {
     },
   };
 }
-
-export type CrdManifest = ReturnType<typeof crdOf>;

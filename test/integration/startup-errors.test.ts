@@ -105,24 +105,16 @@ it('says in one line that there is no cluster', async () => {
   expect(oneLine(result)).toContain('none');
 });
 
-it('says which Pythons there are when none will do for the OpenHands agent', async () => {
-  const python = join(folder, 'python3');
-  writeFileSync(python, '#!/bin/sh\nexit 127\n', { mode: 0o755 });
-  const { code, stderr, stdout } = await fails(['up'], {
-    AGENT: 'openhands',
-    PATH: folder,
-    HOME: folder,
-  });
-  expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toContain('the OpenHands agent needs Python 3.12 or later. There is:');
-  expect(stderr).toContain(`${python}: does not run (exit code 127)`);
+it('says how to get uv when the OpenHands agent is to be installed without it', async () => {
+  const result = await fails(['up'], { AGENT: 'openhands', PATH: folder, HOME: folder });
+  expect(result.code).toBe(1);
+  expect(oneLine(result)).toContain('pip install uv');
 });
 
 it('ends within a second when it is interrupted while the agent is installed, whatever the installer ignores', async () => {
-  const version = JSON.stringify({ version: [3, 13, 0], missing: [] });
-  // A virtual environment that is never made.
-  const script = `case "$*" in *importlib*) echo '${version}' ;; *) trap '' TERM INT; while :; do /bin/sleep 60; done ;; esac`;
-  writeFileSync(join(folder, 'python3'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  // A virtual environment that is never made. Without a child that would outlive the script.
+  const script = "trap '' TERM INT; echo installing; while :; do :; done";
+  writeFileSync(join(folder, 'uv'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const child = spawn(process.execPath, [program, 'up'], {
     env: {
       PATH: folder,
@@ -138,7 +130,7 @@ it('ends within a second when it is interrupted while the agent is installed, wh
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
     // Once: a second one means "at once", and one that meets a process at its end kills it.
-    if (interrupted || !stderr.includes('with pip and Python')) return;
+    if (interrupted || !stderr.includes('installing')) return;
     interrupted = child.kill('SIGINT');
     begun = performance.now();
   });

@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { format } from 'prettier';
 
 /**
- * Writes src/embedded/registry/builtin-types.ts from the models of @kubernetes/client-node:
- * `node test/support/builtin-types.ts`. A test says when the file is stale.
+ * Writes builtin-types.ts of the local cluster from the models of @kubernetes/client-node:
+ * `node test/support/builtin-types.ts`. A test fails when the file is stale.
  */
 const roots = [
   'V1Namespace',
@@ -16,7 +16,6 @@ const roots = [
   'V1Node',
   'V1Lease',
   'CoreV1Event',
-  'EventsV1Event',
   'V1CustomResourceDefinition',
 ];
 const models = new URL(
@@ -34,6 +33,13 @@ interface Attribute {
   readonly format: string;
 }
 
+/**
+ * Types of which the local cluster checks no fields: volumes that its node does not mount, and
+ * rules of scheduling, of which one node needs none.
+ */
+const unchecked =
+  /^V1(?!PersistentVolumeClaim|EmptyDir|Secret|ConfigMap)(\w+VolumeSource|VolumeProjection|Affinity|TopologySpreadConstraint|NodeConfigSource|NodeConfigStatus|PodResourceClaim)$/;
+
 const typePattern = /^(?:Array<(.*)>|\{ \[key: string\]: (.*); \})$/;
 
 /** The model that a type is made of: `Array<V1Container>` is V1Container. */
@@ -46,6 +52,7 @@ const compact = (type: string, formatName: string): string => {
   const [, item, value] = typePattern.exec(type) ?? [];
   if (item !== undefined) return `[${compact(item, formatName)}]`;
   if (value !== undefined) return `{${compact(value, formatName)}}`;
+  if (unchecked.test(type)) return 'any';
   if (type === 'Date' || type === 'V1MicroTime') return 'time';
   if (type === 'number') return formatName === 'double' ? 'number' : 'integer';
   return type;
@@ -65,7 +72,7 @@ export async function generate(): Promise<string> {
     types[name] = attributes
       .map(({ baseName, type, format: formatName }) => {
         const element = elementOf(type);
-        if (/^(V\d|CoreV1|EventsV1|Discovery)/.test(element) && element !== 'V1MicroTime')
+        if (/^(V\d|CoreV1)/.test(element) && element !== 'V1MicroTime' && !unchecked.test(element))
           pending.push(element);
         const required = new RegExp(`'_?${baseName.replace('$', '\\$')}': `).test(declaration);
         return `${baseName}${required ? '!' : ''}:${compact(type, formatName)}`;

@@ -18,12 +18,9 @@ export const flush = '0000';
 /** The mark between two parts of a request of version 2. */
 export const delimiter = '0001';
 
-/** The header of a packet with data of this length. */
-export const headerOf = (dataBytes: number): string =>
-  (dataBytes + headerBytes).toString(16).padStart(headerBytes, '0');
-
 /** The packet with this text. */
-export const packet = (text: string): string => headerOf(Buffer.byteLength(text)) + text;
+export const packet = (text: string): string =>
+  (Buffer.byteLength(text) + headerBytes).toString(16).padStart(headerBytes, '0') + text;
 
 /** The packet with this line. */
 export const linePacket = (line: string): string => packet(`${line}\n`);

@@ -1,15 +1,11 @@
-import type { KubeObject, NewObject, ResourceDefinition } from './object.ts';
+import type { KubeObject, ResourceDefinition } from './object.ts';
 import type {
   CallOptions,
-  CreateOptions,
-  DeleteOptions,
   KubeClient,
   ListOptions,
   ListResult,
   Mapping,
   ShorteningOptions,
-  StatusOptions,
-  StatusUpdate,
   Subresource,
   WatchEvent,
   WatchOptions,
@@ -21,7 +17,7 @@ import { PageSize } from './page-size.ts';
 import { ScratchBuffer } from './scratch-buffer.ts';
 import { shortenTexts } from './shortened-texts.ts';
 import { statusPatch } from './status-patch.ts';
-import type { Transport } from './transport.ts';
+import type { Transport, TransportRequest } from './transport.ts';
 import { parseObject, watchEvent, withoutManagedFields } from './watch-event.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
@@ -68,38 +64,17 @@ export class HttpKubeClient implements KubeClient {
     this.#transport = transport;
   }
 
-  async get<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    options: CallOptions = {},
-  ): Promise<T> {
-    const path = objectPath(resource, namespace, name);
-    return withoutManagedFields(
-      resource,
-      await this.#transport.call({
-        verb: 'get',
-        resource: resource.plural,
-        method: 'GET',
-        path,
-        parse: parseObject,
-        ...sending(options),
-      }),
-    );
-  }
+  readonly get: KubeClient['get'] = async (resource, namespace, name, options = {}) =>
+    this.#stored(resource, options, {
+      verb: 'get',
+      method: 'GET',
+      path: objectPath(resource, namespace, name),
+    });
 
-  list<T extends KubeObject>(
-    resource: Resource<T>,
-    options: ListOptions & CallOptions = {},
-  ): Promise<ListResult<T>> {
-    return this.listMapped(resource, (object) => object, options);
-  }
+  readonly list: KubeClient['list'] = (resource, options) =>
+    this.listMapped(resource, (object) => object, options);
 
-  async listMapped<T extends KubeObject, R>(
-    resource: Resource<T>,
-    map: Mapping<T, R>,
-    options: ListOptions & CallOptions & ShorteningOptions = {},
-  ): Promise<ListResult<R>> {
+  readonly listMapped: KubeClient['listMapped'] = async (resource, map, options = {}) => {
     // The API server may compact the state of the list before the client has read the last page.
     for (let attempt = 1; attempt <= maxPagedAttempts; attempt++) {
       try {
@@ -109,7 +84,7 @@ export class HttpKubeClient implements KubeClient {
       }
     }
     return this.#pages(resource, map, options, 'all at once');
-  }
+  };
 
   watch<T extends KubeObject>(
     resource: Resource<T>,
@@ -118,105 +93,66 @@ export class HttpKubeClient implements KubeClient {
     return new Flattened(this.#watchBatches(resource, options));
   }
 
-  async create<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NewObject<T>,
-    options: CreateOptions = {},
-  ): Promise<T> {
-    const path = withQuery(
-      collectionPath(resource, object.metadata.namespace ?? ''),
-      writing(options),
-    );
-    const response = await this.#transport.call({
+  readonly create: KubeClient['create'] = async (resource, object, options = {}) => {
+    const { metadataOnly = false } = options;
+    const path = collectionPath(resource, object.metadata.namespace ?? '');
+    const stored = await this.#stored(resource, options, {
       verb: 'create',
-      resource: resource.plural,
       method: 'POST',
-      path,
+      path: withQuery(path, writing(options)),
       body: object,
-      accept: options.metadataOnly === true ? metadataOnlyAccept : undefined,
-      parse: parseObject,
-      ...sending(options),
+      accept: metadataOnly ? metadataOnlyAccept : undefined,
     });
-    const stored = withoutManagedFields<T>(resource, response);
-    return options.metadataOnly === true
+    return metadataOnly
       ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind }
       : stored;
-  }
+  };
 
-  async update<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NoInfer<T>,
-    options: CallOptions = {},
-  ): Promise<T> {
+  readonly update: KubeClient['update'] = async (resource, object, options = {}) => {
     const { namespace = '', name } = object.metadata;
-    const path = withQuery(objectPath(resource, namespace, name), writing(options));
-    const stored = await this.#transport.call({
+    return this.#stored(resource, options, {
       verb: 'update',
-      resource: resource.plural,
       method: 'PUT',
-      path,
+      path: withQuery(objectPath(resource, namespace, name), writing(options)),
       body: object,
-      parse: parseObject,
-      ...sending(options),
     });
-    return withoutManagedFields(resource, stored);
-  }
+  };
 
   /**
    * Sends a patch rather than a PUT. A PUT of an object that lacks parts would take the ownership
    * of these parts from their field managers: for a custom resource, the API server protects only
    * `spec` from this when the status is written.
    */
-  async updateStatus<T extends KubeObject>(
-    resource: Resource<T>,
-    object: StatusUpdate<T>,
-    options: StatusOptions = {},
-  ): Promise<T> {
+  readonly updateStatus: KubeClient['updateStatus'] = async (resource, object, options = {}) => {
     const { namespace = '', name, resourceVersion } = object.metadata;
-    const stored = await this.#transport.call({
+    return this.#stored(resource, options, {
       verb: 'patch',
-      resource: resource.plural,
       method: 'PATCH',
       path: withQuery(objectPath(resource, namespace, name, 'status'), writing(options)),
       body: statusPatch(resourceVersion, statusOf(object), options.from),
       contentType: 'application/json-patch+json',
-      parse: parseObject,
-      ...sending(options),
     });
-    return withoutManagedFields(resource, stored);
-  }
+  };
 
-  async mergePatch<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    patch: object,
-    options: CallOptions & { readonly subresource?: Subresource } = {},
-  ): Promise<T> {
-    const stored = await this.#transport.call({
+  readonly mergePatch: KubeClient['mergePatch'] = async (
+    resource,
+    namespace,
+    name,
+    patch,
+    options = {},
+  ) =>
+    this.#stored(resource, options, {
       verb: 'patch',
-      resource: resource.plural,
       method: 'PATCH',
       path: withQuery(objectPath(resource, namespace, name, options.subresource), writing(options)),
       body: patch,
       contentType: 'application/merge-patch+json',
-      parse: parseObject,
-      ...sending(options),
     });
-    return withoutManagedFields(resource, stored);
-  }
 
-  async delete<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    options: DeleteOptions = {},
-  ): Promise<void> {
+  readonly delete: KubeClient['delete'] = async (resource, namespace, name, options = {}) => {
     const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
-    const preconditions = {
-      ...(uid === undefined ? {} : { uid }),
-      ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    };
+    const preconditions =
+      uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
     await this.#transport.call({
       verb: 'delete',
       resource: resource.plural,
@@ -225,31 +161,39 @@ export class HttpKubeClient implements KubeClient {
       body: {
         apiVersion: 'v1',
         kind: 'DeleteOptions',
-        ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
-        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
-        ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+        preconditions,
+        gracePeriodSeconds,
+        propagationPolicy,
       },
       ...sending(options),
     });
-  }
+  };
 
-  async createSubresource<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    subresource: Subresource,
-    body: object,
-    options: CallOptions = {},
-  ): Promise<void> {
-    const path = withQuery(objectPath(resource, namespace, name, subresource), writing(options));
+  readonly createSubresource: KubeClient['createSubresource'] = async (resource, ...parts) => {
+    const [namespace, name, subresource, body, options = {}] = parts;
     await this.#transport.call({
       verb: 'create',
       resource: resource.plural,
       method: 'POST',
-      path,
+      path: withQuery(objectPath(resource, namespace, name, subresource), writing(options)),
       body,
       ...sending(options),
     });
+  };
+
+  /** Makes a call whose response is an object. */
+  async #stored<T extends KubeObject>(
+    resource: Resource<T>,
+    options: CallOptions,
+    request: Omit<TransportRequest, 'resource' | 'parse'>,
+  ): Promise<T> {
+    const response = await this.#transport.call({
+      ...request,
+      resource: resource.plural,
+      parse: parseObject,
+      ...sending(options),
+    });
+    return withoutManagedFields(resource, response);
   }
 
   /**

@@ -1,21 +1,4 @@
-import type {
-  CallOptions,
-  CreateOptions,
-  DeleteOptions,
-  KubeClient,
-  ListOptions,
-  ListResult,
-  Mapping,
-  ShorteningOptions,
-  StatusOptions,
-  StatusUpdate,
-  Subresource,
-  WatchEvent,
-  WatchOptions,
-} from './client.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from './object.ts';
-
-type Resource<T extends KubeObject> = ResourceDefinition<T>;
+import type { CallOptions, KubeClient } from './client.ts';
 
 /** A call as an interceptor sees it. */
 export interface ClientCall {
@@ -47,110 +30,53 @@ export class InterceptedClient implements KubeClient {
     this.#intercept = intercept;
   }
 
-  get<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    options?: CallOptions,
-  ): Promise<T> {
-    return this.#call('get', resource, { name }, options, (changed) =>
+  readonly get: KubeClient['get'] = (resource, namespace, name, options) =>
+    this.#call('get', resource, { name }, options, (changed) =>
       this.#client.get(resource, namespace, name, changed),
     );
-  }
 
-  list<T extends KubeObject>(
-    resource: Resource<T>,
-    options?: ListOptions & CallOptions,
-  ): Promise<ListResult<T>> {
-    return this.#call('list', resource, {}, options, (changed) =>
-      this.#client.list(resource, changed),
-    );
-  }
+  readonly list: KubeClient['list'] = (resource, options) =>
+    this.#call('list', resource, {}, options, (changed) => this.#client.list(resource, changed));
 
-  listMapped<T extends KubeObject, R>(
-    resource: Resource<T>,
-    map: Mapping<T, R>,
-    options?: ListOptions & CallOptions & ShorteningOptions,
-  ): Promise<ListResult<R>> {
-    return this.#call('list', resource, {}, options, (changed) =>
+  readonly listMapped: KubeClient['listMapped'] = (resource, map, options) =>
+    this.#call('list', resource, {}, options, (changed) =>
       this.#client.listMapped(resource, map, changed),
     );
-  }
 
-  watch<T extends KubeObject>(
-    resource: Resource<T>,
-    options: WatchOptions,
-  ): AsyncIterable<WatchEvent<T>> {
-    return this.#client.watch(resource, options);
-  }
+  readonly watch: KubeClient['watch'] = (resource, options) =>
+    this.#client.watch(resource, options);
 
-  create<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NewObject<T>,
-    options?: CreateOptions,
-  ): Promise<T> {
-    return this.#call('create', resource, { object }, options, (changed) =>
+  readonly create: KubeClient['create'] = (resource, object, options) =>
+    this.#call('create', resource, { object }, options, (changed) =>
       this.#client.create(resource, object, changed),
     );
-  }
 
-  update<T extends KubeObject>(
-    resource: Resource<T>,
-    object: NoInfer<T>,
-    options?: CallOptions,
-  ): Promise<T> {
-    const { name } = object.metadata;
-    return this.#call('update', resource, { name, object }, options, (changed) =>
+  readonly update: KubeClient['update'] = (resource, object, options) =>
+    this.#call('update', resource, { name: object.metadata.name, object }, options, (changed) =>
       this.#client.update(resource, object, changed),
     );
-  }
 
-  updateStatus<T extends KubeObject>(
-    resource: Resource<T>,
-    object: StatusUpdate<T>,
-    options?: StatusOptions,
-  ): Promise<T> {
-    const { name } = object.metadata;
-    return this.#call('update', resource, { name, object }, options, (changed) =>
+  readonly updateStatus: KubeClient['updateStatus'] = (resource, object, options) =>
+    this.#call('update', resource, { name: object.metadata.name, object }, options, (changed) =>
       this.#client.updateStatus(resource, object, changed),
     );
-  }
 
-  mergePatch<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    patch: object,
-    options?: CallOptions & { readonly subresource?: Subresource },
-  ): Promise<T> {
-    return this.#call('patch', resource, { name }, options, (changed) =>
+  readonly mergePatch: KubeClient['mergePatch'] = (resource, namespace, name, patch, options) =>
+    this.#call('patch', resource, { name }, options, (changed) =>
       this.#client.mergePatch(resource, namespace, name, patch, changed),
     );
-  }
 
-  delete<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    options?: DeleteOptions,
-  ): Promise<void> {
-    return this.#call('delete', resource, { name }, options, (changed) =>
+  readonly delete: KubeClient['delete'] = (resource, namespace, name, options) =>
+    this.#call('delete', resource, { name }, options, (changed) =>
       this.#client.delete(resource, namespace, name, changed),
     );
-  }
 
-  createSubresource<T extends KubeObject>(
-    resource: Resource<T>,
-    namespace: string,
-    name: string,
-    subresource: Subresource,
-    body: object,
-    options?: CallOptions,
-  ): Promise<void> {
+  readonly createSubresource: KubeClient['createSubresource'] = (resource, ...parts) => {
+    const [namespace, name, subresource, body, options] = parts;
     return this.#call('createSubresource', resource, { name }, options, (changed) =>
       this.#client.createSubresource(resource, namespace, name, subresource, body, changed),
     );
-  }
+  };
 
   #call<O extends CallOptions, R>(
     verb: ClientCall['verb'],

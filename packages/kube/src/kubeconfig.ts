@@ -80,14 +80,13 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
   return {
     connection: {
       server: cluster.server,
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-      ...(cluster.tlsServerName === undefined ? {} : { serverName: cluster.tlsServerName }),
-      ...(cluster.skipTLSVerify ? { insecure: true } : {}),
-      ...(token === undefined
-        ? {}
-        : { token: changing ? async () => (await credentials(config, where)).token ?? '' : token }),
+      ...{ ca, cert, key },
+      serverName: cluster.tlsServerName,
+      insecure: cluster.skipTLSVerify,
+      token:
+        changing && token !== undefined
+          ? async () => (await credentials(config, where)).token ?? ''
+          : token,
     },
     namespace: config.getContextObject(config.currentContext)?.namespace ?? 'default',
   };
@@ -112,18 +111,14 @@ async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
   return merged;
 }
 
-interface Credentials {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-  readonly token?: string;
-}
-
 /**
  * Reads the credentials of the user. A credential plugin runs when its last response is absent or
  * has expired.
  */
-async function credentials(config: KubeConfig, where: string): Promise<Credentials> {
+async function credentials(
+  config: KubeConfig,
+  where: string,
+): Promise<Pick<Connection, 'ca' | 'cert' | 'key'> & { readonly token: string | undefined }> {
   const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
   try {
     await config.applyToHTTPSOptions(options);
@@ -132,12 +127,11 @@ async function credentials(config: KubeConfig, where: string): Promise<Credentia
   }
   const header: unknown = new Map(Object.entries(options.headers ?? {})).get('Authorization');
   const token = typeof header === 'string' ? header.replace(/^Bearer /, '').trim() : '';
-  const pem = { ca: pemText(options.ca), cert: pemText(options.cert), key: pemText(options.key) };
   return {
-    ...(pem.ca === undefined ? {} : { ca: pem.ca }),
-    ...(pem.cert === undefined ? {} : { cert: pem.cert }),
-    ...(pem.key === undefined ? {} : { key: pem.key }),
-    ...(token === '' ? {} : { token }),
+    ca: pemText(options.ca),
+    cert: pemText(options.cert),
+    key: pemText(options.key),
+    token: token === '' ? undefined : token,
   };
 }
 

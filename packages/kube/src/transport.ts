@@ -22,13 +22,13 @@ export interface Connection {
    * Bearer token. A function is called before every request, so that the client uses a token that
    * was replaced on disk.
    */
-  readonly token?: string | (() => Promise<string>);
+  readonly token?: string | (() => Promise<string>) | undefined;
   /** Certificates and key in PEM. */
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
   /** Name in the certificate of the server, when the name differs from the host. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
   readonly insecure?: boolean;
 }
 
@@ -117,10 +117,7 @@ export class Transport {
       connect: {
         timeout: 10_000,
         rejectUnauthorized: insecure !== true,
-        ...(ca === undefined ? {} : { ca }),
-        ...(cert === undefined ? {} : { cert }),
-        ...(key === undefined ? {} : { key }),
-        ...(serverName === undefined ? {} : { servername: serverName }),
+        ...{ ca, cert, key, servername: serverName },
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });

@@ -37,7 +37,7 @@ describe('loadConnection', () => {
   it('reads a token', async () => {
     const path = await file('config', kubeconfig('{ token: secret }'));
     expect(await loadConnection({ kubeconfig: path })).toEqual({
-      connection: { server: 'https://cluster:6443', token: 'secret' },
+      connection: { server: 'https://cluster:6443', token: 'secret', insecure: false },
       namespace: 'team',
     });
   });

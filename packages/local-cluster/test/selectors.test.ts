@@ -1,4 +1,4 @@
-import { parseFieldSelector } from '../src/api/field-selector.ts';
+import { parseFieldSelector } from '../src/api/selection.ts';
 import { labelMatcher } from '../src/api/label-selector.ts';
 import { ageOf, humanDuration } from '../../kube/src/human-duration.ts';
 import { negotiate } from '../src/negotiation/media-type.ts';

@@ -12,16 +12,56 @@ import {
   parse,
   updateBody,
   type CreateBody,
+  type EventSearch,
 } from './bodies.ts';
 import type { Conversation } from './conversation.ts';
 import type { Conversations } from './conversations.ts';
-import { matchingEntries, searchEvents } from './event-search.ts';
 import { HttpError } from './http-error.ts';
 import type { Meta } from './meta.ts';
-import type { RouteResponse, Call, Router } from './router.ts';
+import type { Call, Router, RouteResponse } from './router.ts';
 import type { SecretBox } from './secret-box.ts';
 import type { Webhooks } from './webhooks.ts';
 import { finalResponseOf, infoOf } from './presenters.ts';
+import type { z } from 'zod/mini';
+import type { EventLog, LogEntry } from './event-log.ts';
+import type { AgentEvent } from './events.ts';
+
+type Filter = z.output<typeof eventFilter>;
+
+/**
+ * Filters events. Times are compared as texts: neither side has a time zone, and a `Z` or its
+ * absence sorts alike.
+ */
+function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
+  const kind = filter.kind?.split('.').at(-1);
+  const from = filter.timestamp__gte?.replace(/Z$/, '').replace(' ', 'T');
+  const before = filter.timestamp__lt?.replace(/Z$/, '').replace(' ', 'T');
+  return log.entries.filter(
+    (entry) =>
+      (kind === undefined || entry.kind === kind) &&
+      (filter.source === undefined || entry.source === filter.source) &&
+      (from === undefined || entry.timestamp >= from) &&
+      (before === undefined || entry.timestamp < before),
+  );
+}
+
+/**
+ * Returns a page of events. `page_id` is the first event of the page; an unknown id selects the
+ * first page.
+ */
+export async function searchEvents(
+  log: EventLog,
+  search: EventSearch,
+): Promise<{ readonly items: readonly AgentEvent[]; readonly next_page_id: string | null }> {
+  const found = matchingEntries(log, search);
+  const sorted = search.sort_order === 'TIMESTAMP' ? found : found.toReversed();
+  const start = Math.max(
+    sorted.findIndex(({ id }) => id === search.page_id),
+    0,
+  );
+  const items = await log.read(sorted.slice(start, start + search.limit));
+  return { items, next_page_id: sorted[start + search.limit]?.id ?? null };
+}
 
 export interface Ready {
   readonly conversations: Conversations;

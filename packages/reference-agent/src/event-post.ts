@@ -5,7 +5,7 @@ export interface Post {
   readonly closing: AbortSignal;
 }
 
-export interface EventPostOptions {
+export interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
   /**
@@ -17,6 +17,9 @@ export interface EventPostOptions {
   readonly maxQueuedEvents: number;
   readonly maxQueuedBytes: number;
   readonly maxBatchBytes: number;
+}
+
+export interface EventPostOptions extends EventPostLimits {
   readonly post: Post;
   readonly log: (message: string, error?: unknown) => void;
   /** Sends each event as an object instead of a list. */

@@ -24,8 +24,6 @@ export interface TerminalObservation {
   readonly metadata: { readonly exit_code: number; readonly working_dir: string };
 }
 
-export type ToolName = 'terminal' | 'finish';
-
 interface ToolCall {
   readonly tool_name: string;
   readonly tool_call_id: string;

@@ -1,18 +1,17 @@
 import type { Conversation } from './conversation.ts';
-import { EventPost, type Post } from './event-post.ts';
+import { EventPost, type EventPostLimits, type Post } from './event-post.ts';
 import { fullStateEvent, infoOf } from './presenters.ts';
 
 /** Settings of one receiver. */
-export interface WebhookSettings {
+export interface WebhookSettings extends EventPostLimits {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly bufferSize: number;
-  readonly flushDelayMs: number;
-  readonly retries: number;
-  readonly retryDelayMs: number;
-  readonly maxQueuedEvents: number;
-  readonly maxQueuedBytes: number;
-  readonly maxBatchBytes: number;
+}
+
+interface Options {
+  readonly settings: readonly WebhookSettings[];
+  readonly sessionKey: string | undefined;
+  readonly log: (message: string, error?: unknown) => void;
 }
 
 /** Maximum time for a response; a later response counts as a failure. */
@@ -25,33 +24,25 @@ const maxLastFlushMs = 1_000;
  * waits for a receiver.
  */
 export class Webhooks {
-  readonly #settings: readonly WebhookSettings[];
-  readonly #sessionKey: string | undefined;
+  readonly #options: Options;
   readonly #posts = new Map<
     Conversation,
     { readonly posts: readonly EventPost[]; readonly unsubscribe: () => void }
   >();
   readonly #closing = new AbortController();
-  readonly #log: (message: string, error?: unknown) => void;
 
-  constructor(options: {
-    readonly settings: readonly WebhookSettings[];
-    readonly sessionKey: string | undefined;
-    readonly log: (message: string, error?: unknown) => void;
-  }) {
-    this.#settings = options.settings;
-    this.#sessionKey = options.sessionKey;
-    this.#log = options.log;
+  constructor(options: Options) {
+    this.#options = options;
   }
 
   /** Sends the full state of a conversation and then its events. */
   follow(conversation: Conversation): void {
-    const posts = this.#settings.map(
+    const posts = this.#options.settings.map(
       (settings) =>
         new EventPost({
           ...settings,
           post: this.#poster(settings, `events/${conversation.meta.id}`),
-          log: this.#log,
+          log: this.#options.log,
         }),
     );
     if (posts.length === 0) return;
@@ -69,14 +60,14 @@ export class Webhooks {
    * conversation.
    */
   notify(conversation: Conversation, changes: object = {}): void {
-    if (this.#settings.length === 0) return;
+    if (this.#options.settings.length === 0) return;
     const body = JSON.stringify({ ...infoOf(conversation), ...changes });
-    for (const settings of this.#settings) {
+    for (const settings of this.#options.settings) {
       const post = new EventPost({
         ...settings,
         bufferSize: 1,
         post: this.#poster(settings, 'conversations'),
-        log: this.#log,
+        log: this.#options.log,
         bare: true,
       });
       post.add(body);
@@ -104,11 +95,12 @@ export class Webhooks {
   }
 
   #poster({ baseUrl, headers }: WebhookSettings, path: string): Post {
+    const { sessionKey } = this.#options;
     const url = new URL(`${baseUrl.replace(/\/$/, '')}/${path}`);
     const sent = {
       ...headers,
       'content-type': 'application/json',
-      ...(this.#sessionKey === undefined ? {} : { 'x-session-api-key': this.#sessionKey }),
+      ...(sessionKey === undefined ? {} : { 'x-session-api-key': sessionKey }),
     };
     // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
     const { request } = process.getBuiltinModule(

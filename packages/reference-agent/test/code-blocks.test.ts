@@ -1,4 +1,4 @@
-import { shellBlocksOf } from '../src/code-blocks.ts';
+import { shellBlocksOf } from '../src/script-program.ts';
 
 const fence = '```';
 const codes = (text: string) => shellBlocksOf(text).map(({ shell, code }) => `${shell}: ${code}`);

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { BoundedOutput } from '../src/bounded-output.ts';
+import { BoundedOutput } from '../src/commands.ts';
 import { Commands } from '../src/commands.ts';
 import { eventually } from '../../../test/support/eventually.ts';
 

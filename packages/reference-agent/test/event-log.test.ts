@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EventLog, initialLog } from '../src/event-log.ts';
-import { searchEvents } from '../src/event-search.ts';
+import { searchEvents } from '../src/conversation-routes.ts';
 import { agentMessage, statusUpdate, type AgentEvent } from '../src/events.ts';
 
 let folder: string;

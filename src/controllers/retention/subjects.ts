@@ -1,17 +1,17 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
-import { isNotFound } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { sandboxTemplates } from '../../resources/sandbox-template.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
+import { storedObject } from '../stored-object.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
 
 export interface RetentionSubjectsOptions {
@@ -61,35 +61,14 @@ export class RetentionSubjects {
       sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
     const sandbox = named !== undefined && isInSandbox(conversation, named) ? named : undefined;
     const template = stores.templates.get(namespace, templateNameOf(conversation, sandbox));
-    return {
-      object: conversation,
-      countdown: countdownOfConversation({
-        nowMs: this.#options.clock.now(),
-        conversation,
-        sandbox,
-        template,
-      }),
-      conversations: [],
-    };
+    return this.#conversation(conversation, sandbox, template);
   }
 
   ofSandbox(sandbox: Sandbox): RetentionSubject {
     const { stores } = this.#options;
-    const { namespace, name } = sandbox.metadata;
-    const inIt = stores.conversations
-      .byIndex(bySandbox, `${namespace}/${name}`)
-      .filter((conversation) => isInSandbox(conversation, sandbox));
+    const { namespace } = sandbox.metadata;
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
-    return {
-      object: sandbox,
-      countdown: countdownOfSandbox({
-        nowMs: this.#options.clock.now(),
-        sandbox,
-        conversations: inIt,
-        template,
-      }),
-      conversations: inIt,
-    };
+    return this.#sandbox(sandbox, this.#knownIn(sandbox), template);
   }
 
   /**
@@ -112,42 +91,51 @@ export class RetentionSubjects {
       const sandbox = named !== undefined && isInSandbox(conversation, named) ? named : undefined;
       const template = await read(sandboxTemplates, templateNameOf(conversation, sandbox));
       return {
-        object: conversation,
-        countdown: countdownOfConversation({
-          nowMs: this.#options.clock.now(),
-          conversation,
-          sandbox,
-          template,
-        }),
-        conversations: [],
+        ...this.#conversation(conversation, sandbox, template),
         ownSandbox: sandbox !== undefined && isOnlyOf(sandbox, conversation) ? sandbox : undefined,
       };
     }
     const sandbox = await read(sandboxes, name);
     if (sandbox?.metadata.uid !== uid) return undefined;
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
-    const known = this.#options.stores.conversations
-      .byIndex(bySandbox, `${namespace}/${name}`)
-      .filter((conversation) => isInSandbox(conversation, sandbox));
     // The stored sandbox names those that have joined it, also where no cache shows that yet.
     const names = new Set([
-      ...known.map(({ metadata }) => metadata.name),
+      ...this.#knownIn(sandbox).map(({ metadata }) => metadata.name),
       ...makerReferencesOf(sandbox).map((reference) => reference.name),
     ]);
     const users = await Promise.all([...names].map((of) => read(conversations, of)));
     const inIt = users.flatMap((user) =>
       user?.spec.owner === sandbox.spec.owner ? cachedConversation(user) : [],
     );
-    return {
-      object: sandbox,
-      countdown: countdownOfSandbox({
-        nowMs: this.#options.clock.now(),
-        sandbox,
-        conversations: inIt,
-        template,
-      }),
-      conversations: inIt,
-    };
+    return this.#sandbox(sandbox, inIt, template);
+  }
+
+  #conversation(
+    conversation: CachedConversation,
+    sandbox: Sandbox | undefined,
+    template: SandboxTemplate | undefined,
+  ): RetentionSubject {
+    const nowMs = this.#options.clock.now();
+    const countdown = countdownOfConversation({ nowMs, conversation, sandbox, template });
+    return { object: conversation, countdown, conversations: [] };
+  }
+
+  #sandbox(
+    sandbox: Sandbox,
+    inIt: readonly CachedConversation[],
+    template: SandboxTemplate | undefined,
+  ): RetentionSubject {
+    const nowMs = this.#options.clock.now();
+    const countdown = countdownOfSandbox({ nowMs, sandbox, conversations: inIt, template });
+    return { object: sandbox, countdown, conversations: inIt };
+  }
+
+  /** The conversations in a sandbox that the cache has. */
+  #knownIn(sandbox: Sandbox): readonly CachedConversation[] {
+    const { namespace, name } = sandbox.metadata;
+    return this.#options.stores.conversations
+      .byIndex(bySandbox, `${namespace}/${name}`)
+      .filter((conversation) => isInSandbox(conversation, sandbox));
   }
 
   async #read<T extends KubeObject>(
@@ -156,13 +144,9 @@ export class RetentionSubjects {
     name: string,
     signal: AbortSignal,
   ) {
-    try {
-      const stored = await this.#options.client.get(resource, namespace, name, { signal });
-      return resource.accepts?.(stored) === false ? undefined : stored;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const identity = { metadata: { namespace, name } };
+    const stored = await storedObject(this.#options.client, resource, identity, signal);
+    return stored === undefined || resource.accepts?.(stored) === false ? undefined : stored;
   }
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
+import { mountedGitCredentials } from '../../../src/commands/git-directory.ts';
 import { RepositoryAccessChecker } from '../../../src/gateway/git/repository-access-checker.ts';
 import { packet } from '../../../packages/git/src/pkt-line.ts';
 import { systemClock } from '@conversation-operator/base/clock';

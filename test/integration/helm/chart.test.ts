@@ -9,7 +9,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { helmVersions } from '../../../helm/tools/binaries.ts';
-import { chartCrds, manifests } from '../../../helm/tools/manifests.ts';
+import { manifests } from '../../../helm/tools/manifests.ts';
 import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
 import { defaultTemplate } from '../../../src/commands/default-template.ts';
@@ -611,13 +611,6 @@ describe('the chart', () => {
 });
 
 describe('generated files (`make manifests` writes them anew)', () => {
-  it("are the chart's definitions", () => {
-    const folder = join(chartFolder, 'files/crds');
-    expect(
-      new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')])),
-    ).toEqual(new Map([...chartCrds()].sort(([one], [other]) => (one < other ? -1 : 1))));
-  });
-
   it('are the plain manifests', async () => {
     const present = readdirSync(join(root, 'manifests')).filter((name) => name.endsWith('.yaml'));
     expect(new Map(present.map((name) => [name, read(`manifests/${name}`)]))).toEqual(

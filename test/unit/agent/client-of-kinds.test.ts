@@ -1,5 +1,5 @@
 import type { AgentClient, AgentEndpoint } from '../../../src/agent/agent.ts';
-import { ClientOfKinds } from '../../../src/agent/client-of-kinds.ts';
+import { ClientOfKinds } from '../../../src/agent/kinds.ts';
 import { createAgentClient, kindDefinitions } from '../../../src/agent/kinds.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import type { AgentKind } from '../../../src/resources/agent-settings.ts';

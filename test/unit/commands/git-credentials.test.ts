@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileNameOf } from '../../../src/commands/credential-files.ts';
-import { authorizationOf, mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
+import { authorizationOf, mountedGitCredentials } from '../../../src/commands/git-directory.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;

@@ -4,7 +4,7 @@ import { definitions } from '../../../src/resources/crd.ts';
 
 const folder = new URL('../../../crds/', import.meta.url);
 
-describe('crds/', () => {
+describe('the folder of the CRDs in the chart', () => {
   it('holds one file for each kind and nothing else', () => {
     expect(readdirSync(folder).sort()).toEqual([...crdFiles().keys()].sort());
     expect(definitions).toHaveLength(6);

@@ -29,6 +29,20 @@ export type Meta = {
   readonly managedFields?: JsonArray;
 };
 
+/** Metadata that an update of a client does not change. */
+export const serverFields = [
+  'name',
+  'namespace',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'managedFields',
+  'generateName',
+] as const;
+
 /** A stored object of any kind. */
 export type ApiObject = JsonObject & {
   readonly apiVersion: string;

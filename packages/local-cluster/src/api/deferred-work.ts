@@ -3,26 +3,24 @@ import type { Logger } from '@conversation-operator/base/logger';
 
 const retryDelayMs = 1000;
 
+interface Options {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly run: (key: string) => void;
+}
+
 /**
  * A queue of keys that a later turn of the event loop processes, each key once, however often it
  * was added. A key that fails is retried.
  */
 export class DeferredWork {
-  readonly #clock: Clock;
-  readonly #logger: Logger;
-  readonly #run: (key: string) => void;
+  readonly #options: Options;
   readonly #keys = new Set<string>();
   #timer: Timer | undefined;
   #stopped = false;
 
-  constructor(options: {
-    readonly clock: Clock;
-    readonly logger: Logger;
-    readonly run: (key: string) => void;
-  }) {
-    this.#clock = options.clock;
-    this.#logger = options.logger;
-    this.#run = options.run;
+  constructor(options: Options) {
+    this.#options = options;
   }
 
   add(key: string): void {
@@ -32,20 +30,21 @@ export class DeferredWork {
 
   #schedule(delayMs: number): void {
     if (this.#stopped) return;
-    this.#timer ??= this.#clock.after(delayMs, () => {
+    this.#timer ??= this.#options.clock.after(delayMs, () => {
       this.#timer = undefined;
       this.#drain();
     });
   }
 
   #drain(): void {
+    const { run, logger } = this.#options;
     const keys = [...this.#keys];
     this.#keys.clear();
     for (const key of keys) {
       try {
-        this.#run(key);
+        run(key);
       } catch (error) {
-        this.#logger.error('Background work of the control plane failed and will be retried', {
+        logger.error('Background work of the control plane failed and will be retried', {
           key,
           error,
         });

@@ -1,21 +1,9 @@
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import { equal } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import type { Registry } from '../registry/registry.ts';
 import type { Change } from '../storage/change.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
 import { withMeta, type ApiObject, type OwnerReference } from './api-object.ts';
+import type { PlaneContext } from './context.ts';
 import { DeferredWork } from './deferred-work.ts';
-import type { ObjectWriter } from './object-writer.ts';
-
-interface Options {
-  readonly store: ObjectStore;
-  readonly registry: Registry;
-  readonly writer: ObjectWriter;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
 
 const separator = '\0';
 const idOf = (resource: string, namespace: string, name: string): string =>
@@ -25,29 +13,21 @@ const orphan = 'orphan';
 
 /** Deletes objects whose last owner is gone, and completes foreground and orphaning deletions. */
 export class GarbageCollector {
-  readonly #store: ObjectStore;
-  readonly #registry: Registry;
-  readonly #writer: ObjectWriter;
+  readonly #context: PlaneContext;
   readonly #work: DeferredWork;
   /** Ids of dependent objects, by the uid of the owner. */
   readonly #dependents = new Map<string, Set<string>>();
 
-  constructor(options: Options) {
-    this.#store = options.store;
-    this.#registry = options.registry;
-    this.#writer = options.writer;
-    this.#work = new DeferredWork({
-      clock: options.clock,
-      logger: options.logger,
-      run: (id) => this.#visit(id),
-    });
-    options.store.onChange((change) => this.#observe(change));
+  constructor(context: PlaneContext) {
+    this.#context = context;
+    this.#work = new DeferredWork({ ...context, run: (id) => this.#visit(id) });
+    context.store.onChange((change) => this.#observe(change));
   }
 
   /** Checks every object once, because an owner may have been deleted before a crash. */
   start(): void {
-    for (const resource of this.#store.resources) {
-      for (const { object } of this.#store.list(resource)) {
+    for (const resource of this.#context.store.resources) {
+      for (const { object } of this.#context.store.list(resource)) {
         const id = idOf(resource, object.metadata.namespace ?? '', object.metadata.name);
         this.#index(id, undefined, object);
         if (
@@ -104,13 +84,13 @@ export class GarbageCollector {
 
   #resourceOf({ apiVersion, kind }: OwnerReference): ApiResource | undefined {
     const slash = apiVersion.indexOf('/');
-    return this.#registry.byKind(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
+    return this.#context.registry.byKind(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
   }
 
   #find(id: string): { resource: ApiResource; object: ApiObject } | undefined {
     const [key = '', namespace = '', name = ''] = id.split(separator);
-    const resource = this.#registry.byKey(key);
-    const stored = this.#store.get(key, namespace, name);
+    const resource = this.#context.registry.byKey(key);
+    const stored = this.#context.store.get(key, namespace, name);
     return resource === undefined || stored === undefined
       ? undefined
       : { resource, object: stored.object };
@@ -170,7 +150,10 @@ export class GarbageCollector {
     const waited = states.some(({ state }) => state === 'waiting');
     const policy =
       waited && this.#dependents.has(object.metadata.uid) ? 'Foreground' : 'Background';
-    this.#writer.delete(resource, object, { uid: object.metadata.uid, propagationPolicy: policy });
+    this.#context.writer.delete(resource, object, {
+      uid: object.metadata.uid,
+      propagationPolicy: policy,
+    });
   }
 
   #stateOf(
@@ -181,7 +164,7 @@ export class GarbageCollector {
     // Owners of a kind that is not served count as present, because deleting an object whose owner
     // may exist would lose data.
     if (resource === undefined) return 'present';
-    const owner = this.#store.get(
+    const owner = this.#context.store.get(
       resource.key,
       resource.namespaced ? (namespace ?? '') : '',
       reference.name,
@@ -194,7 +177,7 @@ export class GarbageCollector {
 
   #dropOwners(resource: ApiResource, object: ApiObject, uids: readonly string[]): void {
     const kept = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
-    this.#writer.store(
+    this.#context.writer.store(
       resource,
       withMeta(object, { ownerReferences: kept.length === 0 ? undefined : kept }),
     );
@@ -202,7 +185,7 @@ export class GarbageCollector {
 
   #removeFinalizer(resource: ApiResource, object: ApiObject, finalizer: string): void {
     const kept = (object.metadata.finalizers ?? []).filter((name) => name !== finalizer);
-    this.#writer.store(
+    this.#context.writer.store(
       resource,
       withMeta(object, { finalizers: kept.length === 0 ? undefined : kept }),
     );

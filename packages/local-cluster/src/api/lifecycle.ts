@@ -1,48 +1,31 @@
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import { objectAt } from '../json/json.ts';
 import {
   cleanupFinalizer,
   customResource,
   definitionResource,
 } from '../registry/custom-resource.ts';
-import type { Registry } from '../registry/registry.ts';
 import type { Change } from '../storage/change.ts';
-import type { ObjectStore } from '../storage/object-store.ts';
 import { withMeta, type ApiObject } from './api-object.ts';
+import type { PlaneContext } from './context.ts';
 import { DeferredWork } from './deferred-work.ts';
-import { namespacesKey, type ObjectWriter } from './object-writer.ts';
-import type { WatchHub } from './watch-hub.ts';
-
-interface Options {
-  readonly store: ObjectStore;
-  readonly registry: Registry;
-  readonly writer: ObjectWriter;
-  readonly hub: WatchHub;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+import { namespacesKey } from './object-writer.ts';
 
 /**
  * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
  * serves a kind as soon as its definition is stored.
  */
 export class Lifecycle {
-  readonly #options: Options;
+  readonly #context: PlaneContext;
   readonly #work: DeferredWork;
 
-  constructor(options: Options) {
-    this.#options = options;
-    this.#work = new DeferredWork({
-      clock: options.clock,
-      logger: options.logger,
-      run: (key) => this.#visit(key),
-    });
-    options.store.onChange((change) => this.#observe(change));
+  constructor(context: PlaneContext) {
+    this.#context = context;
+    this.#work = new DeferredWork({ ...context, run: (key) => this.#visit(key) });
+    context.store.onChange((change) => this.#observe(change));
   }
 
   start(): void {
-    const { store } = this.#options;
+    const { store } = this.#context;
     for (const { object } of store.list(definitionResource.key)) {
       this.#serve(object);
       this.#work.add(`crd ${object.metadata.name}`);
@@ -57,9 +40,9 @@ export class Lifecycle {
 
   #serve(definition: ApiObject): void {
     try {
-      this.#options.registry.set(customResource(definition));
+      this.#context.registry.set(customResource(definition));
     } catch (error) {
-      this.#options.logger.error('A stored CustomResourceDefinition cannot be served', {
+      this.#context.logger.error('A stored CustomResourceDefinition cannot be served', {
         name: definition.metadata.name,
         error,
       });
@@ -82,8 +65,8 @@ export class Lifecycle {
     const { name, deletionTimestamp } = definition.metadata;
     if (deleted) {
       const key = `${name.slice(name.indexOf('.') + 1)}/${name.slice(0, name.indexOf('.'))}`;
-      this.#options.registry.delete(key);
-      this.#options.hub.end(key);
+      this.#context.registry.delete(key);
+      this.#context.hub.end(key);
       return;
     }
     if (before?.['spec'] !== definition['spec']) this.#serve(definition);
@@ -91,12 +74,12 @@ export class Lifecycle {
   }
 
   #isTerminating(key: string, name: string): boolean {
-    return this.#options.store.get(key, '', name)?.object.metadata.deletionTimestamp !== undefined;
+    return this.#context.store.get(key, '', name)?.object.metadata.deletionTimestamp !== undefined;
   }
 
   #visit(key: string): void {
     const [kind, name = ''] = key.split(' ');
-    const object = this.#options.store.get(
+    const object = this.#context.store.get(
       kind === 'crd' ? definitionResource.key : namespacesKey,
       '',
       name,
@@ -107,7 +90,7 @@ export class Lifecycle {
   }
 
   #endNamespace(namespace: ApiObject): void {
-    const { store, registry, writer } = this.#options;
+    const { store, registry, writer } = this.#context;
     const { name } = namespace.metadata;
     const namespaced = registry.all().filter((resource) => resource.namespaced);
     for (const resource of namespaced) {
@@ -124,7 +107,7 @@ export class Lifecycle {
   }
 
   #endDefinition(definition: ApiObject): void {
-    const { store, registry, writer } = this.#options;
+    const { store, registry, writer } = this.#context;
     const resource = customResource(definition);
     const served = registry.byKey(resource.key) ?? resource;
     for (const { object } of [...store.list(resource.key)])

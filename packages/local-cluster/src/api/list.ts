@@ -2,9 +2,38 @@ import type { ApiResource } from '../registry/api-resource.ts';
 import type { ListMeta } from '../negotiation/serializer.ts';
 import type { Stored } from '../storage/change.ts';
 import { keyOf, type ObjectStore } from '../storage/object-store.ts';
-import { decodeContinue, encodeContinue } from './continue-token.ts';
 import type { Selection } from './selection.ts';
 import { badRequest, expired, StatusError, tooLargeVersion } from './status-error.ts';
+import { isObject, numberAt, stringAt, type Json } from '../json/json.ts';
+
+interface ContinueToken {
+  /**
+   * Version of the continued list. Undefined: this version has expired, and the list continues with
+   * the current state.
+   */
+  readonly version: number | undefined;
+  /** Key of the last object that the server has sent. */
+  readonly after: string;
+}
+
+const encodeContinue = ({ version, after }: ContinueToken): string =>
+  Buffer.from(JSON.stringify({ v: version ?? -1, k: after })).toString('base64url');
+
+/** @throws StatusError 400 for a text that is not a continue token of this server */
+function decodeContinue(text: string): ContinueToken {
+  try {
+    const token = JSON.parse(Buffer.from(text, 'base64url').toString()) as Json;
+    const version = numberAt(token, 'v');
+    const after = stringAt(token, 'k');
+    if (isObject(token) && version !== undefined && after !== undefined)
+      return { version: version === -1 ? undefined : version, after };
+  } catch {
+    // The error follows below.
+  }
+  throw badRequest(
+    'invalid continue token: continue key is not valid: the token does not come from this server',
+  );
+}
 
 const tooOld =
   'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.';

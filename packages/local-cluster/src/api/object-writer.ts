@@ -13,7 +13,7 @@ import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import { invalidValue } from '../schema/field-error.ts';
 import { validate } from '../schema/validate.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
+import { serverFields, timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
 import { embeddedErrors } from './embedded-objects.ts';
 import { metadataErrors } from './metadata.ts';
 import { scaleErrors } from './scale.ts';
@@ -53,19 +53,6 @@ export type Part = 'main' | 'status';
 export const namespacesKey = '/namespaces';
 /** Namespaces that always exist and cannot be deleted. */
 const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system']);
-/** Metadata that an update of a client does not change. */
-const serverFields = [
-  'name',
-  'namespace',
-  'uid',
-  'resourceVersion',
-  'generation',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'managedFields',
-  'generateName',
-] as const;
 const policyFinalizers = ['orphan', 'foregroundDeletion'];
 
 /**

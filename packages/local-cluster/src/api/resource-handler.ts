@@ -323,15 +323,7 @@ export function remove(scope: ResourceRequest): PlaneResponse {
     deleteOptions(scope.query, deleteBody(scope)),
   );
   if (!gone || returnDeleted.has(resource.key)) return objectResponse(scope, 200, object);
-  return jsonResponse(
-    200,
-    deletedStatus({
-      name: object.metadata.name,
-      group: resource.group,
-      kind: resource.plural,
-      uid: object.metadata.uid,
-    }),
-  );
+  return jsonResponse(200, deletedStatus(resource, object.metadata));
 }
 
 /** Handles DELETE of a collection. */

@@ -1,5 +1,7 @@
+import type { ApiResource } from '../registry/api-resource.ts';
+import type { Meta } from './api-object.ts';
 import type { PlaneResponse } from './request.ts';
-import type { StatusError } from './status-error.ts';
+import { detailsOf, type StatusError } from './status-error.ts';
 
 const json = 'application/json';
 
@@ -24,20 +26,10 @@ export function errorResponse(error: StatusError): PlaneResponse {
 }
 
 /** Body of a completed deletion for kinds whose object is not returned. */
-export const deletedStatus = (details: {
-  readonly name: string;
-  readonly group: string;
-  readonly kind: string;
-  readonly uid: string;
-}) => ({
+export const deletedStatus = (resource: ApiResource, { name, uid }: Meta) => ({
   kind: 'Status',
   apiVersion: 'v1',
   metadata: {},
   status: 'Success',
-  details: {
-    name: details.name,
-    ...(details.group === '' ? {} : { group: details.group }),
-    kind: details.kind,
-    uid: details.uid,
-  },
+  details: { ...detailsOf(resource, name), uid },
 });

@@ -13,7 +13,6 @@ import {
 import * as handler from './resource-handler.ts';
 import type { ResourceRequest } from './resource-handler.ts';
 import { jsonResponse, textResponse } from './respond.ts';
-import { reviewResponse } from './reviews.ts';
 import { badRequest, methodNotAllowed, noSuchResource } from './status-error.ts';
 
 type Handler = (scope: ResourceRequest) => PlaneResponse;
@@ -124,13 +123,7 @@ function resourceResponse(
   const parsed = parsedPath(path);
   const resource = context.registry.find(parsed.group, parsed.version, parsed.plural);
   const query = request.query ?? emptyQuery;
-  if (resource === undefined) {
-    const review =
-      request.method === 'POST'
-        ? reviewResponse(parsed.group, parsed.plural, () => handler.parseBody(request))
-        : undefined;
-    return review ?? unknownKind(context, parsed);
-  }
+  if (resource === undefined) return unknownKind(context, parsed);
   if (!isAddressed(resource, parsed)) throw noSuchResource();
   const methods = methodsFor(resource, parsed);
   if (methods === undefined) throw noSuchResource();

@@ -58,7 +58,10 @@ export class StatusError extends Error {
 
 const qualified = (plural: string, group: string): string =>
   group === '' ? plural : `${plural}.${group}`;
-const detailsOf = ({ group, plural }: Subject, name: string): StatusDetails => ({
+export const detailsOf = (
+  { group, plural }: Pick<Subject, 'group' | 'plural'>,
+  name: string,
+): StatusDetails => ({
   name,
   ...(group === '' ? {} : { group }),
   kind: plural,
@@ -105,11 +108,7 @@ export const deletionConflict = (
     409,
     'Conflict',
     `Operation cannot be fulfilled on ${qualified(kind, group)} "${name}": ${why}`,
-    {
-      name,
-      ...(group === '' ? {} : { group }),
-      kind,
-    },
+    detailsOf({ group, plural: kind }, name),
   );
 
 export function invalid(
@@ -126,9 +125,7 @@ export function invalid(
     'Invalid',
     `${qualified(subject.kind, subject.group)} "${name}" is invalid: ${text}`,
     {
-      name,
-      ...(subject.group === '' ? {} : { group: subject.group }),
-      kind: subject.kind,
+      ...detailsOf({ group: subject.group, plural: subject.kind }, name),
       causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
     },
   );

@@ -21,6 +21,13 @@ export interface WatchRequest {
   readonly timeoutMs: number;
 }
 
+interface Options {
+  readonly store: ObjectStore;
+  readonly clock: Clock;
+  /** Maximum number of unread lines; a watcher with more is closed. */
+  readonly maxLines: number;
+}
+
 interface Watcher {
   readonly request: WatchRequest;
   readonly stream: WatchStream;
@@ -37,21 +44,12 @@ const line = (type: string, object: string): string => `{"type":"${type}","objec
  * serialized text.
  */
 export class WatchHub {
-  readonly #store: ObjectStore;
-  readonly #clock: Clock;
-  readonly #maxLines: number;
+  readonly #options: Options;
   readonly #watchers = new Map<string, Set<Watcher>>();
   #bookmarkTimer: Timer | undefined;
 
-  /** `maxLines` is the maximum number of unread lines; a watcher with more is closed. */
-  constructor(options: {
-    readonly store: ObjectStore;
-    readonly clock: Clock;
-    readonly maxLines: number;
-  }) {
-    this.#store = options.store;
-    this.#clock = options.clock;
-    this.#maxLines = options.maxLines;
+  constructor(options: Options) {
+    this.#options = options;
     options.store.onChange((change) => this.#dispatch(change));
   }
 
@@ -62,10 +60,10 @@ export class WatchHub {
   watch(request: WatchRequest): WatchStream {
     const { resource, version } = request;
     const stream: WatchStream = new WatchStream({
-      maxLines: this.#maxLines,
+      maxLines: this.#options.maxLines,
       onClose: () => this.#remove(resource.key, watcher),
     });
-    const timer = this.#clock.after(request.timeoutMs, () => {
+    const timer = this.#options.clock.after(request.timeoutMs, () => {
       if (request.bookmarks) this.#bookmark(watcher);
       stream.end();
     });
@@ -73,7 +71,7 @@ export class WatchHub {
       request,
       stream,
       timer,
-      version: version ?? this.#store.revision,
+      version: version ?? this.#options.store.revision,
       first: true,
     };
     this.#watchersOf(resource.key).add(watcher);
@@ -92,7 +90,7 @@ export class WatchHub {
   #sendState(watcher: Watcher): void {
     const { resource, selection, serializer, markInitial } = watcher.request;
     const lines: string[] = [];
-    for (const { object, json } of this.#store.list(resource.key, selection.namespace)) {
+    for (const { object, json } of this.#options.store.list(resource.key, selection.namespace)) {
       if (!selection.matches(object)) continue;
       lines.push(line('ADDED', serializer.event(object, json, watcher.first)));
       watcher.first = false;
@@ -103,11 +101,11 @@ export class WatchHub {
   }
 
   #sendPast(watcher: Watcher, version: number): void {
-    const changes = this.#store.since(watcher.request.resource.key, version);
+    const changes = this.#options.store.since(watcher.request.resource.key, version);
     if (changes === undefined) {
       this.#fail(
         watcher,
-        expired(`too old resource version: ${version} (${this.#store.compacted})`),
+        expired(`too old resource version: ${version} (${this.#options.store.compacted})`),
       );
       return;
     }
@@ -157,7 +155,7 @@ export class WatchHub {
   #bookmark(watcher: Watcher, annotations?: Readonly<Record<string, string>>): void {
     const { resource } = watcher.request;
     const metadata = {
-      resourceVersion: String(Math.max(watcher.version, this.#store.committedRevision)),
+      resourceVersion: String(Math.max(watcher.version, this.#options.store.committedRevision)),
       creationTimestamp: null,
       ...(annotations === undefined ? {} : { annotations }),
     };
@@ -176,7 +174,7 @@ export class WatchHub {
       .flatMap((watchers) => [...watchers])
       .filter(({ request }) => request.bookmarks);
     if (wanting.length === 0) return;
-    this.#bookmarkTimer = this.#clock.after(bookmarkIntervalMs, () => {
+    this.#bookmarkTimer = this.#options.clock.after(bookmarkIntervalMs, () => {
       this.#bookmarkTimer = undefined;
       for (const watchers of this.#watchers.values()) {
         for (const watcher of watchers) if (watcher.request.bookmarks) this.#bookmark(watcher);

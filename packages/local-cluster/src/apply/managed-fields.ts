@@ -1,5 +1,4 @@
-import type { ApiObject } from '../api/api-object.ts';
-import { timestampOf } from '../api/api-object.ts';
+import { serverFields, timestampOf, type ApiObject } from '../api/api-object.ts';
 import {
   arrayAt,
   equal,
@@ -10,7 +9,7 @@ import {
   type JsonArray,
   type JsonObject,
 } from '../json/json.ts';
-import type { ApiResource } from '../registry/api-resource.ts';
+import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import {
   elementsOf,
   fieldsOf,
@@ -66,24 +65,10 @@ export const rootOf = (resource: ApiResource): Place => ({
   field: '',
 });
 
-const serverMetadata = [
-  'name',
-  'namespace',
-  'uid',
-  'resourceVersion',
-  'generation',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'managedFields',
-  'generateName',
-  'selfLink',
-];
-
 /** Returns the part of an object that managers can own. */
 export function ownable(object: JsonObject, part: Writer['part'], hasStatus: boolean): JsonObject {
   if (part === 'status') return object['status'] === undefined ? {} : { status: object['status'] };
-  const metadata = without(objectAt(object, 'metadata') ?? {}, ...serverMetadata);
+  const metadata = without(objectAt(object, 'metadata') ?? {}, ...serverFields, 'selfLink');
   const rest = without(object, 'apiVersion', 'kind', 'metadata', ...(hasStatus ? ['status'] : []));
   return Object.keys(metadata).length === 0 ? rest : { ...rest, metadata };
 }
@@ -144,7 +129,7 @@ export const entryOf = (
 ): ManagerEntry => ({
   manager,
   operation,
-  apiVersion: resource.group === '' ? resource.version : `${resource.group}/${resource.version}`,
+  apiVersion: apiVersionOf(resource),
   time: timestampOf(nowMs),
   subresource: part === 'status' ? 'status' : '',
   fields,

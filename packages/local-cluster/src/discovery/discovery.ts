@@ -3,15 +3,51 @@ import { parseAccept } from '../negotiation/media-type.ts';
 import { noSuchResource } from '../api/status-error.ts';
 import { jsonResponse } from '../api/respond.ts';
 import type { PlaneResponse } from '../api/request.ts';
+import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import type { Registry } from '../registry/registry.ts';
-import { discoverGroups, type DiscoveredGroup, type DiscoveredResource } from './verbs.ts';
 
-const versionOf = ({ group, version }: DiscoveredGroup) => ({
-  groupVersion: group === '' ? version : `${group}/${version}`,
-  version,
+interface Group {
+  readonly group: string;
+  readonly version: string;
+  readonly resources: readonly ApiResource[];
+}
+
+const objectVerbs = [
+  'create',
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'update',
+  'watch',
+];
+const partVerbs = ['get', 'patch', 'update'];
+
+const subresourcesOf = (resource: ApiResource) => {
+  const { group, version, kind } = resource;
+  return [
+    ...(resource.hasStatus ? [{ name: 'status', group, version, kind, verbs: partVerbs }] : []),
+    ...(resource.scale === undefined
+      ? []
+      : [{ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: partVerbs }]),
+    ...resource.otherSubresources.map((part) => ({ group, version, ...part })),
+  ];
+};
+
+const groupsOf = (registry: Registry): readonly Group[] =>
+  registry.groups().map(({ group, version }) => ({
+    group,
+    version,
+    resources: registry.all().filter((each) => each.group === group && each.version === version),
+  }));
+
+const versionOf = (group: Group) => ({
+  groupVersion: apiVersionOf(group),
+  version: group.version,
 });
 
-const optional = (key: string, values: readonly string[]) =>
+const optional = <T>(key: string, values: readonly T[]) =>
   values.length > 0 ? { [key]: values } : {};
 
 /** Returns the storage version hash, which clients only compare for equality. */
@@ -22,78 +58,66 @@ const storageHash = (group: string, version: string, kind: string): string =>
     .subarray(0, 8)
     .toString('base64');
 
-const legacyEntries = (
-  { group, version }: DiscoveredGroup,
-  {
-    plural,
-    singular,
-    namespaced,
-    kind,
-    verbs,
-    shortNames,
-    categories,
-    subresources,
-  }: DiscoveredResource,
-) => [
-  {
-    name: plural,
-    singularName: singular,
-    namespaced,
-    kind,
-    verbs,
-    ...optional('shortNames', shortNames),
-    ...optional('categories', categories),
-    storageVersionHash: storageHash(group, version, kind),
-  },
-  ...subresources.map((part) => ({
-    name: `${plural}/${part.name}`,
-    singularName: '',
-    namespaced,
-    kind: part.kind,
-    verbs: part.verbs,
-    ...(part.kind === kind ? {} : { group: part.group, version: part.version }),
-  })),
-];
+const legacyEntries = (resource: ApiResource) => {
+  const { group, version, plural, namespaced, kind } = resource;
+  return [
+    {
+      name: plural,
+      singularName: resource.singular,
+      namespaced,
+      kind,
+      verbs: objectVerbs,
+      ...optional('shortNames', resource.shortNames),
+      ...optional('categories', resource.categories),
+      storageVersionHash: storageHash(group, version, kind),
+    },
+    ...subresourcesOf(resource).map((part) => ({
+      name: `${plural}/${part.name}`,
+      singularName: '',
+      namespaced,
+      kind: part.kind,
+      verbs: part.verbs,
+      ...(part.kind === kind ? {} : { group: part.group, version: part.version }),
+    })),
+  ];
+};
 
 /** Returns the resources of one group, for `/api/v1` and `/apis/{group}/{version}`. */
-function legacyResources(found: DiscoveredGroup | undefined) {
+function legacyResources(found: Group | undefined) {
   if (found === undefined) throw noSuchResource();
   return {
     kind: 'APIResourceList',
     apiVersion: 'v1',
     groupVersion: versionOf(found).groupVersion,
-    resources: found.resources.flatMap((resource) => legacyEntries(found, resource)),
+    resources: found.resources.flatMap(legacyEntries),
   };
 }
 
-const legacyGroup = (found: DiscoveredGroup) => ({
+const legacyGroup = (found: Group) => ({
   name: found.group,
   versions: [versionOf(found)],
   preferredVersion: versionOf(found),
 });
 
-const aggregatedEntry = (group: DiscoveredGroup, resource: DiscoveredResource) => ({
+const aggregatedEntry = (resource: ApiResource) => ({
   resource: resource.plural,
-  responseKind: { group: group.group, version: group.version, kind: resource.kind },
+  responseKind: { group: resource.group, version: resource.version, kind: resource.kind },
   scope: resource.namespaced ? 'Namespaced' : 'Cluster',
   singularResource: resource.singular,
-  verbs: resource.verbs,
+  verbs: objectVerbs,
   ...optional('shortNames', resource.shortNames),
   ...optional('categories', resource.categories),
-  ...(resource.subresources.length > 0
-    ? {
-        subresources: resource.subresources.map(
-          ({ name, group: partGroup, version, kind, verbs }) => ({
-            subresource: name,
-            responseKind: { group: partGroup, version, kind },
-            verbs,
-          }),
-        ),
-      }
-    : {}),
+  ...optional(
+    'subresources',
+    subresourcesOf(resource).map(({ name, group, version, kind, verbs }) => ({
+      subresource: name,
+      responseKind: { group, version, kind },
+      verbs,
+    })),
+  ),
 });
 
-const aggregated = (groups: readonly DiscoveredGroup[], version: string) => ({
+const aggregated = (groups: readonly Group[], version: string) => ({
   kind: 'APIGroupDiscoveryList',
   apiVersion: `apidiscovery.k8s.io/${version}`,
   metadata: {},
@@ -102,7 +126,7 @@ const aggregated = (groups: readonly DiscoveredGroup[], version: string) => ({
     versions: [
       {
         version: group.version,
-        resources: group.resources.map((resource) => aggregatedEntry(group, resource)),
+        resources: group.resources.map(aggregatedEntry),
         freshness: 'Current',
       },
     ],
@@ -134,7 +158,7 @@ export function discoveryResponse(
     (root === 'api' && parts.length > 2)
   )
     return undefined;
-  const groups = discoverGroups(registry);
+  const groups = groupsOf(registry);
   if (parts.length === 1) {
     const shown = groups.filter((entry) => (entry.group === '') === (root === 'api'));
     const form = aggregatedVersion(accept);

@@ -2,8 +2,9 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * Decoder for the protobuf messages of kubectl, which sends some requests as protobuf without a
- * fallback to JSON. A message is an envelope (`runtime.Unknown`, after four magic bytes) around one
+ * Decoder for the requests that kubectl and helm send as protobuf without a fallback to JSON:
+ * `kubectl create` of the small kinds, `kubectl drain`, and helm's records of releases, which are
+ * Secrets. A message is an envelope (`runtime.Unknown`, after four magic bytes) around one
  * of the types below, with the field numbers of the .proto files of Kubernetes.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
@@ -54,20 +55,6 @@ const deleteOptions = message({
   4: ['propagationPolicy', 'string'],
   5: ['dryRun', { list: 'string' }],
 });
-const resourceAttributes = message({
-  1: ['namespace', 'string'],
-  2: ['verb', 'string'],
-  3: ['group', 'string'],
-  4: ['version', 'string'],
-  5: ['resource', 'string'],
-  6: ['subresource', 'string'],
-  7: ['name', 'string'],
-});
-const accessReview = message({
-  1: ['resourceAttributes', resourceAttributes],
-  2: ['nonResourceAttributes', message({ 1: ['path', 'string'], 2: ['verb', 'string'] })],
-});
-
 /** Message types by kind. No two served groups have a kind of the same name here. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
@@ -91,12 +78,6 @@ const types: Readonly<Record<string, Message>> = {
   }),
   Eviction: message({ 1: metadata, 2: ['deleteOptions', deleteOptions] }),
   DeleteOptions: deleteOptions,
-  SelfSubjectAccessReview: message({ 1: metadata, 2: ['spec', accessReview] }),
-  SelfSubjectRulesReview: message({
-    1: metadata,
-    2: ['spec', message({ 1: ['namespace', 'string'] })],
-  }),
-  SelfSubjectReview: message({ 1: metadata }),
 };
 
 const magic = Buffer.from('k8s\0');

@@ -11,12 +11,64 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogs } from '../api/pod-logs.ts';
 import type { PlaneResponse } from '../api/request.ts';
 import { errorResponse } from '../api/respond.ts';
-import { internalError, StatusError, unauthorized } from '../api/status-error.ts';
+import { internalError, StatusError, tooLarge, unauthorized } from '../api/status-error.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { createCertificate, type Certificate } from './certificate.ts';
-import { readBody } from './body.ts';
 import { jsonOfProtobuf, protobufType } from './protobuf.ts';
-import { sendStream } from './send-stream.ts';
+
+/**
+ * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads
+ * nothing for `stalledMs` is closed, because the server would otherwise have to buffer the unread
+ * data.
+ */
+async function sendStream(
+  response: ServerResponse,
+  stream: AsyncIterable<string | Uint8Array>,
+  { signal, stalledMs }: { readonly signal: AbortSignal; readonly stalledMs: number },
+): Promise<void> {
+  const iterator = stream[Symbol.asyncIterator]();
+  const stop = () => void iterator.return?.().catch(() => undefined);
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  response.flushHeaders();
+  try {
+    for (
+      let next = await iterator.next();
+      next.done !== true && !response.destroyed;
+      next = await iterator.next()
+    ) {
+      if (!response.write(next.value))
+        await once(response, 'drain', {
+          signal: AbortSignal.any([signal, AbortSignal.timeout(stalledMs)]),
+        });
+    }
+    response.end();
+  } catch (error) {
+    // The wait for the client was aborted, and the connection can carry no error message.
+    response.destroy();
+    if (!signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener('abort', stop);
+    stop();
+  }
+}
+
+/**
+ * Reads the body. @throws StatusError 413 when the body exceeds the limit; the rest then remains
+ * unread
+ */
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > maxBytes)
+    throw tooLarge(`limit is ${maxBytes}`);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge(`limit is ${maxBytes}`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
 
 export interface ApiServerOptions {
   readonly plane: ControlPlane;

@@ -19,7 +19,7 @@ type Step =
     };
 
 const filterPattern =
-  /^\[\?\(\s*@((?:\.[^=!<>\s()]+|\[[^\]]+\])*)\s*(?:(==|!=|<=|>=|<|>)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^)\s]+)\s*)?\)\]/;
+  /^\[\?\(\s*@((?:\.[^=!<>\s()]+|\[[^\]]+\])*)\s*(?:(==|!=)\s*("(?:[^"\\]|\\.)*"|'[^']*'|[^)\s]+)\s*)?\)\]/;
 const stepPatterns: readonly (readonly [RegExp, (match: RegExpExecArray) => Step])[] = [
   [filterPattern, ([, path = '', operator, operand]) => filterStep(path, operator, operand)],
   [/^(?:\[\*\]|\.\*)/, () => ({ kind: 'each' })],
@@ -71,10 +71,6 @@ export function parseJsonPath(text: string): JsonPath {
 const comparisons: Readonly<Record<string, (a: Json, b: Json) => boolean>> = {
   '==': (a, b) => a === b,
   '!=': (a, b) => a !== b,
-  '<': (a, b) => a !== null && b !== null && a < b,
-  '>': (a, b) => a !== null && b !== null && a > b,
-  '<=': (a, b) => a !== null && b !== null && a <= b,
-  '>=': (a, b) => a !== null && b !== null && a >= b,
 };
 
 function passes(item: Json, step: Extract<Step, { kind: 'filter' }>): boolean {

@@ -11,30 +11,33 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 export const isArray = (value: unknown): value is JsonArray => Array.isArray(value);
 
+const memberOf = (value: Json | undefined, key: string): Json | undefined =>
+  isObject(value) ? value[key] : undefined;
+
 export const objectAt = (value: Json | undefined, key: string): JsonObject | undefined => {
-  const child = isObject(value) ? value[key] : undefined;
+  const child = memberOf(value, key);
   return isObject(child) ? child : undefined;
 };
 export const arrayAt = (value: Json | undefined, key: string): JsonArray => {
-  const child = isObject(value) ? value[key] : undefined;
+  const child = memberOf(value, key);
   return isArray(child) ? child : [];
 };
 export const stringAt = (value: Json | undefined, key: string): string | undefined => {
-  const child = isObject(value) ? value[key] : undefined;
+  const child = memberOf(value, key);
   return typeof child === 'string' ? child : undefined;
 };
 export const numberAt = (value: Json | undefined, key: string): number | undefined => {
-  const child = isObject(value) ? value[key] : undefined;
+  const child = memberOf(value, key);
   return typeof child === 'number' ? child : undefined;
 };
 export const booleanAt = (value: Json | undefined, key: string): boolean | undefined => {
-  const child = isObject(value) ? value[key] : undefined;
+  const child = memberOf(value, key);
   return typeof child === 'boolean' ? child : undefined;
 };
 
 /** Returns the value at a path of keys. */
 export const valueAt = (value: Json | undefined, path: readonly string[]): Json | undefined =>
-  path.reduce<Json | undefined>((node, key) => (isObject(node) ? node[key] : undefined), value);
+  path.reduce(memberOf, value);
 
 /** Returns the object with the value at a path of keys replaced; absent parents are created. */
 export function withValueAt(

@@ -9,7 +9,7 @@ export class ContainerConfigError extends Error {
 
 type Variables = Record<string, string>;
 type EnvVar = NonNullable<Container['env']>[number];
-type KeySource = { readonly name?: string; readonly key: string; readonly optional?: boolean };
+type Data = ReadonlyMap<string, Buffer>;
 
 /**
  * Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, and unknown references remain
@@ -69,14 +69,14 @@ export async function specifiedEnvironment(
     hostIP,
   }: { readonly client: KubeClient; readonly podIP: string; readonly hostIP: string },
 ): Promise<Readonly<Variables>> {
-  const sources = new Sources(client, pod.metadata.namespace ?? '');
+  const sources = new DataSources(client, pod.metadata.namespace ?? '');
   const variables: Variables = {};
   for (const { prefix = '', secretRef, configMapRef } of container.envFrom ?? []) {
     const data =
       secretRef !== undefined
         ? await sources.secret(secretRef.name ?? '', secretRef.optional)
         : await sources.configMap(configMapRef?.name ?? '', configMapRef?.optional);
-    for (const [key, value] of Object.entries(data ?? {})) variables[`${prefix}${key}`] = value;
+    for (const [key, value] of data) variables[`${prefix}${key}`] = value.toString();
   }
   for (const variable of container.env ?? []) {
     const value = await valueOf(variable, pod, sources, variables, { podIP, hostIP });
@@ -88,7 +88,7 @@ export async function specifiedEnvironment(
 async function valueOf(
   variable: EnvVar,
   pod: Pod,
-  sources: Sources,
+  sources: DataSources,
   before: Readonly<Variables>,
   addresses: { readonly podIP: string; readonly hostIP: string },
 ): Promise<string | undefined> {
@@ -101,22 +101,16 @@ async function valueOf(
       throw new ContainerConfigError(`fieldRef ${fieldPath} is not supported`);
     return value;
   }
-  if (valueFrom.secretKeyRef !== undefined) {
-    const reference = valueFrom.secretKeyRef;
-    return keyOf(
-      await sources.secret(reference.name ?? '', reference.optional),
-      reference,
-      'Secret',
-      pod,
-    );
-  }
-  if (valueFrom.configMapKeyRef !== undefined) {
-    const reference = valueFrom.configMapKeyRef;
-    return keyOf(
-      await sources.configMap(reference.name ?? '', reference.optional),
-      reference,
-      'ConfigMap',
-      pod,
+  const { secretKeyRef, configMapKeyRef } = valueFrom;
+  const reference = secretKeyRef ?? configMapKeyRef;
+  if (reference !== undefined) {
+    const { key, name = '', optional } = reference;
+    const kind = secretKeyRef === undefined ? 'ConfigMap' : 'Secret';
+    const data = await sources[kind === 'Secret' ? 'secret' : 'configMap'](name, optional);
+    const value = data.get(key);
+    if (value !== undefined || optional === true) return value?.toString();
+    throw new ContainerConfigError(
+      `couldn't find key ${key} in ${kind} ${pod.metadata.namespace ?? ''}/${name}`,
     );
   }
   throw new ContainerConfigError(
@@ -124,57 +118,48 @@ async function valueOf(
   );
 }
 
-function keyOf(
-  data: Readonly<Variables> | undefined,
-  reference: KeySource,
-  kind: string,
-  pod: Pod,
-): string | undefined {
-  const value = data?.[reference.key];
-  if (value !== undefined || reference.optional === true) return value;
-  throw new ContainerConfigError(
-    `couldn't find key ${reference.key} in ${kind} ${pod.metadata.namespace ?? ''}/${reference.name ?? ''}`,
-  );
-}
-
-/** Secrets and config maps, each of which is read once per start. */
-class Sources {
+/** Data of Secrets and ConfigMaps, each of which is read once. */
+export class DataSources {
   readonly #client: KubeClient;
   readonly #namespace: string;
-  readonly #read = new Map<string, Promise<Readonly<Variables> | undefined>>();
+  readonly #read = new Map<string, Promise<Data | undefined>>();
 
   constructor(client: KubeClient, namespace: string) {
     this.#client = client;
     this.#namespace = namespace;
   }
 
-  secret(name: string, optional = false): Promise<Readonly<Variables> | undefined> {
-    return this.#once(`secret "${name}"`, optional, async () => {
-      const { data = {} } = await this.#client.get(secrets, this.#namespace, name);
-      return Object.fromEntries(
-        Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]),
-      );
-    });
-  }
-
-  configMap(name: string, optional = false): Promise<Readonly<Variables> | undefined> {
-    return this.#once(
-      `configmap "${name}"`,
-      optional,
-      async () => (await this.#client.get(configMaps, this.#namespace, name)).data ?? {},
+  secret(name: string, optional = false): Promise<Data> {
+    return this.#once(`secret "${name}"`, optional, 'base64', () =>
+      this.#client.get(secrets, this.#namespace, name),
     );
   }
 
+  configMap(name: string, optional = false): Promise<Data> {
+    return this.#once(`configmap "${name}"`, optional, 'utf8', () =>
+      this.#client.get(configMaps, this.#namespace, name),
+    );
+  }
+
+  /** Throws `ContainerConfigError` for an object that is required and does not exist. */
   async #once(
     what: string,
     optional: boolean,
-    read: () => Promise<Readonly<Variables>>,
-  ): Promise<Readonly<Variables> | undefined> {
-    const present = this.#read.get(what) ?? found(read);
-    this.#read.set(what, present);
-    const data = await present;
+    encoding: BufferEncoding,
+    read: () => Promise<{ readonly data?: Readonly<Variables> }>,
+  ): Promise<Data> {
+    const reading =
+      this.#read.get(what) ??
+      found(async () => {
+        const { data = {} } = await read();
+        return new Map(
+          Object.entries(data).map(([key, value]) => [key, Buffer.from(value, encoding)]),
+        );
+      });
+    this.#read.set(what, reading);
+    const data = await reading;
     if (data === undefined && !optional) throw new ContainerConfigError(`${what} not found`);
-    return data;
+    return data ?? new Map<string, Buffer>();
   }
 }
 

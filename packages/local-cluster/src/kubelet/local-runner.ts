@@ -35,32 +35,28 @@ const recoverTimeoutMs = 30_000;
 
 const signalNumbers: Readonly<Record<string, number>> = constants.signals;
 
+interface Options {
+  readonly nodeId: string;
+  readonly runsDir: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
 /**
  * Runs processes of this machine, each in a session of its own. A run consists of the processes of
  * its session and of those that carry its marker in their environment. A process that both starts
  * another session and clears its environment escapes.
  */
 export class LocalRunner implements ProcessRunner {
-  readonly #nodeId: string;
-  readonly #runsDir: string;
+  readonly #options: Options;
   readonly #bootId: string;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
   readonly #table: ProcessTable;
 
-  constructor(options: {
-    readonly nodeId: string;
-    readonly runsDir: string;
-    readonly clock: Clock;
-    readonly logger: Logger;
-  }) {
-    this.#nodeId = options.nodeId;
-    this.#runsDir = options.runsDir;
-    this.#clock = options.clock;
-    this.#logger = options.logger;
+  constructor(options: Options) {
+    this.#options = options;
     this.#table = new ProcessTable({ clock: options.clock });
     this.#bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    mkdirSync(this.#runsDir, { recursive: true, mode: 0o700 });
+    mkdirSync(options.runsDir, { recursive: true, mode: 0o700 });
   }
 
   async recover(): Promise<void> {
@@ -68,14 +64,14 @@ export class LocalRunner implements ProcessRunner {
     const ownSession = readProcess(process.pid)?.session;
     const left = new Set<number>();
     const timeout = new AbortController();
-    const timer = this.#clock.after(recoverTimeoutMs, () => {
+    const timer = this.#options.clock.after(recoverTimeoutMs, () => {
       timeout.abort(
         new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`),
       );
     });
     await this.#table
       .killAll((entry) => {
-        const isOwn = entry.node === this.#nodeId || this.#isRecorded(sessions, entry);
+        const isOwn = entry.node === this.#options.nodeId || this.#isRecorded(sessions, entry);
         if (!isOwn) return false;
         left.add(entry.pid);
         // The session may contain processes that have cleared their environment. Session 0 was
@@ -86,16 +82,18 @@ export class LocalRunner implements ProcessRunner {
       }, timeout.signal)
       .finally(() => timer.cancel());
     if (left.size > 0)
-      this.#logger.info('Ended processes that an earlier run had left', { count: left.size });
-    for (const file of readdirSync(this.#runsDir))
-      rmSync(join(this.#runsDir, file), { force: true });
+      this.#options.logger.info('Ended processes that an earlier run had left', {
+        count: left.size,
+      });
+    for (const file of readdirSync(this.#options.runsDir))
+      rmSync(join(this.#options.runsDir, file), { force: true });
   }
 
   async start(request: ProcessRequest): Promise<RunningProcess> {
     const [program = '', ...args] = request.command;
     const child = spawn(program, args, {
       cwd: request.workingDir,
-      env: { ...request.env, [nodeMarker]: this.#nodeId, [runMarker]: request.runId },
+      env: { ...request.env, [nodeMarker]: this.#options.nodeId, [runMarker]: request.runId },
       stdio: ['ignore', 'pipe', 'pipe'],
       // `detached` calls setsid, which creates a session and a process group.
       detached: true,
@@ -107,19 +105,21 @@ export class LocalRunner implements ProcessRunner {
     });
     if (pid === undefined) throw new Error('the process has no id');
     // After the start, 'error' only means that a signal could not be sent.
-    child.on('error', (error) => this.#logger.warn('A signal could not be sent', { error, pid }));
+    child.on('error', (error) =>
+      this.#options.logger.warn('A signal could not be sent', { error, pid }),
+    );
     return new LocalProcess({
       child,
       pid,
       request,
       table: this.#table,
-      clock: this.#clock,
+      clock: this.#options.clock,
       done: () => this.#forget(request.runId),
     });
   }
 
   async close(): Promise<void> {
-    await this.#table.killAll((entry) => entry.node === this.#nodeId);
+    await this.#table.killAll((entry) => entry.node === this.#options.nodeId);
   }
 
   #record(runId: string, pid: number): void {
@@ -127,25 +127,25 @@ export class LocalRunner implements ProcessRunner {
     if (startTicks === undefined) return;
     try {
       writeFileSync(
-        join(this.#runsDir, runId),
+        join(this.#options.runsDir, runId),
         JSON.stringify({ pid, startTicks, bootId: this.#bootId }),
         { mode: 0o600 },
       );
     } catch (error) {
       // Only recovery after a crash needs the record, and the markers find nearly all processes
       // without it.
-      this.#logger.warn('A run could not be recorded', { error, pid });
+      this.#options.logger.warn('A run could not be recorded', { error, pid });
     }
   }
 
   #forget(runId: string): void {
-    rmSync(join(this.#runsDir, runId), { force: true });
+    rmSync(join(this.#options.runsDir, runId), { force: true });
   }
 
   #recordedSessions(): Map<number, number> {
     const sessions = new Map<number, number>();
-    for (const file of readdirSync(this.#runsDir)) {
-      const run = this.#read(join(this.#runsDir, file));
+    for (const file of readdirSync(this.#options.runsDir)) {
+      const run = this.#read(join(this.#options.runsDir, file));
       if (run === undefined || run.bootId !== this.#bootId) continue;
       // The kernel does not reuse a pid that still names a session, so another process with this
       // pid means that the session is over.
@@ -160,7 +160,7 @@ export class LocalRunner implements ProcessRunner {
     try {
       return runFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
     } catch (error) {
-      this.#logger.warn('The record of a run could not be read', { error, path });
+      this.#options.logger.warn('The record of a run could not be read', { error, path });
       return undefined;
     }
   }

@@ -1,14 +1,8 @@
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import {
-  configMaps,
-  persistentVolumeClaims,
-  secrets,
-  type Container,
-  type Pod,
-} from '@conversation-operator/kube/core';
-import { ContainerConfigError, found } from './container-environment.ts';
+import { persistentVolumeClaims, type Container, type Pod } from '@conversation-operator/kube/core';
+import { ContainerConfigError, DataSources, found } from './container-environment.ts';
 import { pathSegment, type NodeFolder } from './node-folder.ts';
 
 /** A mount path of the pod and the folder of this machine that it refers to. */
@@ -117,10 +111,9 @@ async function sourceOf(
   const own = join(folder.pod(pod.metadata.uid), 'volumes', pathSegment(volume.name));
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName } = volume.persistentVolumeClaim;
-    const claim = await required(
-      () => client.get(persistentVolumeClaims, namespace, claimName),
-      `persistentvolumeclaim "${claimName}"`,
-    );
+    const claim = await found(() => client.get(persistentVolumeClaims, namespace, claimName));
+    if (claim === undefined)
+      throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" not found`);
     if (claim.status?.phase !== 'Bound')
       throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" is not bound yet`);
     return { path: folder.volume(claim.metadata.uid), claimUid: claim.metadata.uid };
@@ -129,28 +122,18 @@ async function sourceOf(
     await mkdir(own, { recursive: true, mode: 0o700 });
     return { path: own };
   }
-  if (volume.secret?.secretName !== undefined) {
-    const { secretName, items, optional } = volume.secret;
-    const read = () => client.get(secrets, namespace, secretName);
-    const secret = await (optional === true
-      ? found(read)
-      : required(read, `secret "${secretName}"`));
-    const files = Object.entries(secret?.data ?? {}).map(([key, value]): File => [
-      key,
-      Buffer.from(value, 'base64'),
-    ]);
-    await writeFiles(own, files, items);
+  const data = new DataSources(client, namespace);
+  const { secret, configMap } = volume;
+  if (secret?.secretName !== undefined) {
+    await writeFiles(own, await data.secret(secret.secretName, secret.optional), secret.items);
     return { path: own };
   }
-  if (volume.configMap?.name !== undefined) {
-    const { name, items, optional } = volume.configMap;
-    const read = () => client.get(configMaps, namespace, name);
-    const map = await (optional === true ? found(read) : required(read, `configmap "${name}"`));
-    const files = Object.entries(map?.data ?? {}).map(([key, value]): File => [
-      key,
-      Buffer.from(value),
-    ]);
-    await writeFiles(own, files, items);
+  if (configMap?.name !== undefined) {
+    await writeFiles(
+      own,
+      await data.configMap(configMap.name, configMap.optional),
+      configMap.items,
+    );
     return { path: own };
   }
   throw new ContainerConfigError(
@@ -158,11 +141,9 @@ async function sourceOf(
   );
 }
 
-type File = readonly [key: string, content: Buffer];
-
 async function writeFiles(
   path: string,
-  files: readonly File[],
+  files: ReadonlyMap<string, Buffer>,
   items: readonly { readonly key: string; readonly path: string }[] | undefined,
 ): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
@@ -177,11 +158,4 @@ async function writeFiles(
       await writeFile(join(path, name), content, { mode: 0o600 });
     }
   }
-}
-
-/** Throws `ContainerConfigError` for an object that does not exist. */
-async function required<T>(read: () => Promise<T>, what: string): Promise<T> {
-  const object = await found(read);
-  if (object === undefined) throw new ContainerConfigError(`${what} not found`);
-  return object;
 }

@@ -18,28 +18,24 @@ export const byUid = 'uid';
  */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
+interface Options {
+  readonly settings: NodeSettings;
+  readonly folder: NodeFolder;
+  /** Store of claims with the index `byUid`. */
+  readonly claims: Store<PersistentVolumeClaim>;
+  readonly isUsed: (claimUid: string) => boolean;
+}
+
 /**
  * Creates a folder for every claim and removes the folder when the claim is gone and no pod uses it
  * any more.
  */
 export class VolumeProvisioner {
   readonly controller: Controller;
-  readonly #settings: NodeSettings;
-  readonly #folder: NodeFolder;
-  readonly #claims: Store<PersistentVolumeClaim>;
-  readonly #isUsed: (claimUid: string) => boolean;
+  readonly #options: Options;
 
-  constructor(options: {
-    readonly settings: NodeSettings;
-    readonly folder: NodeFolder;
-    /** Store of claims with the index `byUid`. */
-    readonly claims: Store<PersistentVolumeClaim>;
-    readonly isUsed: (claimUid: string) => boolean;
-  }) {
-    this.#settings = options.settings;
-    this.#folder = options.folder;
-    this.#claims = options.claims;
-    this.#isUsed = options.isUsed;
+  constructor(options: Options) {
+    this.#options = options;
     this.controller = new Controller({
       ...options.settings,
       name: 'node-volumes',
@@ -54,19 +50,19 @@ export class VolumeProvisioner {
    * must have synced.
    */
   async sweep(): Promise<void> {
-    for (const name of await readdir(this.#folder.volumes))
+    for (const name of await readdir(this.#options.folder.volumes))
       this.controller.enqueue(folderRequest(name));
   }
 
   async #provide({ namespace, name }: Request): Promise<Result> {
-    const claim = this.#claims.get(namespace, name);
+    const claim = this.#options.claims.get(namespace, name);
     if (
       claim === undefined ||
       claim.metadata.deletionTimestamp !== undefined ||
       claim.status?.phase === 'Bound'
     )
       return undefined;
-    await mkdir(this.#folder.volume(claim.metadata.uid), { recursive: true, mode: 0o700 });
+    await mkdir(this.#options.folder.volume(claim.metadata.uid), { recursive: true, mode: 0o700 });
     try {
       await this.#bind(await this.#named(claim));
     } catch (error) {
@@ -80,10 +76,15 @@ export class VolumeProvisioner {
     if (claim.spec?.volumeName !== undefined && claim.spec.volumeName !== '') return claim;
     const { namespace = '', name, uid, resourceVersion } = claim.metadata;
     try {
-      return await this.#settings.client.mergePatch(persistentVolumeClaims, namespace, name, {
-        metadata: { resourceVersion },
-        spec: { volumeName: `pvc-${uid}` },
-      });
+      return await this.#options.settings.client.mergePatch(
+        persistentVolumeClaims,
+        namespace,
+        name,
+        {
+          metadata: { resourceVersion },
+          spec: { volumeName: `pvc-${uid}` },
+        },
+      );
     } catch (error) {
       // The volume name is informational, so a server that rejects the change does not prevent the
       // binding.
@@ -94,7 +95,7 @@ export class VolumeProvisioner {
 
   async #bind(claim: PersistentVolumeClaim): Promise<void> {
     const storage = claim.spec?.resources?.requests?.['storage'];
-    await this.#settings.client.updateStatus(persistentVolumeClaims, {
+    await this.#options.settings.client.updateStatus(persistentVolumeClaims, {
       ...claim,
       status: {
         phase: 'Bound',
@@ -105,10 +106,12 @@ export class VolumeProvisioner {
   }
 
   async #removeUnclaimed(claimUid: string): Promise<Result> {
-    if (this.#claims.byIndex(byUid, claimUid).length > 0 || this.#isUsed(claimUid))
+    if (this.#options.claims.byIndex(byUid, claimUid).length > 0 || this.#options.isUsed(claimUid))
       return undefined;
-    await removeTree(this.#folder.volume(claimUid));
-    this.#settings.logger.info('The volume of a deleted claim has been removed', { claimUid });
+    await removeTree(this.#options.folder.volume(claimUid));
+    this.#options.settings.logger.info('The volume of a deleted claim has been removed', {
+      claimUid,
+    });
     return undefined;
   }
 }

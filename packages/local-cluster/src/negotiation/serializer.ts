@@ -5,7 +5,53 @@ import { badRequest } from '../api/status-error.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import type { Stored } from '../storage/change.ts';
 import { negotiate } from './media-type.ts';
-import { partialMetadata, tableOf, type IncludeObject } from './table.ts';
+
+type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+const partialMetadata = ({ metadata }: ApiObject) => ({
+  kind: 'PartialObjectMetadata',
+  apiVersion: 'meta.k8s.io/v1',
+  metadata,
+});
+
+const definitionsOf = (resource: ApiResource) =>
+  resource.columns.map(({ name, type, format, description, priority }) => ({
+    name,
+    type,
+    format: format ?? '',
+    description,
+    priority,
+  }));
+
+/**
+ * Returns a `meta.k8s.io/v1 Table`, which `kubectl get` prints. `headers` is false after the first
+ * event of a watch, since a watch sends the columns once.
+ */
+function tableOf(
+  objects: readonly ApiObject[],
+  resource: ApiResource,
+  options: {
+    readonly nowMs: number;
+    readonly include: IncludeObject;
+    readonly metadata: object;
+    readonly headers?: boolean;
+  },
+) {
+  const objectOf = (object: ApiObject) => {
+    if (options.include === 'None') return {};
+    return { object: options.include === 'Object' ? object : partialMetadata(object) };
+  };
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: options.metadata,
+    columnDefinitions: options.headers === false ? null : definitionsOf(resource),
+    rows: objects.map((object) => ({
+      cells: resource.columns.map(({ cell }) => cell(object, options.nowMs)),
+      ...objectOf(object),
+    })),
+  };
+}
 
 export interface ListMeta {
   readonly resourceVersion: string;

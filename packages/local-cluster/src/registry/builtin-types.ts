@@ -9,37 +9,16 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'action:string apiVersion:string count:integer eventTime:time firstTimestamp:time involvedObject!:V1ObjectReference kind:string lastTimestamp:time message:string metadata!:V1ObjectMeta reason:string related:V1ObjectReference reportingComponent:string reportingInstance:string series:CoreV1EventSeries source:V1EventSource type:string',
   CoreV1EventSeries: 'count:integer lastObservedTime:time',
   CoreV1ResourceClaim: 'name!:string request:string',
-  EventsV1Event:
-    'action:string apiVersion:string deprecatedCount:integer deprecatedFirstTimestamp:time deprecatedLastTimestamp:time deprecatedSource:V1EventSource eventTime!:time kind:string metadata:V1ObjectMeta note:string reason:string regarding:V1ObjectReference related:V1ObjectReference reportingController:string reportingInstance:string series:EventsV1EventSeries type:string',
-  EventsV1EventSeries: 'count!:integer lastObservedTime!:time',
-  V1AWSElasticBlockStoreVolumeSource:
-    'fsType:string partition:integer readOnly:boolean volumeID!:string',
-  V1Affinity:
-    'nodeAffinity:V1NodeAffinity podAffinity:V1PodAffinity podAntiAffinity:V1PodAntiAffinity',
   V1AppArmorProfile: 'localhostProfile:string type!:string',
   V1AttachedVolume: 'devicePath!:string name!:string',
-  V1AzureDiskVolumeSource:
-    'cachingMode:string diskName!:string diskURI!:string fsType:string kind:string readOnly:boolean',
-  V1AzureFileVolumeSource: 'readOnly:boolean secretName!:string shareName!:string',
-  V1CSIVolumeSource:
-    'driver!:string fsType:string nodePublishSecretRef:V1LocalObjectReference readOnly:boolean volumeAttributes:{string}',
   V1Capabilities: 'add:[string] drop:[string]',
-  V1CephFSVolumeSource:
-    'monitors!:[string] path:string readOnly:boolean secretFile:string secretRef:V1LocalObjectReference user:string',
-  V1CinderVolumeSource:
-    'fsType:string readOnly:boolean secretRef:V1LocalObjectReference volumeID!:string',
   V1ClientIPConfig: 'timeoutSeconds:integer',
-  V1ClusterTrustBundleProjection:
-    'labelSelector:V1LabelSelector name:string optional:boolean path!:string signerName:string',
   V1Condition:
     'lastTransitionTime!:time message!:string observedGeneration:integer reason!:string status!:string type!:string',
   V1ConfigMap:
     'apiVersion:string binaryData:{string} data:{string} immutable:boolean kind:string metadata:V1ObjectMeta',
   V1ConfigMapEnvSource: 'name:string optional:boolean',
   V1ConfigMapKeySelector: 'key!:string name:string optional:boolean',
-  V1ConfigMapNodeConfigSource:
-    'kubeletConfigKey!:string name!:string namespace!:string resourceVersion:string uid:string',
-  V1ConfigMapProjection: 'items:[V1KeyToPath] name:string optional:boolean',
   V1ConfigMapVolumeSource: 'defaultMode:integer items:[V1KeyToPath] name:string optional:boolean',
   V1Container:
     'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:V1Lifecycle livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[V1ContainerResizePolicy] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[V1ContainerRestartRule] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[V1VolumeDevice] volumeMounts:[V1VolumeMount] workingDir:string',
@@ -80,10 +59,6 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1CustomResourceSubresources: 'scale:V1CustomResourceSubresourceScale status:any',
   V1CustomResourceValidation: 'openAPIV3Schema:V1JSONSchemaProps',
   V1DaemonEndpoint: 'Port!:integer',
-  V1DownwardAPIProjection: 'items:[V1DownwardAPIVolumeFile]',
-  V1DownwardAPIVolumeFile:
-    'fieldRef:V1ObjectFieldSelector mode:integer path!:string resourceFieldRef:V1ResourceFieldSelector',
-  V1DownwardAPIVolumeSource: 'defaultMode:integer items:[V1DownwardAPIVolumeFile]',
   V1EmptyDirVolumeSource: 'medium:string sizeLimit:string',
   V1EnvFromSource: 'configMapRef:V1ConfigMapEnvSource prefix:string secretRef:V1SecretEnvSource',
   V1EnvVar: 'name!:string value:string valueFrom:V1EnvVarSource',
@@ -91,29 +66,16 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'configMapKeyRef:V1ConfigMapKeySelector fieldRef:V1ObjectFieldSelector fileKeyRef:V1FileKeySelector resourceFieldRef:V1ResourceFieldSelector secretKeyRef:V1SecretKeySelector',
   V1EphemeralContainer:
     'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:V1Lifecycle livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[V1ContainerResizePolicy] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[V1ContainerRestartRule] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean targetContainerName:string terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[V1VolumeDevice] volumeMounts:[V1VolumeMount] workingDir:string',
-  V1EphemeralVolumeSource: 'volumeClaimTemplate:V1PersistentVolumeClaimTemplate',
   V1EventSource: 'component:string host:string',
   V1ExecAction: 'command:[string]',
   V1ExternalDocumentation: 'description:string url:string',
-  V1FCVolumeSource: 'fsType:string lun:integer readOnly:boolean targetWWNs:[string] wwids:[string]',
   V1FileKeySelector: 'key!:string optional:boolean path!:string volumeName!:string',
-  V1FlexVolumeSource:
-    'driver!:string fsType:string options:{string} readOnly:boolean secretRef:V1LocalObjectReference',
-  V1FlockerVolumeSource: 'datasetName:string datasetUUID:string',
-  V1GCEPersistentDiskVolumeSource:
-    'fsType:string partition:integer pdName!:string readOnly:boolean',
   V1GRPCAction: 'port!:integer service:string',
-  V1GitRepoVolumeSource: 'directory:string repository!:string revision:string',
-  V1GlusterfsVolumeSource: 'endpoints!:string path!:string readOnly:boolean',
   V1HTTPGetAction:
     'host:string httpHeaders:[V1HTTPHeader] path:string port!:IntOrString scheme:string',
   V1HTTPHeader: 'name!:string value!:string',
   V1HostAlias: 'hostnames:[string] ip!:string',
   V1HostIP: 'ip!:string',
-  V1HostPathVolumeSource: 'path!:string type:string',
-  V1ISCSIVolumeSource:
-    'chapAuthDiscovery:boolean chapAuthSession:boolean fsType:string initiatorName:string iqn!:string iscsiInterface:string lun!:integer portals:[string] readOnly:boolean secretRef:V1LocalObjectReference targetPortal!:string',
-  V1ImageVolumeSource: 'pullPolicy:string reference:string',
   V1ImageVolumeStatus: 'imageRef!:string',
   V1JSONSchemaProps:
     '$ref:string $schema:string additionalItems:any additionalProperties:any allOf:[V1JSONSchemaProps] anyOf:[V1JSONSchemaProps] default:any definitions:{V1JSONSchemaProps} dependencies:{any} description:string enum:[any] example:any exclusiveMaximum:boolean exclusiveMinimum:boolean externalDocs:V1ExternalDocumentation format:string id:string items:any maxItems:integer maxLength:integer maxProperties:integer maximum:number minItems:integer minLength:integer minProperties:integer minimum:number multipleOf:number not:V1JSONSchemaProps nullable:boolean oneOf:[V1JSONSchemaProps] pattern:string patternProperties:{V1JSONSchemaProps} properties:{V1JSONSchemaProps} required:[string] title:string type:string uniqueItems:boolean x-kubernetes-embedded-resource:boolean x-kubernetes-int-or-string:boolean x-kubernetes-list-map-keys:[string] x-kubernetes-list-type:string x-kubernetes-map-type:string x-kubernetes-preserve-unknown-fields:boolean x-kubernetes-validations:[V1ValidationRule]',
@@ -133,7 +95,6 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1ManagedFieldsEntry:
     'apiVersion:string fieldsType:string fieldsV1:any manager:string operation:string subresource:string time:time',
   V1ModifyVolumeStatus: 'status!:string targetVolumeAttributesClassName:string',
-  V1NFSVolumeSource: 'path!:string readOnly:boolean server!:string',
   V1Namespace:
     'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1NamespaceSpec status:V1NamespaceStatus',
   V1NamespaceCondition:
@@ -142,27 +103,18 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1NamespaceStatus: 'conditions:[V1NamespaceCondition] phase:string',
   V1Node: 'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1NodeSpec status:V1NodeStatus',
   V1NodeAddress: 'address!:string type!:string',
-  V1NodeAffinity:
-    'preferredDuringSchedulingIgnoredDuringExecution:[V1PreferredSchedulingTerm] requiredDuringSchedulingIgnoredDuringExecution:V1NodeSelector',
   V1NodeAllocatableResourceClaimStatus:
     'containers:[string] resourceClaimName!:string resources!:{string}',
   V1NodeCondition:
     'lastHeartbeatTime:time lastTransitionTime:time message:string reason:string status!:string type!:string',
-  V1NodeConfigSource: 'configMap:V1ConfigMapNodeConfigSource',
-  V1NodeConfigStatus:
-    'active:V1NodeConfigSource assigned:V1NodeConfigSource error:string lastKnownGood:V1NodeConfigSource',
   V1NodeDaemonEndpoints: 'kubeletEndpoint:V1DaemonEndpoint',
   V1NodeFeatures: 'supplementalGroupsPolicy:boolean',
   V1NodeRuntimeHandler: 'features:V1NodeRuntimeHandlerFeatures name:string',
   V1NodeRuntimeHandlerFeatures: 'recursiveReadOnlyMounts:boolean userNamespaces:boolean',
-  V1NodeSelector: 'nodeSelectorTerms!:[V1NodeSelectorTerm]',
-  V1NodeSelectorRequirement: 'key!:string operator!:string values:[string]',
-  V1NodeSelectorTerm:
-    'matchExpressions:[V1NodeSelectorRequirement] matchFields:[V1NodeSelectorRequirement]',
   V1NodeSpec:
-    'configSource:V1NodeConfigSource externalID:string podCIDR:string podCIDRs:[string] providerID:string taints:[V1Taint] unschedulable:boolean',
+    'configSource:any externalID:string podCIDR:string podCIDRs:[string] providerID:string taints:[V1Taint] unschedulable:boolean',
   V1NodeStatus:
-    'addresses:[V1NodeAddress] allocatable:{string} capacity:{string} conditions:[V1NodeCondition] config:V1NodeConfigStatus daemonEndpoints:V1NodeDaemonEndpoints declaredFeatures:[string] features:V1NodeFeatures images:[V1ContainerImage] nodeInfo:V1NodeSystemInfo phase:string runtimeHandlers:[V1NodeRuntimeHandler] volumesAttached:[V1AttachedVolume] volumesInUse:[string]',
+    'addresses:[V1NodeAddress] allocatable:{string} capacity:{string} conditions:[V1NodeCondition] config:any daemonEndpoints:V1NodeDaemonEndpoints declaredFeatures:[string] features:V1NodeFeatures images:[V1ContainerImage] nodeInfo:V1NodeSystemInfo phase:string runtimeHandlers:[V1NodeRuntimeHandler] volumesAttached:[V1AttachedVolume] volumesInUse:[string]',
   V1NodeSwapStatus: 'capacity:integer',
   V1NodeSystemInfo:
     'architecture!:string bootID!:string containerRuntimeVersion!:string kernelVersion!:string kubeProxyVersion!:string kubeletVersion!:string machineID!:string operatingSystem!:string osImage!:string swap:V1NodeSwapStatus systemUUID!:string',
@@ -181,18 +133,8 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'accessModes:[string] dataSource:V1TypedLocalObjectReference dataSourceRef:V1TypedObjectReference resources:V1VolumeResourceRequirements selector:V1LabelSelector storageClassName:string volumeAttributesClassName:string volumeMode:string volumeName:string',
   V1PersistentVolumeClaimStatus:
     'accessModes:[string] allocatedResourceStatuses:{string} allocatedResources:{string} capacity:{string} conditions:[V1PersistentVolumeClaimCondition] currentVolumeAttributesClassName:string modifyVolumeStatus:V1ModifyVolumeStatus phase:string',
-  V1PersistentVolumeClaimTemplate: 'metadata:V1ObjectMeta spec!:V1PersistentVolumeClaimSpec',
   V1PersistentVolumeClaimVolumeSource: 'claimName!:string readOnly:boolean',
-  V1PhotonPersistentDiskVolumeSource: 'fsType:string pdID!:string',
   V1Pod: 'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1PodSpec status:V1PodStatus',
-  V1PodAffinity:
-    'preferredDuringSchedulingIgnoredDuringExecution:[V1WeightedPodAffinityTerm] requiredDuringSchedulingIgnoredDuringExecution:[V1PodAffinityTerm]',
-  V1PodAffinityTerm:
-    'labelSelector:V1LabelSelector matchLabelKeys:[string] mismatchLabelKeys:[string] namespaceSelector:V1LabelSelector namespaces:[string] topologyKey!:string',
-  V1PodAntiAffinity:
-    'preferredDuringSchedulingIgnoredDuringExecution:[V1WeightedPodAffinityTerm] requiredDuringSchedulingIgnoredDuringExecution:[V1PodAffinityTerm]',
-  V1PodCertificateProjection:
-    'certificateChainPath:string credentialBundlePath:string keyPath:string keyType!:string maxExpirationSeconds:integer signerName!:string userAnnotations:{string}',
   V1PodCondition:
     'lastProbeTime:time lastTransitionTime:time message:string observedGeneration:integer reason:string status!:string type!:string',
   V1PodDNSConfig: 'nameservers:[string] options:[V1PodDNSConfigOption] searches:[string]',
@@ -202,39 +144,28 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1PodIP: 'ip!:string',
   V1PodOS: 'name!:string',
   V1PodReadinessGate: 'conditionType!:string',
-  V1PodResourceClaim: 'name!:string resourceClaimName:string resourceClaimTemplateName:string',
   V1PodResourceClaimStatus: 'name!:string resourceClaimName:string',
   V1PodSchedulingGate: 'name!:string',
   V1PodSchedulingGroup: 'podGroupName:string',
   V1PodSecurityContext:
     'appArmorProfile:V1AppArmorProfile fsGroup:integer fsGroupChangePolicy:string runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxChangePolicy:string seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile supplementalGroups:[integer] supplementalGroupsPolicy:string sysctls:[V1Sysctl] windowsOptions:V1WindowsSecurityContextOptions',
   V1PodSpec:
-    'activeDeadlineSeconds:integer affinity:V1Affinity automountServiceAccountToken:boolean containers!:[V1Container] dnsConfig:V1PodDNSConfig dnsPolicy:string enableServiceLinks:boolean ephemeralContainers:[V1EphemeralContainer] hostAliases:[V1HostAlias] hostIPC:boolean hostNetwork:boolean hostPID:boolean hostUsers:boolean hostname:string hostnameOverride:string imagePullSecrets:[V1LocalObjectReference] initContainers:[V1Container] nodeName:string nodeSelector:{string} os:V1PodOS overhead:{string} preemptionPolicy:string priority:integer priorityClassName:string readinessGates:[V1PodReadinessGate] resourceClaims:[V1PodResourceClaim] resources:V1ResourceRequirements restartPolicy:string runtimeClassName:string schedulerName:string schedulingGates:[V1PodSchedulingGate] schedulingGroup:V1PodSchedulingGroup securityContext:V1PodSecurityContext serviceAccount:string serviceAccountName:string setHostnameAsFQDN:boolean shareProcessNamespace:boolean subdomain:string terminationGracePeriodSeconds:integer tolerations:[V1Toleration] topologySpreadConstraints:[V1TopologySpreadConstraint] volumes:[V1Volume]',
+    'activeDeadlineSeconds:integer affinity:any automountServiceAccountToken:boolean containers!:[V1Container] dnsConfig:V1PodDNSConfig dnsPolicy:string enableServiceLinks:boolean ephemeralContainers:[V1EphemeralContainer] hostAliases:[V1HostAlias] hostIPC:boolean hostNetwork:boolean hostPID:boolean hostUsers:boolean hostname:string hostnameOverride:string imagePullSecrets:[V1LocalObjectReference] initContainers:[V1Container] nodeName:string nodeSelector:{string} os:V1PodOS overhead:{string} preemptionPolicy:string priority:integer priorityClassName:string readinessGates:[V1PodReadinessGate] resourceClaims:[any] resources:V1ResourceRequirements restartPolicy:string runtimeClassName:string schedulerName:string schedulingGates:[V1PodSchedulingGate] schedulingGroup:V1PodSchedulingGroup securityContext:V1PodSecurityContext serviceAccount:string serviceAccountName:string setHostnameAsFQDN:boolean shareProcessNamespace:boolean subdomain:string terminationGracePeriodSeconds:integer tolerations:[V1Toleration] topologySpreadConstraints:[any] volumes:[V1Volume]',
   V1PodStatus:
     'allocatedResources:{string} conditions:[V1PodCondition] containerStatuses:[V1ContainerStatus] ephemeralContainerStatuses:[V1ContainerStatus] extendedResourceClaimStatus:V1PodExtendedResourceClaimStatus hostIP:string hostIPs:[V1HostIP] initContainerStatuses:[V1ContainerStatus] message:string nodeAllocatableResourceClaimStatuses:[V1NodeAllocatableResourceClaimStatus] nominatedNodeName:string observedGeneration:integer phase:string podIP:string podIPs:[V1PodIP] qosClass:string reason:string resize:string resourceClaimStatuses:[V1PodResourceClaimStatus] resources:V1ResourceRequirements startTime:time',
   V1PortStatus: 'error:string port!:integer protocol!:string',
-  V1PortworxVolumeSource: 'fsType:string readOnly:boolean volumeID!:string',
-  V1PreferredSchedulingTerm: 'preference!:V1NodeSelectorTerm weight!:integer',
   V1Probe:
     'exec:V1ExecAction failureThreshold:integer grpc:V1GRPCAction httpGet:V1HTTPGetAction initialDelaySeconds:integer periodSeconds:integer successThreshold:integer tcpSocket:V1TCPSocketAction terminationGracePeriodSeconds:integer timeoutSeconds:integer',
-  V1ProjectedVolumeSource: 'defaultMode:integer sources:[V1VolumeProjection]',
-  V1QuobyteVolumeSource:
-    'group:string readOnly:boolean registry!:string tenant:string user:string volume!:string',
-  V1RBDVolumeSource:
-    'fsType:string image!:string keyring:string monitors!:[string] pool:string readOnly:boolean secretRef:V1LocalObjectReference user:string',
   V1ResourceFieldSelector: 'containerName:string divisor:string resource!:string',
   V1ResourceHealth: 'health:string message:string resourceID!:string',
   V1ResourceRequirements: 'claims:[CoreV1ResourceClaim] limits:{string} requests:{string}',
   V1ResourceStatus: 'name!:string resources:[V1ResourceHealth]',
   V1SELinuxOptions: 'level:string role:string type:string user:string',
-  V1ScaleIOVolumeSource:
-    'fsType:string gateway!:string protectionDomain:string readOnly:boolean secretRef!:V1LocalObjectReference sslEnabled:boolean storageMode:string storagePool:string system!:string volumeName:string',
   V1SeccompProfile: 'localhostProfile:string type!:string',
   V1Secret:
     'apiVersion:string data:{string} immutable:boolean kind:string metadata:V1ObjectMeta stringData:{string} type:string',
   V1SecretEnvSource: 'name:string optional:boolean',
   V1SecretKeySelector: 'key!:string name:string optional:boolean',
-  V1SecretProjection: 'items:[V1KeyToPath] name:string optional:boolean',
   V1SecretVolumeSource:
     'defaultMode:integer items:[V1KeyToPath] optional:boolean secretName:string',
   V1SecurityContext:
@@ -244,7 +175,6 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1ServiceSpec status:V1ServiceStatus',
   V1ServiceAccount:
     'apiVersion:string automountServiceAccountToken:boolean imagePullSecrets:[V1LocalObjectReference] kind:string metadata:V1ObjectMeta secrets:[V1ObjectReference]',
-  V1ServiceAccountTokenProjection: 'audience:string expirationSeconds:integer path!:string',
   V1ServicePort:
     'appProtocol:string name:string nodePort:integer port!:integer protocol:string targetPort:IntOrString',
   V1ServiceSpec:
@@ -252,34 +182,25 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1ServiceStatus: 'conditions:[V1Condition] loadBalancer:V1LoadBalancerStatus',
   V1SessionAffinityConfig: 'clientIP:V1ClientIPConfig',
   V1SleepAction: 'seconds!:integer',
-  V1StorageOSVolumeSource:
-    'fsType:string readOnly:boolean secretRef:V1LocalObjectReference volumeName:string volumeNamespace:string',
   V1Sysctl: 'name!:string value!:string',
   V1TCPSocketAction: 'host:string port!:IntOrString',
   V1Taint: 'effect!:string key!:string timeAdded:time value:string',
   V1Toleration: 'effect:string key:string operator:string tolerationSeconds:integer value:string',
-  V1TopologySpreadConstraint:
-    'labelSelector:V1LabelSelector matchLabelKeys:[string] maxSkew!:integer minDomains:integer nodeAffinityPolicy:string nodeTaintsPolicy:string topologyKey!:string whenUnsatisfiable!:string',
   V1TypedLocalObjectReference: 'apiGroup:string kind!:string name!:string',
   V1TypedObjectReference: 'apiGroup:string kind!:string name!:string namespace:string',
   V1ValidationRule:
     'fieldPath:string message:string messageExpression:string optionalOldSelf:boolean reason:string rule!:string',
   V1Volume:
-    'awsElasticBlockStore:V1AWSElasticBlockStoreVolumeSource azureDisk:V1AzureDiskVolumeSource azureFile:V1AzureFileVolumeSource cephfs:V1CephFSVolumeSource cinder:V1CinderVolumeSource configMap:V1ConfigMapVolumeSource csi:V1CSIVolumeSource downwardAPI:V1DownwardAPIVolumeSource emptyDir:V1EmptyDirVolumeSource ephemeral:V1EphemeralVolumeSource fc:V1FCVolumeSource flexVolume:V1FlexVolumeSource flocker:V1FlockerVolumeSource gcePersistentDisk:V1GCEPersistentDiskVolumeSource gitRepo:V1GitRepoVolumeSource glusterfs:V1GlusterfsVolumeSource hostPath:V1HostPathVolumeSource image:V1ImageVolumeSource iscsi:V1ISCSIVolumeSource name!:string nfs:V1NFSVolumeSource persistentVolumeClaim:V1PersistentVolumeClaimVolumeSource photonPersistentDisk:V1PhotonPersistentDiskVolumeSource portworxVolume:V1PortworxVolumeSource projected:V1ProjectedVolumeSource quobyte:V1QuobyteVolumeSource rbd:V1RBDVolumeSource scaleIO:V1ScaleIOVolumeSource secret:V1SecretVolumeSource storageos:V1StorageOSVolumeSource vsphereVolume:V1VsphereVirtualDiskVolumeSource',
+    'awsElasticBlockStore:any azureDisk:any azureFile:any cephfs:any cinder:any configMap:V1ConfigMapVolumeSource csi:any downwardAPI:any emptyDir:V1EmptyDirVolumeSource ephemeral:any fc:any flexVolume:any flocker:any gcePersistentDisk:any gitRepo:any glusterfs:any hostPath:any image:any iscsi:any name!:string nfs:any persistentVolumeClaim:V1PersistentVolumeClaimVolumeSource photonPersistentDisk:any portworxVolume:any projected:any quobyte:any rbd:any scaleIO:any secret:V1SecretVolumeSource storageos:any vsphereVolume:any',
   V1VolumeDevice: 'devicePath!:string name!:string',
   V1VolumeMount:
     'mountPath!:string mountPropagation:string name!:string readOnly:boolean recursiveReadOnly:string subPath:string subPathExpr:string',
   V1VolumeMountStatus:
     'mountPath!:string name!:string readOnly:boolean recursiveReadOnly:string volumeStatus:V1VolumeStatus',
-  V1VolumeProjection:
-    'clusterTrustBundle:V1ClusterTrustBundleProjection configMap:V1ConfigMapProjection downwardAPI:V1DownwardAPIProjection podCertificate:V1PodCertificateProjection secret:V1SecretProjection serviceAccountToken:V1ServiceAccountTokenProjection',
   V1VolumeResourceRequirements: 'limits:{string} requests:{string}',
   V1VolumeStatus: 'image:V1ImageVolumeStatus',
-  V1VsphereVirtualDiskVolumeSource:
-    'fsType:string storagePolicyID:string storagePolicyName:string volumePath!:string',
   V1WebhookConversion:
     'clientConfig:ApiextensionsV1WebhookClientConfig conversionReviewVersions!:[string]',
-  V1WeightedPodAffinityTerm: 'podAffinityTerm!:V1PodAffinityTerm weight!:integer',
   V1WindowsSecurityContextOptions:
     'gmsaCredentialSpec:string gmsaCredentialSpecName:string hostProcess:boolean runAsUserName:string',
 };

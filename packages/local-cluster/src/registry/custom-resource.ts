@@ -53,10 +53,9 @@ function completeSchema(schema: Schema): Schema {
 function columnsOf(version: Json | undefined): readonly ColumnWithCell[] {
   const columns = arrayAt(version, 'additionalPrinterColumns').map((column) => {
     const format = stringAt(column, 'format');
-    return printerColumn({
+    return printerColumn(stringAt(column, 'jsonPath') ?? '', {
       name: stringAt(column, 'name') ?? '',
       type: stringAt(column, 'type') ?? 'string',
-      jsonPath: stringAt(column, 'jsonPath') ?? '',
       description: stringAt(column, 'description') ?? '',
       priority: numberAt(column, 'priority') ?? 0,
       ...(format === undefined ? {} : { format }),

@@ -1,8 +1,7 @@
-import type { ApiObject } from '../api/api-object.ts';
-import { isArray, type Json } from '../json/json.ts';
+import type { Json } from '../json/json.ts';
 import { findAll, parseJsonPath } from '../json/json-path.ts';
 import { ageOf } from '@conversation-operator/kube/human-duration';
-import type { ColumnWithCell } from './api-resource.ts';
+import type { Column, ColumnWithCell } from './api-resource.ts';
 
 export const nameColumn: ColumnWithCell = {
   name: 'Name',
@@ -40,38 +39,15 @@ function cellOf(
     case 'date':
       return ageOf(value, nowMs);
     default:
-      return text(value);
+      return typeof value === 'object' ? JSON.stringify(value) : String(value);
   }
 }
 
-const text = (value: Json): string =>
-  typeof value === 'object' ? JSON.stringify(isArray(value) ? value : value) : String(value);
-
-interface PrinterColumn {
-  readonly name: string;
-  readonly type: string;
-  readonly jsonPath: string;
-  readonly format?: string;
-  readonly description?: string;
-  readonly priority?: number;
-}
-
 /** Creates a column of a CustomResourceDefinition. @throws SyntaxError for an unsupported path */
-export function printerColumn({
-  name,
-  type,
-  jsonPath,
-  format,
-  description,
-  priority,
-}: PrinterColumn): ColumnWithCell {
+export function printerColumn(jsonPath: string, column: Column): ColumnWithCell {
   const path = parseJsonPath(jsonPath);
   return {
-    name,
-    type,
-    ...(format === undefined ? {} : { format }),
-    description: description ?? '',
-    priority: priority ?? 0,
-    cell: (object: ApiObject, nowMs) => cellOf(findAll(object, path), type, nowMs),
+    ...column,
+    cell: (object, nowMs) => cellOf(findAll(object, path), column.type, nowMs),
   };
 }

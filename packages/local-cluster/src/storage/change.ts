@@ -22,8 +22,3 @@ export interface Change {
   readonly after: Stored;
   readonly deleted: boolean;
 }
-
-export const changeType = (change: Change): 'ADDED' | 'MODIFIED' | 'DELETED' => {
-  if (change.deleted) return 'DELETED';
-  return change.before === undefined ? 'ADDED' : 'MODIFIED';
-};

@@ -219,20 +219,3 @@ describe('secrets', () => {
     ]);
   });
 });
-
-describe('access reviews', () => {
-  it('say that an administrator may', async () => {
-    const { status, body } = await server().post(
-      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
-      {
-        apiVersion: 'authorization.k8s.io/v1',
-        kind: 'SelfSubjectAccessReview',
-        spec: {
-          resourceAttributes: { namespace: server().namespace, verb: 'create', resource: 'pods' },
-        },
-      },
-    );
-    expect(status).toBe(201);
-    expect(body.status).toMatchObject({ allowed: true });
-  });
-});

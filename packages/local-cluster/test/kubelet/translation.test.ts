@@ -2,7 +2,7 @@ import { loopbackAddress } from '../../src/kubelet/address-pool.ts';
 import { expand, fieldOf } from '../../src/kubelet/container-environment.ts';
 import { translateArgument, translatePath, workingDirOf } from '../../src/kubelet/mounts.ts';
 import { pathSegment } from '../../src/kubelet/node-folder.ts';
-import { counted, noCount } from '../../src/kubelet/probe-counter.ts';
+import { counted, noCount } from '../../src/kubelet/prober.ts';
 import { portOf, probeError } from '../../src/kubelet/probe.ts';
 import { parseStat } from '../../src/kubelet/process-table.ts';
 import { unschedulableMessage } from '../../src/kubelet/scheduler.ts';
