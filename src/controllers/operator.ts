@@ -87,9 +87,10 @@ export class Operator {
   async start(signal?: AbortSignal): Promise<void> {
     const { caches, admission, metrics } = this.#context;
     await Promise.all(Object.values(caches).map((cache) => cache.synced(signal)));
-    await admission.seed(signal);
+    const fillAdmission = await admission.seed(signal);
     for (const [{ sources }, controller] of this.#controllers)
       this.#disconnects.push(...sources.map((connect) => connect(controller)));
+    fillAdmission();
     this.#disconnects.push(countPhases(caches.sandboxes, metrics));
     for (const [, controller] of this.#controllers) controller.start();
   }

@@ -3,13 +3,14 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 /**
  * Maximum number of concurrent reconciles of each controller. Reconciles of conversations and
  * sandboxes call agents, which may answer slowly, so their numbers are high: the client of the API
- * server bounds calls to it, and bulkheads bound calls to agents.
+ * server bounds calls to it, and bulkheads bound calls to agents. A worker of admission has one
+ * namespace at a time, for a bounded time.
  */
 export const workers = {
   conversation: 128,
   status: 512,
   sandbox: 512,
-  admission: 1,
+  admission: 16,
   lookup: 8,
   quota: 1,
   template: 2,

@@ -34,6 +34,11 @@ export class ActiveQuotas {
   readonly #deleted = new Map<string, Deleted>();
   #hasChanged = false;
 
+  /** Whether no quota is known, not even a deleted one in its grace. */
+  get isEmpty(): boolean {
+    return this.#quotas.size === 0 && this.#deleted.size === 0;
+  }
+
   values(): Iterable<ConversationQuota> {
     return this.#quotas.values();
   }

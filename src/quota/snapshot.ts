@@ -231,16 +231,13 @@ export class Snapshot {
   }
 
   /**
-   * Whether a start of an owner may claim a spare now: the owner has room, and the namespace has
-   * room for one more beside the newcomers that come first. The place of the spare is room.
+   * Whether a start of an owner may claim a spare now: the limits of the owner and of the namespace
+   * have room for it beside the newcomers that come first. The place of the spare is room.
    */
   mayClaim(name: string): boolean {
-    const owner = this.owner(name);
-    const mayStart =
-      owner === undefined
-        ? limitOf({ rule: ownerRule(this.#rules, name) }) > 0
-        : hasRoom(owner) && owner.load.waiting.length === 0;
+    const { taken, waiting } = this.owner(name)?.load ?? { taken: 0, waiting: [] };
+    const limit = limitOf({ rule: ownerRule(this.#rules, name) });
     const { all, wanted } = this.view(0);
-    return mayStart && all.load.holding + wanted < limitOf(all);
+    return taken + waiting.length < limit && all.load.holding + wanted < limitOf(all);
   }
 }

@@ -358,7 +358,7 @@ async function restartMs(): Promise<{ readonly cpu: number; readonly wall: numbe
   const from = cpuMs();
   const wallFrom = performance.now();
   const admission = newAdmission();
-  await admission.seed();
+  (await admission.seed())();
   for (const quota of stores.quotas.list()) admission.observeQuota(quota);
   for (const sandbox of stores.sandboxes.list()) admission.observe(sandbox);
   for (const conversation of stores.conversations.list())
@@ -385,7 +385,7 @@ stores.quotas.set(aQuota('all', { scope: 'Namespace', limit: ownerCount * active
 pages = pagesOf(stores.sandboxes.list());
 
 const admission = newAdmission();
-await admission.seed();
+(await admission.seed())();
 await settle(admission);
 for (let round = 0; round < 2000; round++) await somethingHappens(admission);
 samples = [];

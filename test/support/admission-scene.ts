@@ -1,6 +1,7 @@
 import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
+import { workers } from '../../src/controllers/workers.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { Controller, type Request, type Result } from '../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
@@ -78,14 +79,14 @@ export class AdmissionScene {
   }
 
   #controller(
-    name: string,
+    name: 'admission' | 'lookup',
     reconcile: (request: Request, signal: AbortSignal) => Promise<Result>,
   ): Controller {
     const { clock } = this;
     return new Controller({
       name,
       reconcile,
-      workers: name === 'lookup' ? 8 : 1,
+      workers: workers[name],
       clock,
       random: () => 0,
       logger: silentLogger,

@@ -110,12 +110,14 @@ export class AdmissionCache {
   /**
    * Lists the objects of the API server, because the watches may lack what the leader before has
    * admitted last. Called once, when no other operator leads any more, before the first decision.
+   *
+   * @returns The function that takes the objects over. The caller connects the watches before.
    */
-  async seed(signal?: AbortSignal): Promise<void> {
+  async seed(signal?: AbortSignal): Promise<() => void> {
     const { client, stores, namespace, logger, clock } = this.#options;
     for (;;) {
       try {
-        await seed({
+        const fill = await seed({
           client,
           stores,
           namespace,
@@ -123,8 +125,10 @@ export class AdmissionCache {
           index: this.#index,
           onSeen: (object) => this.#reads.watch(object),
         });
-        for (const name of this.#index.namespaces) this.rulesChanged(name);
-        return;
+        return () => {
+          fill();
+          for (const name of this.#index.namespaces) this.rulesChanged(name);
+        };
       } catch (error) {
         signal?.throwIfAborted();
         logger.warn('The state of the quotas could not be read', { error });
@@ -246,8 +250,12 @@ export class AdmissionCache {
 
   /** Reads a sandbox whose write has met another version. */
   async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-    await this.#reads.refresh(sandbox, signal);
-    this.#index.forgetAssumed(sandbox.metadata.uid);
+    try {
+      await this.#reads.refresh(sandbox, signal);
+    } finally {
+      // The write was refused, whether or not the read succeeds.
+      this.#index.forgetAssumed(sandbox.metadata.uid);
+    }
   }
 
   /**

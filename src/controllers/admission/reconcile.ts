@@ -42,6 +42,11 @@ const isAssumed = ({ kind }: Decision): boolean =>
 
 /** Maximum writes of one namespace that wait for an answer at once. */
 const maxInFlight = 32;
+/**
+ * Time after which a reconcile makes no further decision, in milliseconds: the namespace takes its
+ * turn behind the others again.
+ */
+const turnMs = 250;
 
 /**
  * The only writer of the condition Admitted, which says which sandboxes have a slot. One worker
@@ -60,14 +65,16 @@ export class AdmissionReconciler {
   }
 
   async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {
-    const { cache } = this.#options;
+    const { cache, clock } = this.#options;
     if (cache.rulesChangeAt(namespace) <= cache.now()) cache.rulesChanged(namespace);
+    const endsAt = clock.monotonic() + turnMs;
     const inFlight = new Set<Promise<void>>();
     const failures: unknown[] = [];
     while (failures.length === 0) {
       if (signal.aborted) failures.push(signal.reason);
-      const decision = signal.aborted ? undefined : this.#next(namespace);
-      if (decision === undefined && inFlight.size === 0) break;
+      const isOver = signal.aborted || clock.monotonic() >= endsAt;
+      const decision = isOver ? undefined : this.#next(namespace);
+      if (decision === undefined && (isOver || inFlight.size === 0)) break;
       if (decision !== undefined) {
         const write = this.#write(namespace, decision, signal)
           .catch((error: unknown) => void failures.push(error))
@@ -80,6 +87,7 @@ export class AdmissionReconciler {
     }
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
+    if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
     const now = cache.now();
     const dueAt = Math.min(wakeAt(cache.queue(namespace), now), cache.rulesChangeAt(namespace));
     return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - now) };

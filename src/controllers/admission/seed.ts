@@ -23,7 +23,12 @@ export interface SeedOptions {
   readonly onSeen: (object: Sandbox | ConversationQuota) => void;
 }
 
-/** Fills the index with the present state of the API server; the caches may be behind it. */
+/**
+ * Lists the present state of the API server; the caches may be behind it.
+ *
+ * @returns The function that fills the index. The caller connects the watches before it calls that
+ *   function: what they show as deleted in between counts as not seen, and is read again.
+ */
 export async function seed({
   client,
   stores,
@@ -31,7 +36,7 @@ export async function seed({
   namespace,
   signal,
   onSeen,
-}: SeedOptions): Promise<void> {
+}: SeedOptions): Promise<() => void> {
   const scope = {
     ...(namespace === undefined ? {} : { namespace }),
     ...(signal === undefined ? {} : { signal }),
@@ -51,16 +56,18 @@ export async function seed({
     ...scope,
     labelSelector,
   });
-  for (const quota of quotas.items) {
-    if (conversationQuotas.accepts?.(quota) === false) continue;
-    index.observeQuota(quota);
-    onSeen(quota);
-  }
-  for (const sandbox of present.items) {
-    index.observe(sandbox);
-    onSeen(sandbox);
-  }
-  for (const pod of left.items) seedPod(index, pod);
+  return () => {
+    for (const quota of quotas.items) {
+      if (conversationQuotas.accepts?.(quota) === false) continue;
+      index.observeQuota(quota);
+      onSeen(quota);
+    }
+    for (const sandbox of present.items) {
+      index.observe(sandbox);
+      onSeen(sandbox);
+    }
+    for (const pod of left.items) seedPod(index, pod);
+  };
 }
 
 /**

@@ -82,6 +82,7 @@ export class SlotIndex {
     const { queue, quotas } = this.#namespace(namespace);
     const changed = quotas.takeChanged(this.#options.now());
     if (changed !== undefined) queue.setRules(quotaRules(changed), quotaCaps(changed));
+    this.#prune(namespace);
     return queue;
   }
 
@@ -239,6 +240,13 @@ export class SlotIndex {
   #remove(namespace: string, uid: string): void {
     const before = this.#namespace(namespace).queue.remove(uid);
     if (before !== undefined) this.#options.onChange(namespace, before, undefined);
+    this.#prune(namespace);
+  }
+
+  /** Forgets a namespace without sandboxes and quotas. Its automatic resumes begin at full rate. */
+  #prune(name: string): void {
+    const { queue, quotas } = this.#namespace(name);
+    if (queue.size === 0 && quotas.isEmpty) this.#namespaces.delete(name);
   }
 
   #namespace(name: string): Namespace {

@@ -20,8 +20,8 @@ export const poolMutants = {
   },
   'a start claims a spare without room for its owner': {
     file: 'src/quota/snapshot.ts',
-    from: ': hasRoom(owner) && owner.load.waiting.length === 0;',
-    to: ': true;',
+    from: 'return taken + waiting.length < limit &&',
+    to: 'return taken + waiting.length < 1e9 + limit &&',
     rule: 'the limit is never exceeded',
     pools: true,
   },

@@ -134,7 +134,7 @@ it('reads at its own pace what no cache has shown yet', async () => {
     if (++reads > 100) throw new Error('read again and again');
     return get(resource, namespace, name);
   };
-  await scene.admission.seed();
+  (await scene.admission.seed())();
   await clock.advance(10_000);
   expect(reads).toBeGreaterThan(10);
   expect(reads).toBeLessThan(25);

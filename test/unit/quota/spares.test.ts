@@ -201,11 +201,18 @@ describe('a spare of a pool', () => {
       false,
     ],
     [
-      'past an earlier start of the same owner',
+      'in the place of an earlier start of the same owner',
       [spare('s'), aSlot('a', 'waiting')],
-      [{ limit: 5 }],
+      [{ limit: 1 }],
       false,
     ],
+    [
+      'beside an earlier start of the same owner, where the owner has room for both',
+      [spare('s'), aSlot('a', 'waiting')],
+      [{ limit: 2 }],
+      true,
+    ],
+    ['beside other starts without any quota', [spare('s'), aSlot('a', 'waiting')], [], true],
   ];
   it.each(claims)('may be claimed or not %s', (_, slots, quotas, expected) => {
     expect(queueOf(slots, ...quotas).mayClaim('alice')).toBe(expected);
