@@ -39,8 +39,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     port: () => port,
     accept: (socket) => void server.emit('connection', socket),
   });
-  const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } =
-    services;
+  const { agents, streams, ring, caps, feeds, keyUse, loadShedder, addressConnections } = services;
   const beganMs = clock.monotonic();
   const live = createLiveState(services, options);
   const routes = routesOf(services, {
@@ -79,7 +78,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
   streams.add(() => agents.drain());
 
-  const followers = [totals, ...Object.values(feeds), ring, live.hubs, live.staleness];
+  const followers = [caps, ...Object.values(feeds), ring, live.hubs, live.staleness];
   const unfollow = () => {
     for (const follower of followers) follower.close();
   };

@@ -29,7 +29,6 @@ import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
-import { StoredTotals } from './lookup/stored-totals.ts';
 import type { UiOptions } from './pages/ui.ts';
 import { uiFilesOf } from './pages/ui-files.ts';
 import { webFilesOf } from './pages/web-files.ts';
@@ -93,7 +92,10 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
-  const totals = new StoredTotals({ caches, namespace, clock });
+  const caps = new StorageCaps({
+    ...{ caches, namespace, clock },
+    quotas: () => lookup.quotas(),
+  });
   const slowReaders = new SlowReaderGuard();
   const scheduler = new FairScheduler({ clock });
   const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
@@ -115,7 +117,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     owner: () => currentOwner.getStore(),
     onCall: (owner, { isWrite, plural, name, textLength }) => {
       const bytes =
-        plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
+        plural === conversations.plural && name !== undefined ? caps.bytesOf(name) : textLength;
       // A created object has come in a body, which counts already.
       if (!isWrite) rateLimits.read(owner, bytes);
       else if (name !== undefined) rateLimits.written(owner, bytes);
@@ -174,7 +176,6 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     metrics,
     keys,
     ring,
-    totals,
     feeds,
     publicUrl,
     proxies,
@@ -196,7 +197,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
-    caps: new StorageCaps(lookup, totals),
+    caps,
     // The fair client would bound these reads twice, and streams have no request whose owner it
     // could know.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),

@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Caches, ServiceCaches } from '../lookup/cache.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { StoredTotals } from '../lookup/stored-totals.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
 import { wireTime } from '../presenters/time.ts';
 import { leadersOf } from './leaders.ts';
 import { usesOf } from './owner-use.ts';
@@ -21,7 +21,7 @@ const maxAgeMs = 2_000;
 
 export interface OverviewSources {
   readonly lookup: ResourceLookup;
-  readonly totals: Pick<StoredTotals, 'of' | 'all'>;
+  readonly caps: Pick<StorageCaps, 'stored' | 'all'>;
   readonly caches: Caches;
   readonly serviceCaches: ServiceCaches;
   readonly namespace: string;
