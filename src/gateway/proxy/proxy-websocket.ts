@@ -10,10 +10,35 @@ import { refuseConnection } from '../http/send-problem.ts';
 import type { ProxyAddress } from './address.ts';
 import type { AgentAccess } from './agent-access.ts';
 import { agentProblem, unauthorized } from './agent-errors.ts';
-import { withKeyReplaced } from './auth-message.ts';
 import { forwardingOf } from './forwarding.ts';
 import { httpRoute } from './proxy-http.ts';
 import { keysOfHandshake, refuseUnsafe, withAgentKey } from './request-keys.ts';
+import { z } from 'zod';
+
+const authMessage = z.looseObject({ type: z.literal('auth'), session_api_key: z.string() });
+
+/**
+ * Reads `{"type":"auth","session_api_key":"…"}`, the first message of a WebSocket whose client has
+ * shown no key before. Returns the key in it, and the same message with the agent's key instead.
+ * Undefined for any other message.
+ */
+function withKeyReplaced(
+  message: string,
+  agentKey: string,
+): { readonly key: string; readonly message: string } | undefined {
+  let json: unknown;
+  try {
+    json = JSON.parse(message);
+  } catch {
+    return undefined;
+  }
+  const { data } = authMessage.safeParse(json);
+  if (data === undefined) return undefined;
+  return {
+    key: data.session_api_key,
+    message: JSON.stringify({ ...data, session_api_key: agentKey }),
+  };
+}
 
 /** Label of all WebSockets in metrics. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
