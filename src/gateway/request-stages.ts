@@ -134,11 +134,11 @@ const refusePath: RequestHandler = () => {
  * says what is left of the rate.
  */
 const limitOwner =
-  ({ ownerConnections, rateLimits, loadShedder }: Services, route: Route): RequestHandler =>
+  ({ connections, rateLimits, loadShedder }: Services, route: Route): RequestHandler =>
   (request, response, next) => {
     const { owner } = response.locals;
     if (owner !== undefined) {
-      ownerConnections.attribute(request.socket, owner);
+      connections.attribute(request.socket, owner);
       const headers = rateLimits.request(owner, kindOf(route));
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       response.locals.leave = loadShedder.enter(owner, kindOf(route));

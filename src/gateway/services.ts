@@ -4,11 +4,10 @@ import type { Socket } from 'node:net';
 import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { cors } from '@conversation-operator/http/server/cors';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
-import { AddressConnections } from '@conversation-operator/http/limits/address-connections';
+import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
-import { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
@@ -101,9 +100,10 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
   const pool = (name: PoolName, changes: Partial<PoolSize> = {}) =>
     newPool(name, clock, { ...changes, ...options.pools?.[name] });
-  const ownerConnections = new OwnerConnections({
-    shares: pool('connections', { total: options.maxConnections || Infinity }),
-    proxies,
+  const connections = new Connections({
+    places: pool('connections', { total: options.maxConnections || Infinity }),
+    perAddress: options.maxConnectionsPerAddress,
+    ...{ proxies, metrics, logger },
   });
   const maxUnderWay = options.load?.maxUnderWay || Infinity;
   const { perSandbox, total, ...limits } = {
@@ -135,7 +135,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     publicUrl,
     port,
     accept,
-    ownerConnections,
+    connections,
     slowReaders,
     scheduler,
     clock,
@@ -186,7 +186,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     scheduler,
     slowReaders,
     rateLimits,
-    ownerConnections,
+    connections,
     random,
     sessions,
     caches,
@@ -234,12 +234,6 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       maxDelayMs: options.load?.maxDelayMs,
       clock,
       metrics,
-    }),
-    addressConnections: new AddressConnections({
-      max: options.maxConnectionsPerAddress ?? 0,
-      proxies,
-      metrics,
-      logger,
     }),
     lastResponses: new LastResponses(),
     timeouts: { ...defaultTimeouts, ...options.timeouts },

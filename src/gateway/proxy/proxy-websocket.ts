@@ -52,7 +52,7 @@ export async function proxyWebSocket(
   address: ProxyAddress,
 ): Promise<void> {
   const { upstreams, handshakes, limits, options } = access;
-  const { clock, ownerConnections, metrics, slowReaders } = options;
+  const { clock, connections, metrics, slowReaders } = options;
   const requestId = requestIdOf(request);
   const count = (status: number) =>
     metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status: String(status) });
@@ -81,7 +81,7 @@ export async function proxyWebSocket(
       return over !== undefined;
     };
     if (hasKey && !register(keys)) throw unauthorized();
-    if (hasKey) ownerConnections.attribute(request.socket, agent.owner);
+    if (hasKey) connections.attribute(request.socket, agent.owner);
     let release = upstreams.begin(agent, { isKeyless: !hasKey });
     const { headers } = forwardingOf(access, request, { address, agent, requestId, hasKey });
     const authenticate = (message: string): string | CloseCode => {
@@ -91,7 +91,7 @@ export async function proxyWebSocket(
         return CloseCode.authenticationFailed;
       }
       try {
-        ownerConnections.attribute(request.socket, agent.owner);
+        connections.attribute(request.socket, agent.owner);
         const keyed = upstreams.begin(agent, { isKeyless: false });
         release();
         release = keyed;
