@@ -94,22 +94,8 @@ export class AgentAccess {
 
   /** Throws for a URL template of another form. */
   constructor(options: AgentAccessOptions) {
-    const {
-      sandboxes,
-      namespace,
-      publicUrl,
-      port,
-      accept,
-      urlTemplate,
-      loopbackOrigins,
-      feed,
-      keys,
-      ring,
-      clock,
-      logger,
-      limits,
-      places,
-    } = options;
+    const { loopbackOrigins, urlTemplate, keys, ring, clock, logger, limits, places } = options;
+    const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
     this.options = options;
     this.limits = limits;
     this.#keys = new SessionKeys({ keys, ring, logger });
