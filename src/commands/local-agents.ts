@@ -3,15 +3,72 @@ import { join } from 'node:path';
 import type { UpConfig } from '../config/up.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { defaultTemplateName, sandboxTemplates } from '../resources/sandbox-template.ts';
+import {
+  defaultTemplateName,
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../resources/sandbox-template.ts';
 import { CommandError } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
-import { defaultTemplate, referenceAgentImage } from './default-template.ts';
+import { defaultTemplate, referenceAgentImage, defaultIdleTimeout } from './default-template.ts';
 import { ensure } from './ensure.ts';
 import { useLocalModel, type LocalModel } from './local-model.ts';
 import { installOpenHands, pinnedVersion } from './openhands/install.ts';
 import { openHandsImage, openHandsProgram } from './openhands/program.ts';
-import { liteLlmModel, openHandsTemplate, openHandsTemplateName } from './openhands/template.ts';
+import { apiVersion } from '../resources/group.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
+
+const openHandsTemplateName = 'openhands';
+
+/**
+ * A plain name at an address of one's own is taken for one of an OpenAI-compatible service, as
+ * LiteLLM writes it.
+ */
+function liteLlmModel<T extends LocalModel>(model: T): T {
+  const { LLM_MODEL: name, LLM_BASE_URL: baseUrl } = model;
+  return name === undefined || baseUrl === undefined || name.includes('/')
+    ? model
+    : { ...model, LLM_MODEL: `openai/${name}` };
+}
+
+/**
+ * Initial template for the OpenHands agent-server on this machine. Later starts keep the changes of
+ * users, except the model of the environment.
+ */
+export const openHandsTemplate = (
+  namespace: string,
+  version: string,
+): NewObject<SandboxTemplate> => ({
+  apiVersion,
+  kind: sandboxTemplates.kind,
+  metadata: { name: openHandsTemplateName, namespace },
+  spec: {
+    displayName: 'OpenHands',
+    description: `OpenHands agent-server ${version}, with the model of LLM_MODEL, LLM_BASE_URL and LLM_API_KEY.`,
+    podTemplate: {
+      spec: {
+        // The agent ends within 2 s, except during a tool call, which was interrupted before.
+        terminationGracePeriodSeconds: 10,
+        containers: [
+          {
+            name: 'agent',
+            image: openHandsImage,
+            resources: { requests: { cpu: '200m', memory: '512Mi' }, limits: { memory: '4Gi' } },
+          },
+        ],
+      },
+    },
+    // By itself it takes those for a browser too, and there is none for it.
+    agent: {
+      kind: 'openhands',
+      workingDir: '/workspace',
+      tools: ['terminal', 'file_editor', 'task_tracker'],
+    },
+    storage: { size: '10Gi', retain: false },
+    idleTimeout: defaultIdleTimeout,
+    startDeadline: '3m',
+  },
+});
 
 export interface LocalAgentsOptions {
   readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS_DIR'>;

@@ -32,15 +32,14 @@ const lastCallMs = 500;
  * writes of resources. `request-stages.ts` lists the stages of a request.
  */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { clock, host, metrics, version, drainMs = 0, graceMs = 5000 } = options;
+  const { clock, host, version, drainMs = 0, graceMs = 5000 } = options;
   let port = options.port;
   let closing: Promise<void> | undefined;
   const services = createServices(options, {
     port: () => port,
     accept: (socket) => void server.emit('connection', socket),
   });
-  const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } =
-    services;
+  const { agents, streams, ring, caps, feeds, keyUse, loadShedder } = services;
   const beganMs = clock.monotonic();
   const live = createLiveState(services, options);
   const routes = routesOf(services, {
@@ -68,18 +67,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       refuse: refusedResponse,
     },
     {
-      proxies: services.proxies,
-      onDrop: () => metrics.droppedConnections.inc(),
-      onEvict: () => metrics.evictedConnections.inc(),
-      onConnection: (socket) => addressConnections.admit(socket),
+      connections: services.connections,
       singleHeaders: [sessionKeyHeader],
       timeouts: services.timeouts,
-      ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
     },
   );
   streams.add(() => agents.drain());
 
-  const followers = [totals, ...Object.values(feeds), ring, live.hubs, live.staleness];
+  const followers = [caps, ...Object.values(feeds), ring, live.hubs, live.staleness];
   const unfollow = () => {
     for (const follower of followers) follower.close();
   };

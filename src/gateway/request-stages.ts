@@ -1,12 +1,10 @@
 import express, { type Express, type RequestHandler } from 'express';
-import type { Route } from './http/route.ts';
+import { type Route, kindOf } from './http/route.ts';
 import { uiPages } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { accessLog } from './stages/access-log.ts';
-import { answerPreflight } from './stages/answer-preflight.ts';
 import { authenticate } from './stages/authenticate.ts';
 import { handle } from './stages/handle.ts';
-import { limitOwner } from './stages/limit-owner.ts';
 import {
   announceShutdown,
   joinWithSandbox,
@@ -18,9 +16,9 @@ import {
 } from './stages/node-stages.ts';
 import { parseBody, readBody } from './stages/read-body.ts';
 import { respond, respondWithProblem } from './stages/respond.ts';
-import { refuseMethod, refusePath, selectRoute } from './stages/select-route.ts';
 import type { Stage, UpgradeStage } from './stages/stage.ts';
 import { legacyInterface } from './v0/deprecation.ts';
+import { ProblemError } from './errors/problem-error.ts';
 
 /**
  * The way of a request through the gateway, stage by stage. `createHttpServer` has limited the
@@ -95,3 +93,55 @@ export function createApp(
   app.use(respondWithProblem(services));
   return app;
 }
+
+/** Marks the response for pages of the allowed origins, and answers their preflights. */
+const answerPreflight =
+  ({ allowOrigins }: Services): RequestHandler =>
+  (request, response, next) => {
+    if (allowOrigins(request, response)) response.locals.pattern = 'preflight';
+    else next();
+  };
+
+/** Names the route of a request for the stages that follow, for logs and for metrics. */
+const selectRoute =
+  (route: Route): RequestHandler =>
+  (_request, response, next) => {
+    response.locals.route = route;
+    response.locals.pattern = route.path;
+    if (route.access !== 'open') response.setHeader('cache-control', 'no-store');
+    next();
+  };
+
+/** Refuses a method that no route of the path has. */
+const refuseMethod =
+  (routes: readonly Route[]): RequestHandler =>
+  (_request, response) => {
+    response.locals.pattern = routes[0]?.path;
+    const allow = routes
+      .flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()]))
+      .join(', ');
+    throw new ProblemError('method-not-allowed', `Allowed here: ${allow}.`, { headers: { allow } });
+  };
+
+/** Refuses a path that no route has. */
+const refusePath: RequestHandler = () => {
+  throw new ProblemError('route-not-found', 'There is no such endpoint. See /openapi.json.');
+};
+
+/**
+ * Counts a request against the limits of its owner: its connections, its rate, and its requests
+ * under way, among which the request holds a place until the response gives it back. The response
+ * says what is left of the rate.
+ */
+const limitOwner =
+  ({ connections, rateLimits, loadShedder }: Services, route: Route): RequestHandler =>
+  (request, response, next) => {
+    const { owner } = response.locals;
+    if (owner !== undefined) {
+      connections.attribute(request.socket, owner);
+      const headers = rateLimits.request(owner, kindOf(route));
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      response.locals.leave = loadShedder.enter(owner, kindOf(route));
+    }
+    next();
+  };

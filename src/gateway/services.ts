@@ -4,11 +4,10 @@ import type { Socket } from 'node:net';
 import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { cors } from '@conversation-operator/http/server/cors';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
-import { AddressConnections } from '@conversation-operator/http/limits/address-connections';
+import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
-import { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
@@ -29,7 +28,6 @@ import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
-import { StoredTotals } from './lookup/stored-totals.ts';
 import type { UiOptions } from './pages/ui.ts';
 import { uiFilesOf } from './pages/ui-files.ts';
 import { webFilesOf } from './pages/web-files.ts';
@@ -93,15 +91,19 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
-  const totals = new StoredTotals({ caches, namespace, clock });
+  const caps = new StorageCaps({
+    ...{ caches, namespace, clock },
+    quotas: () => lookup.quotas(),
+  });
   const slowReaders = new SlowReaderGuard();
   const scheduler = new FairScheduler({ clock });
   const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
   const pool = (name: PoolName, changes: Partial<PoolSize> = {}) =>
     newPool(name, clock, { ...changes, ...options.pools?.[name] });
-  const ownerConnections = new OwnerConnections({
-    shares: pool('connections', { total: options.maxConnections || Infinity }),
-    proxies,
+  const connections = new Connections({
+    places: pool('connections', { total: options.maxConnections || Infinity }),
+    perAddress: options.maxConnectionsPerAddress,
+    ...{ proxies, metrics, logger },
   });
   const maxUnderWay = options.load?.maxUnderWay || Infinity;
   const { perSandbox, total, ...limits } = {
@@ -115,7 +117,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     owner: () => currentOwner.getStore(),
     onCall: (owner, { isWrite, plural, name, textLength }) => {
       const bytes =
-        plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
+        plural === conversations.plural && name !== undefined ? caps.bytesOf(name) : textLength;
       // A created object has come in a body, which counts already.
       if (!isWrite) rateLimits.read(owner, bytes);
       else if (name !== undefined) rateLimits.written(owner, bytes);
@@ -133,7 +135,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     publicUrl,
     port,
     accept,
-    ownerConnections,
+    connections,
     slowReaders,
     scheduler,
     clock,
@@ -174,7 +176,6 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     metrics,
     keys,
     ring,
-    totals,
     feeds,
     publicUrl,
     proxies,
@@ -185,7 +186,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     scheduler,
     slowReaders,
     rateLimits,
-    ownerConnections,
+    connections,
     random,
     sessions,
     caches,
@@ -196,7 +197,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
-    caps: new StorageCaps(lookup, totals),
+    caps,
     // The fair client would bound these reads twice, and streams have no request whose owner it
     // could know.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
@@ -233,12 +234,6 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       maxDelayMs: options.load?.maxDelayMs,
       clock,
       metrics,
-    }),
-    addressConnections: new AddressConnections({
-      max: options.maxConnectionsPerAddress ?? 0,
-      proxies,
-      metrics,
-      logger,
     }),
     lastResponses: new LastResponses(),
     timeouts: { ...defaultTimeouts, ...options.timeouts },

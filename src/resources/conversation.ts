@@ -231,15 +231,15 @@ export const startStatusOf = ({
 export const isStartOver = (status: StartStatus): status is 'READY' | 'ERROR' =>
   status === 'READY' || status === 'ERROR';
 
+type Starting = Pick<ConversationMessages, 'status'> & {
+  readonly spec: { readonly sandboxName?: string | undefined };
+};
+/** Whether the start is under way, in a sandbox of its own. */
+export const wantsOwnSandbox = (conversation: Starting): boolean =>
+  conversation.spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation));
 /** Whether the start is to have a sandbox of its own, and its status names none yet. */
-export const awaitsSandbox = (
-  conversation: Pick<ConversationMessages, 'status'> & {
-    readonly spec: { readonly sandboxName?: string | undefined };
-  },
-): boolean =>
-  conversation.spec.sandboxName === undefined &&
-  conversation.status?.sandboxName === undefined &&
-  !isStartOver(startStatusOf(conversation));
+export const awaitsSandbox = (conversation: Starting): boolean =>
+  wantsOwnSandbox(conversation) && conversation.status?.sandboxName === undefined;
 
 export const ConversationCondition = {
   /** The start is READY and the sandbox is RUNNING: the agent accepts messages. */

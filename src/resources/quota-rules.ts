@@ -68,11 +68,3 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
  */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
   owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
-
-/** Whether both rules decide in the same way; their names do not count. */
-export const isSameRule = (one: QuotaRule | undefined, other: QuotaRule | undefined): boolean =>
-  one?.scope === other?.scope &&
-  one?.limit === other?.limit &&
-  one?.onExceeded === other?.onExceeded &&
-  one?.minActiveMs === other?.minActiveMs &&
-  one?.autoResume === other?.autoResume;

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../packages/kube/src/client.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { gatewayIndexers } from '../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../src/gateway/lookup/resource-lookup.ts';
-import { StoredTotals } from '../../src/gateway/lookup/stored-totals.ts';
+import { StorageCaps } from '../../src/gateway/lookup/storage-caps.ts';
 import { overviewOf } from '../../src/gateway/overview/overview.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';
 import {
@@ -37,8 +37,8 @@ const caches = {
   quotas: new TestCache<ConversationQuota>(),
   apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
 };
-const totals = new StoredTotals({ caches, namespace, clock: systemClock });
-totals.open();
+const caps = new StorageCaps({ caches, namespace, clock: systemClock, quotas: () => [] });
+caps.open();
 const statuses = [
   { replicas: 1, conditions: [admitted, condition('Ready', 'True')] },
   { conditions: [condition('Admitted', 'False', 'Idle')] },
@@ -68,7 +68,7 @@ caches.templates.set(aTemplate());
 caches.quotas.set(aQuota('default', { limit: 10 }));
 const sources = {
   lookup: new ResourceLookup({ client: {} as KubeClient, namespace, caches }),
-  ...{ totals, caches, namespace, clock: systemClock, version: '0', metricsUrl: undefined },
+  ...{ caps, caches, namespace, clock: systemClock, version: '0', metricsUrl: undefined },
   serviceCaches: { pools: new TestCache<SandboxPool>() },
   uptimeSeconds: () => 0,
 };

@@ -2,7 +2,6 @@ import type { Readable } from 'node:stream';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { Agent, request, type Dispatcher } from 'undici';
 import { GitHostError, gitHostErrorOf } from './git-host-error.ts';
-import { isRedirect, redirected } from './redirect.ts';
 
 /** The part of a request that is the same for each kind of body. */
 interface Target {
@@ -204,3 +203,37 @@ async function readBounded(
   }
   return Buffer.concat(chunks);
 }
+
+const statuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const isRedirect = (status: number): boolean => statuses.has(status);
+
+interface RedirectBounds {
+  /** Redirects lead only below this URL. */
+  readonly within: URL;
+  /**
+   * Redirects lead only to paths with this ending, as git itself requires: others are pages for
+   * people.
+   */
+  readonly path: string;
+}
+
+/** The URL to which an answer redirects. Throws `GitHostError` where it is not within the bounds. */
+export function redirected(
+  from: URL,
+  { status, location }: { readonly status: number; readonly location: string | undefined },
+  { within, path }: RedirectBounds,
+): URL {
+  const next =
+    location !== undefined && URL.canParse(location, from.href)
+      ? new URL(location, from)
+      : undefined;
+  if (next?.pathname.endsWith(path) !== true || !isBelow(next, within))
+    throw new GitHostError('redirect', { status });
+  return next;
+}
+
+/** Whether `url` has the origin of `base`, and a path below the path of `base`. */
+const isBelow = (url: URL, base: URL): boolean =>
+  url.origin === base.origin &&
+  url.username === '' &&
+  url.pathname.startsWith(`${base.pathname.replace(/\/+$/, '')}/`);

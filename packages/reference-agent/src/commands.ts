@@ -1,8 +1,56 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { constants } from 'node:os';
-import { ProcessGuard } from './process-guard.ts';
+
+/** Kills the registered process groups when its input ends. */
+const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
+
+/**
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads
+ * from a pipe, and kills the remaining groups at the end of its input. The shell starts with the
+ * first command.
+ */
+class ProcessGuard {
+  #shell: ChildProcess | undefined;
+
+  add(processGroup: number): void {
+    this.#send(`+ ${processGroup}\n`);
+  }
+
+  remove(processGroup: number): void {
+    this.#send(`- ${processGroup}\n`);
+  }
+
+  /** Kills the registered process groups. */
+  close(): void {
+    this.#shell?.stdin?.end();
+    this.#shell = undefined;
+  }
+
+  #send(line: string): void {
+    this.#shell ??= this.#start();
+    this.#shell.stdin?.write(line);
+  }
+
+  #start(): ChildProcess {
+    // The shell has a session of its own, so that a signal to the process group of the server does
+    // not end the guard.
+    const shell = spawn('/bin/sh', ['-c', program], {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+      env: {},
+    });
+    const forget = () => {
+      if (this.#shell === shell) this.#shell = undefined;
+    };
+    shell.on('error', forget);
+    shell.on('exit', forget);
+    shell.stdin.on('error', forget);
+    shell.unref();
+    return shell;
+  }
+}
 
 /**
  * Keeps the beginning and the end of the output of a command, with the number of bytes that are

@@ -10,7 +10,6 @@ import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { isNamedBy, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
@@ -75,7 +74,6 @@ export class AdmissionCache {
       onOrphaned: ({ namespace, podName }) => enqueueRead({ namespace, name: `pod/${podName}` }),
     });
     this.limits = new StoredLimits({
-      ...options,
       queue: (namespace) => this.queue(namespace),
       onChange: (namespace, owner, { isSmall }) => this.#enqueueQuotasOf(namespace, owner, isSmall),
     });
@@ -139,21 +137,12 @@ export class AdmissionCache {
 
   observe(sandbox: Sandbox): void {
     this.#index.observe(sandbox);
-    this.#observeMakersOf(sandbox);
     this.#enqueue(sandbox.metadata.namespace);
   }
 
   forget(sandbox: Sandbox): void {
     this.#index.forget(sandbox);
     this.#enqueue(sandbox.metadata.namespace);
-  }
-
-  /** The conversation that a sandbox was created for no longer needs one. */
-  #observeMakersOf(sandbox: Sandbox): void {
-    for (const { name } of makerReferencesOf(sandbox)) {
-      const maker = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);
-      if (maker !== undefined && isNamedBy(maker, sandbox)) this.limits.observe(maker);
-    }
   }
 
   observeConversation(conversation: CachedConversation): void {
@@ -220,8 +209,10 @@ export class AdmissionCache {
   /**
    * Counts a sandbox with the outcome of a write that is sent now, and keeps it from other
    * decisions, until one of `confirm`, `refresh`, `assume` and `notExecuted` takes over.
+   * `claimant`: the conversation whose start claims the sandbox by the write.
    */
-  sent(sandbox: Sandbox, outcome: AssumedOutcome): void {
+  sent(sandbox: Sandbox, outcome: AssumedOutcome, claimant?: CachedConversation): void {
+    if (claimant !== undefined) this.limits.claimed(sandbox, claimant);
     this.#index.assume(sandbox, { ...outcome, until: Infinity });
   }
 
@@ -280,10 +271,12 @@ export class AdmissionCache {
 
   #slotChanged(namespace: string, before: Slot | undefined, after: Slot | undefined): void {
     countSlot(this.#options.metrics, before, after);
+    const slot = after ?? before;
+    if (slot === undefined) return;
+    this.limits.slotChanged(namespace, slot, after === undefined);
     if (before !== undefined && after === undefined)
       this.#times.forget(before.sandbox.metadata.uid);
-    const owner = after?.owner ?? before?.owner;
-    if (owner !== undefined) this.#enqueueQuotasOf(namespace, owner);
+    this.#enqueueQuotasOf(namespace, slot.owner);
   }
 
   #enqueueQuotasOf(namespace: string, owner: string, isSmall = false): void {

@@ -1,14 +1,15 @@
-import { byMaker, makerKeyOf, type Stores } from '../caches.ts';
-import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
-import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
-import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
+import { Ledger, type Totals } from '../../quota/ledger.ts';
+import type { Slot } from '../../quota/slot.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
+import { startStatusOf, wantsOwnSandbox } from '../../resources/conversation.ts';
+import { capsOf, type CapField } from '../../resources/quota-caps.ts';
+import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
 
 export interface StoredLimitsOptions {
-  readonly stores: Pick<Stores, 'sandboxes'>;
   readonly queue: (namespace: string) => Snapshot;
   /**
    * Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation
@@ -32,9 +33,6 @@ type Counts = Pick<
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
 
-/** An amount for each field that a quota limits. */
-type Totals = Readonly<Record<CapField, number>>;
-
 /**
  * StoredLimits applies the limits of quotas on stored objects to conversations that the gateway has
  * not checked: the conversations that were created last are refused, as far as they are over a
@@ -42,27 +40,48 @@ type Totals = Readonly<Record<CapField, number>>;
  */
 export class StoredLimits {
   readonly #options: StoredLimitsOptions;
-  readonly #namespaces = new Map<string, StoredUsage<LimitRefusal>>();
+  readonly #ledgers = new Map<string, Ledger>();
+  /** Uids of the conversations whose starts claim a spare, by the uid of the spare. */
+  readonly #claims = new Map<string, string>();
 
   constructor(options: StoredLimitsOptions) {
     this.#options = options;
   }
 
   observe(conversation: CachedConversation): void {
-    const { namespace, deletionTimestamp, uid } = conversation.metadata;
-    const usage = this.#usage(namespace);
-    const before = usage.owner(conversation.spec.owner);
-    if (deletionTimestamp === undefined) usage.put(this.#stored(conversation));
-    else usage.remove(uid);
-    this.#changed(conversation, before);
+    const { deletionTimestamp, uid, name, creationTimestamp } = conversation.metadata;
+    this.#change(conversation, (ledger) => {
+      if (deletionTimestamp !== undefined) ledger.removeConversation(uid);
+      else
+        ledger.putConversation({
+          ...{ uid, name, owner: conversation.spec.owner },
+          createdAt: Date.parse(creationTimestamp),
+          bytes: conversation.storedBytes,
+          isNew: startStatusOf(conversation) === 'WORKING',
+          wantsSandbox: wantsOwnSandbox(conversation),
+        });
+    });
   }
 
   forget(conversation: CachedConversation): void {
-    const { namespace, uid } = conversation.metadata;
-    const usage = this.#usage(namespace);
-    const before = usage.owner(conversation.spec.owner);
-    usage.remove(uid);
-    this.#changed(conversation, before);
+    this.#change(conversation, (ledger) => ledger.removeConversation(conversation.metadata.uid));
+  }
+
+  /** The slot that gets the spare's owner next is for the conversation that claims the spare. */
+  claimed({ metadata }: Sandbox, conversation: CachedConversation): void {
+    this.#claims.set(metadata.uid, conversation.metadata.uid);
+  }
+
+  slotChanged(namespace: string, slot: Slot, isGone: boolean): void {
+    const { sandbox, owner, spare } = slot;
+    const { uid } = sandbox.metadata;
+    // An orphaned slot has a pod and no sandbox.
+    if (slot.uid !== uid) return;
+    if (isGone || spare) this.#claims.delete(uid);
+    const madeFor = madeForReferenceOf(sandbox)?.uid ?? this.#claims.get(uid);
+    const ledger = this.#ledger(namespace);
+    if (isGone) ledger.removeSandbox(uid);
+    else ledger.putSandbox({ uid, owner, counts: slot.stored, madeFor });
   }
 
   /**
@@ -71,111 +90,66 @@ export class StoredLimits {
    */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
-    const domain = this.#options.queue(namespace);
-    const usage = this.#usage(namespace);
-    const before = usage.owner(conversation.spec.owner);
-    const verdict = usage.verdictOn(uid, (candidate, owner, all) =>
-      judge(candidate, domain, { owner, all }),
+    const { caps } = this.#options.queue(namespace);
+    const cap = this.#change(conversation, (ledger) => ledger.verdictOn(uid, caps));
+    return (
+      cap && {
+        code: CapExceeded[cap.field],
+        message: capExceededMessage(cap.field, cap, cap.current),
+      }
     );
-    this.#changed(conversation, before);
-    return verdict;
   }
 
   /** The present usage of everything that a quota limits. */
-  countsFor({ metadata, spec }: ConversationQuota): Counts {
-    const domain = this.#options.queue(metadata.namespace);
-    const usage = this.#usage(metadata.namespace);
-    const { maxConversations, maxStoredBytes, maxSandboxes, scope, owner } = spec;
+  countsFor({ metadata: { namespace }, spec }: ConversationQuota): Counts {
+    const queue = this.#options.queue(namespace);
+    const ledger = this.#ledger(namespace);
     const isMine = (name: string, field: CapField): boolean =>
-      owner === undefined ? domain.caps.owners.get(name)?.[field] === undefined : name === owner;
-    const usages = (field: CapField): readonly Usage[] => {
-      if (scope === 'Namespace') return [usage.namespace];
-      return [...usage.owners()].flatMap(([name, one]) => (isMine(name, field) ? [one] : []));
+      spec.owner === undefined
+        ? queue.caps.owners.get(name)?.[field] === undefined
+        : name === spec.owner;
+    const sum = (field: CapField, total: keyof Totals): number => {
+      if (spec.scope === 'Namespace') return ledger.all[total];
+      const owners = [...ledger.owners()].filter((name) => isMine(name, field));
+      return owners.reduce((all, name) => all + ledger.of(name)[total], 0);
     };
-    const groups =
-      scope === 'Namespace'
-        ? [domain.all]
-        : [...domain.owners()].filter((one) => isMine(one.name, 'maxSandboxes'));
+    const sandboxes = (): number => {
+      if (spec.scope === 'Namespace') return queue.all.load.stored;
+      const owners = [...queue.owners()].filter(({ name }) => isMine(name, 'maxSandboxes'));
+      return owners.reduce((all, { load }) => all + load.stored, 0);
+    };
     return {
-      ...(maxConversations === undefined
-        ? {}
-        : { conversations: sum(usages('maxConversations'), (one) => one.conversations) }),
-      ...(maxStoredBytes === undefined
-        ? {}
-        : { storedBytes: sum(usages('maxStoredBytes'), (one) => one.bytes) }),
-      ...(maxSandboxes === undefined ? {} : { sandboxes: sum(groups, ({ load }) => load.stored) }),
+      ...(spec.maxConversations !== undefined && {
+        conversations: sum('maxConversations', 'conversations'),
+      }),
+      ...(spec.maxStoredBytes !== undefined && {
+        storedBytes: sum('maxStoredBytes', 'storedBytes'),
+      }),
+      ...(spec.maxSandboxes !== undefined && { sandboxes: sandboxes() }),
     };
   }
 
-  #stored(conversation: CachedConversation): StoredConversation {
-    const { metadata, spec } = conversation;
-    const { uid, name, creationTimestamp } = metadata;
-    const start = startStatusOf(conversation);
-    const hasOwn =
-      this.#options.stores.sandboxes.byIndex(byMaker, makerKeyOf(conversation)).length > 0;
-    return {
-      ...{
-        uid,
-        name,
-        owner: spec.owner,
-        createdAt: Date.parse(creationTimestamp),
-        bytes: conversation.storedBytes,
-      },
-      // A conversation that has its sandbox was accepted before, by the operator that created the
-      // sandbox.
-      isNew: start === 'WORKING' && !hasOwn,
-      needsSandbox: spec.sandboxName === undefined && !isStartOver(start) && !hasOwn,
-    };
-  }
-
-  #changed({ metadata: { namespace }, spec: { owner } }: CachedConversation, before: Usage): void {
-    const now = this.#usage(namespace).owner(owner);
+  /** Makes a change of the ledger on which the usage of a conversation's owner may depend. */
+  #change<T>(conversation: CachedConversation, change: (ledger: Ledger) => T): T {
+    const { namespace } = conversation.metadata;
+    const { owner } = conversation.spec;
+    const ledger = this.#ledger(namespace);
+    const before = ledger.of(owner);
+    const result = change(ledger);
+    const now = ledger.of(owner);
     const { caps } = this.#options.queue(namespace);
     const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
-    if (
-      now.conversations !== before.conversations &&
-      (isLimited('maxConversations') || isLimited('maxStoredBytes'))
-    )
+    const hasOther = now.conversations !== before.conversations;
+    if (hasOther && (isLimited('maxConversations') || isLimited('maxStoredBytes')))
       this.#options.onChange(namespace, owner, { isSmall: false });
-    else if (now.bytes !== before.bytes && isLimited('maxStoredBytes'))
+    else if (now.storedBytes !== before.storedBytes && isLimited('maxStoredBytes'))
       this.#options.onChange(namespace, owner, { isSmall: true });
+    return result;
   }
 
-  #usage(namespace: string): StoredUsage<LimitRefusal> {
-    let usage = this.#namespaces.get(namespace);
-    if (usage === undefined) this.#namespaces.set(namespace, (usage = new StoredUsage()));
-    return usage;
+  #ledger(namespace: string): Ledger {
+    let ledger = this.#ledgers.get(namespace);
+    if (ledger === undefined) this.#ledgers.set(namespace, (ledger = new Ledger()));
+    return ledger;
   }
-}
-
-const sum = <T>(all: readonly T[], of: (one: T) => number): number =>
-  all.reduce((total, one) => total + of(one), 0);
-
-const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: number): Totals => ({
-  maxConversations: conversations,
-  maxStoredBytes: bytes,
-  maxSandboxes: sandboxes + sandboxesToCome,
-});
-
-/** The refusal of a conversation that does not fit beside the accepted ones. Pure. */
-function judge(
-  { owner, bytes, needsSandbox }: StoredConversation,
-  domain: Snapshot,
-  usage: { readonly owner: Usage; readonly all: Usage },
-): LimitRefusal | undefined {
-  const own = totalsOf(usage.owner, domain.owner(owner)?.load.stored ?? 0);
-  const all = totalsOf(usage.all, domain.all.load.stored);
-  const more: Totals = {
-    maxConversations: 1,
-    maxStoredBytes: bytes,
-    maxSandboxes: needsSandbox ? 1 : 0,
-  };
-  for (const field of capFields) {
-    for (const cap of more[field] === 0 ? [] : capsOf(domain.caps, owner, field)) {
-      const current = (cap.scope === 'Owner' ? own : all)[field];
-      if (current + more[field] > cap.limit)
-        return { code: CapExceeded[field], message: capExceededMessage(field, cap, current) };
-    }
-  }
-  return undefined;
 }

@@ -161,7 +161,7 @@ export class SpareClaims {
     if (!admission.queue(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
       return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
-    admission.sent(spare, taken);
+    admission.sent(spare, taken, conversation);
     const sentAt = clock.monotonic();
     // Error of a claim that the API server may have executed.
     let doubt: unknown;

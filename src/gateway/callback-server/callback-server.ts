@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import { sendJson } from '@conversation-operator/http/body/send-json';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
-import { AddressConnections } from '@conversation-operator/http/limits/address-connections';
-import { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
+import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -83,29 +81,13 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
   const logger = options.logger.child({ component: 'agent-side' });
   const handlers = new Map(options.handlers.map((handler) => [handler.name, handler]));
   const closing = new AbortController();
-  const proxies = trustedProxies([]);
-  const connections = new AddressConnections({
-    max: options.maxConnectionsPerAddress ?? 0,
-    proxies,
-    metrics,
-    logger,
+  const connections = new Connections({
+    places: newPool('connections', clock, { total: maxConnections }),
+    perAddress: options.maxConnectionsPerAddress,
+    proxies: trustedProxies([]),
+    ownerOf: (address) => ownerOfPod(sandboxes, address),
+    ...{ metrics, logger },
   });
-
-  const ownerConnections = new OwnerConnections({
-    shares: newPool('connections', clock, { total: maxConnections }),
-    proxies,
-  });
-  const admit = (socket: Socket): void => {
-    connections.admit(socket);
-    const owner = ownerOfPod(sandboxes, proxies.clientAddress({ headers: {}, socket }));
-    if (owner === undefined || socket.destroyed) return;
-    try {
-      ownerConnections.attribute(socket, owner);
-    } catch {
-      metrics.droppedConnections.inc();
-      socket.destroy();
-    }
-  };
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? '/', 'http://gateway');
@@ -147,10 +129,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       },
     },
     {
-      maxConnections,
-      onDrop: () => metrics.droppedConnections.inc(),
-      onEvict: () => metrics.evictedConnections.inc(),
-      onConnection: admit,
+      connections,
       singleHeaders: [sessionKeyHeader],
     },
   );

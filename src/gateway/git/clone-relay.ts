@@ -1,16 +1,61 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { GitStream } from '@conversation-operator/git/git-http';
 import type { SmartRequest } from '@conversation-operator/git/smart-http';
-import type { Clock } from '@conversation-operator/base/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { CloneGrant } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/handler.ts';
 import type { HostAnswer, PrivateHost } from './private-host.ts';
-import { Transfer, type TransferLimits } from './transfer.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { IdleTimer } from '@conversation-operator/http/proxy/idle-timer';
+
+interface TransferLimits {
+  /** Maximum time without a byte from the host, or to the sandbox. */
+  readonly idleMs: number;
+  /** Maximum duration of one request. */
+  readonly totalMs: number;
+}
+
+/** One request of a sandbox and the answer of a host, within limits of time. */
+class Transfer {
+  /** Aborts when a limit is exceeded, or when the signal of the caller aborts. */
+  readonly signal: AbortSignal;
+  readonly #idle: IdleTimer;
+  readonly #total: Timer;
+
+  constructor(
+    { idleMs, totalMs }: TransferLimits,
+    { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  ) {
+    const late = new AbortController();
+    this.signal = AbortSignal.any([signal, late.signal]);
+    const onIdle = (): void => late.abort(new Error('nothing has moved for too long'));
+    this.#idle = new IdleTimer({ clock, idleMs, onIdle });
+    this.#total = clock.after(totalMs, () => late.abort(new Error('it has taken too long')));
+  }
+
+  /** A stream whose bytes count as progress. More bytes than the maximum are an error. */
+  newStream(maxBytes = Number.POSITIVE_INFINITY): Transform {
+    let bytes = 0;
+    return new Transform({
+      transform: (chunk: Buffer, _encoding, done) => {
+        this.#idle.touch();
+        bytes += chunk.length;
+        if (bytes > maxBytes) done(new ProblemError('body-too-large', 'The request is too large.'));
+        else done(null, chunk);
+      },
+    });
+  }
+
+  end(): void {
+    this.#idle.stop();
+    this.#total.cancel();
+  }
+}
 
 export interface RelayLimits extends TransferLimits {
   /** Maximum bytes of the body of a request. */

@@ -1,14 +1,102 @@
 import { GitHttp } from '@conversation-operator/git/git-http';
-import { lsRemote, type Finding } from '@conversation-operator/git/ls-remote';
+import { lsRemote, type Finding, type GitAccess } from '@conversation-operator/git/ls-remote';
 import { repositoryUrl } from '@conversation-operator/git/repository-url';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
-import { FindingCache } from './finding-cache.ts';
-import { HostLog } from './host-log.ts';
-import { keyOf, type Inquiry } from './inquiry.ts';
+import { keyOf, type Inquiry, accessKeyOf } from './inquiry.ts';
+import { LRUCache } from 'lru-cache';
+import { expiryBy } from '../lookup/expiry.ts';
+import { fingerprintOf } from './credentials.ts';
+
+/** Delay before a refused credential is logged again. */
+const repeatMs = 3_600_000;
+const maxRefused = 10_000;
+
+/** Logs changes of git hosts that concern all owners, without the address of a host. */
+class HostLog {
+  readonly #logger: Logger;
+  /** Providers that did not answer the last request. */
+  readonly #away = new Set<string>();
+  /** Fingerprints of credentials whose refusal by a host is logged already. */
+  readonly #refused: LRUCache<string, true>;
+
+  constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
+    this.#logger = logger;
+    this.#refused = new LRUCache({ max: maxRefused, ttl: repeatMs, ...expiryBy(clock) });
+  }
+
+  record({ host: { provider }, credential }: Inquiry, { status, reason }: Finding): void {
+    const isAway = status === undefined || status >= 500;
+    if (isAway && !this.#away.has(provider)) {
+      this.#away.add(provider);
+      this.#logger.warn('a git host can not be asked; starts are accepted without it', {
+        provider,
+        reason,
+      });
+    } else if (!isAway && this.#away.delete(provider)) {
+      this.#logger.info('a git host answers again', { provider });
+    }
+    if (status !== 401 || credential === undefined) return;
+    const fingerprint = fingerprintOf(credential);
+    if (this.#refused.has(fingerprint)) return;
+    this.#refused.set(fingerprint, true);
+    this.#logger.warn('a git host does not accept a credential', {
+      provider,
+      credential: credential.name,
+    });
+  }
+}
+
+/**
+ * Lifetime of a finding in the cache: changes on a host show soon, and many starts at once cause
+ * one request.
+ */
+const lifetimesMs: Readonly<Record<GitAccess, number>> = {
+  granted: 60_000,
+  denied: 10_000,
+  unknown: 5_000,
+};
+const limits = { max: 10_000, maxSize: 32 * 1024 * 1024 };
+
+/** Approximate memory of a finding. */
+const bytesOf = ({ refs }: Finding): number =>
+  1024 +
+  (refs?.branches.reduce(
+    (total, { name, commitSha }) => total + 96 + name.length + commitSha.length,
+    0,
+  ) ?? 0);
+
+/** Caches findings of git hosts for a limited time, by repository, credential and references. */
+export class FindingCache {
+  readonly #findings: LRUCache<string, Finding>;
+
+  constructor(clock: Clock) {
+    this.#findings = new LRUCache({ ...limits, sizeCalculation: bytesOf, ...expiryBy(clock) });
+  }
+
+  get(inquiry: Inquiry): Finding | undefined {
+    return this.#findings.get(keyOf(inquiry));
+  }
+
+  /** Keeps the finding for inquiries about the same references, and about none. */
+  set(inquiry: Inquiry, finding: Finding): void {
+    const { refs, hasNamed, ...access } = finding;
+    const [accessKey, key] = [accessKeyOf(inquiry), keyOf(inquiry)];
+    this.#findings.set(accessKey, access, { ttl: lifetimesMs[access.access] });
+    if (key !== accessKey)
+      this.#findings.set(key, finding, { ttl: lifetimesMs[certaintyOf(finding)] });
+  }
+}
+
+/** The access of a finding, as far as the references of the finding are known too. */
+function certaintyOf({ access, refs, hasNamed }: Finding): GitAccess {
+  if (access !== 'granted') return access;
+  if (hasNamed === undefined && refs === undefined) return 'unknown';
+  return hasNamed === false ? 'denied' : 'granted';
+}
 
 export interface RemoteReaderOptions {
   readonly providers: Iterable<string>;

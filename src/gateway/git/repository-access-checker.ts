@@ -1,10 +1,9 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
-import type { GitBranch } from '@conversation-operator/git/ref-list';
+import type { GitBranch, Refs } from '@conversation-operator/git/ref-list';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { repository as repositorySchema } from './names.ts';
-import { branchesMatching } from './branch-search.ts';
 import type { GitCredentials } from './credentials.ts';
 import type { GitCheck, GitDirectory, GitRepository, GitSearch, GitWish } from './directory.ts';
 import { credentialFor, hostsOf, type Host } from './hosts.ts';
@@ -16,6 +15,21 @@ import {
   staticDirectory,
   type GitHosts,
 } from './static-directory.ts';
+
+/**
+ * Branches whose name contains the query: the one of exactly this name first, then the default
+ * branch.
+ */
+function branchesMatching(
+  { branches, defaultBranch }: Refs,
+  { query, limit }: Pick<GitSearch, 'query' | 'limit'>,
+): readonly GitBranch[] {
+  const wanted = query.trim().toLowerCase();
+  const found = branches.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const first = found.filter(({ name }) => name.toLowerCase() === wanted);
+  const second = found.filter(({ name }) => name === defaultBranch);
+  return [...new Set([...first, ...second, ...found])].slice(0, limit);
+}
 
 export interface RepositoryAccessCheckerOptions {
   /** Base URLs by provider, the default provider first. */

@@ -2,23 +2,25 @@ import { loadOf, type Load } from '../../quota/load.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { awaitsSandbox } from '../../resources/conversation.ts';
-import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { isSpare } from '../../resources/sandbox.ts';
-import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
-import type { Holdings, ResourceLookup } from './resource-lookup.ts';
+import {
+  isInSandbox,
+  madeForReferenceOf,
+  makerReferencesOf,
+} from '../../resources/sandbox-makers.ts';
+import type { Holdings } from './resource-lookup.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
-export function startsWithoutSandbox(
-  { conversations }: Holdings,
-  lookup: Pick<ResourceLookup, 'sandboxNamed'>,
-): number {
+export function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
+  const made = new Set(
+    sandboxes.map((sandbox) => `${sandbox.spec.owner}/${madeForReferenceOf(sandbox)?.uid ?? ''}`),
+  );
   return conversations.filter(
     (conversation) =>
       conversation.metadata.deletionTimestamp === undefined &&
       awaitsSandbox(conversation) &&
-      lookup.sandboxNamed(ownSandboxName(conversationIdOf(conversation)))?.spec.owner !==
-        conversation.spec.owner,
+      !made.has(`${conversation.spec.owner}/${conversation.metadata.uid}`),
   ).length;
 }
 
@@ -26,13 +28,10 @@ export function startsWithoutSandbox(
  * Number of slots that are in use, or that starts and resumes under way will use. Slots that are
  * being released don't count.
  */
-export const slotsInUse = (
-  holdings: Holdings,
-  lookup: Pick<ResourceLookup, 'sandboxNamed'>,
-): number =>
+export const slotsInUse = (holdings: Holdings): number =>
   // Spares are room.
   holdings.sandboxes.filter((sandbox) => !isSpare(sandbox) && usesSlot(sandbox)).length +
-  startsWithoutSandbox(holdings, lookup);
+  startsWithoutSandbox(holdings);
 
 /** The conversations of each sandbox: those that are in it, and the one that it was made for. */
 export function conversationsIn({

@@ -1,9 +1,8 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Caches, ServiceCaches } from '../lookup/cache.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { StoredTotals } from '../lookup/stored-totals.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
 import { wireTime } from '../presenters/time.ts';
-import { leadersOf } from './leaders.ts';
 import { usesOf } from './owner-use.ts';
 import {
   listed,
@@ -14,14 +13,44 @@ import {
   templateRank,
 } from './present.ts';
 import { queueOf } from './queue.ts';
-import type { OverviewRecord } from './schemas.ts';
+import { type OverviewRecord, maxItems } from './schemas.ts';
+import type { Lease } from '@conversation-operator/kube/core';
+import { operatorLeaseName, shardLeaseName, shardsOfHolder } from '../../resources/lease-names.ts';
+import { shortText } from './short-text.ts';
+
+type Leader = NonNullable<OverviewRecord['leaders']>[number];
+
+/** How far the clock of a leader may be behind that of the gateway. */
+const clockToleranceMs = 5_000;
+
+function leaderOf(shard: number | null, lease: Lease | undefined, now: number): Leader {
+  const { holderIdentity = '', renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
+  const renewed = Date.parse(renewTime ?? '');
+  const isHeld = holderIdentity !== '';
+  return {
+    shard,
+    holder: isHeld ? shortText(holderIdentity) : null,
+    renewed_at: Number.isNaN(renewed) ? null : wireTime(new Date(renewed).toISOString()),
+    is_live: isHeld && renewed + leaseDurationSeconds * 1000 + clockToleranceMs > now,
+  };
+}
+
+/** The leader of the operator, or of each of its shards, by their Leases. */
+function leadersOf(find: (name: string) => Lease | undefined, now: number): readonly Leader[] {
+  const common = find(operatorLeaseName);
+  const shards = shardsOfHolder(common?.spec?.holderIdentity ?? '');
+  if (shards === undefined) return [leaderOf(null, common, now)];
+  return Array.from({ length: Math.min(shards, maxItems) }, (_, shard) =>
+    leaderOf(shard, find(shardLeaseName(operatorLeaseName, shard)), now),
+  );
+}
 
 /** How old an answer may be. All readers within this time share the work of one. */
 const maxAgeMs = 2_000;
 
 export interface OverviewSources {
   readonly lookup: ResourceLookup;
-  readonly totals: Pick<StoredTotals, 'of' | 'all'>;
+  readonly caps: Pick<StorageCaps, 'stored' | 'all'>;
   readonly caches: Caches;
   readonly serviceCaches: ServiceCaches;
   readonly namespace: string;

@@ -3,7 +3,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { ownerRule, quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { StoredTotals } from '../lookup/stored-totals.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
 import { executionStatusOf, sandboxViewOf } from '../presenters/conversation.ts';
 import { maxItems, type ConversationState, type OverviewRecord } from './schemas.ts';
 
@@ -47,7 +47,7 @@ function stateOf(
 
 export interface UseSources {
   readonly lookup: Pick<ResourceLookup, 'everyHolding' | 'sandboxIn' | 'quotas'>;
-  readonly totals: Pick<StoredTotals, 'of' | 'all'>;
+  readonly caps: Pick<StorageCaps, 'stored' | 'all'>;
 }
 
 type Uses = Pick<OverviewRecord, 'owners' | 'totals'>;
@@ -60,7 +60,7 @@ const byUse = (one: OwnerUse, other: OwnerUse): number =>
   (one.owner < other.owner ? -1 : 1);
 
 /** The use of all owners, and of each one, counted in one pass over the caches. */
-export function usesOf({ lookup, totals }: UseSources): Uses {
+export function usesOf({ lookup, caps }: UseSources): Uses {
   const all = noCounts();
   const owners = new Map<string, Counts>();
   let spares = 0;
@@ -81,7 +81,7 @@ export function usesOf({ lookup, totals }: UseSources): Uses {
     count(conversation.spec.owner, stateOf(conversation, lookup.sandboxIn(conversation)));
   }
   const rules = quotaRules(lookup.quotas());
-  const stored = ({ conversations, sandboxes, storedBytes }: StoredTotals['all']) => ({
+  const stored = ({ conversations, sandboxes, storedBytes }: StorageCaps['all']) => ({
     conversations,
     sandboxes,
     stored_bytes: storedBytes,
@@ -91,13 +91,13 @@ export function usesOf({ lookup, totals }: UseSources): Uses {
     return {
       owner,
       ...counts,
-      ...stored(totals.of(owner)),
+      ...stored(caps.stored(owner)),
       quota: rule?.quotaName ?? null,
       limit: rule?.limit ?? null,
     };
   });
   return {
     owners: { total: items.length, items: items.sort(byUse).slice(0, maxItems) },
-    totals: { ...all, ...stored(totals.all), spares },
+    totals: { ...all, ...stored(caps.all), spares },
   };
 }

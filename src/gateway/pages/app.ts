@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
-import { pageHeaders } from './page.ts';
+import { hashOf, pageHeaders } from './page.ts';
 import { immutable, sendBytes, sendFile } from './send-bytes.ts';
 import { redirectToLogin } from './redirect.ts';
 import type { WebFiles, WebFilesReader } from './web-files.ts';
@@ -33,7 +32,7 @@ const policyOf = ({ style, scriptHash }: WebFiles): string =>
   [
     "default-src 'none'",
     `script-src 'sha256-${scriptHash}'`,
-    `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+    `style-src ${hashOf(style)}`,
     "connect-src 'self'",
     "img-src 'self' data: blob:",
     "base-uri 'none'",

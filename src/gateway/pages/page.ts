@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Response } from 'express';
 import { z } from 'zod';
 import type { Route } from '../http/route.ts';
+import { sendBytes } from './send-bytes.ts';
 
 export interface Page {
   readonly title: string;
@@ -40,7 +41,8 @@ input { font: inherit; width: 26rem; max-width: 100%; }
 button { font: inherit; }
 `;
 
-const hashOf = (text: string): string =>
+/** The source of an inline script or style in a content security policy: its hash. */
+export const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
@@ -82,25 +84,10 @@ const htmlOf = ({ title, body }: Page): string =>
     '',
   ].join('\n');
 
-interface RenderedPage {
-  readonly body: Buffer;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-function render(page: Page): RenderedPage {
-  const body = Buffer.from(htmlOf(page));
-  const headers = {
-    ...pageHeaders(policyOf(page)),
-    'content-length': String(body.length),
-  };
-  return { body, headers };
-}
-
 /** Sends a page that belongs to one request. */
 export function sendPage(response: Response, page: Page, status: number): void {
-  const { body, headers } = render(page);
-  response.status(status).set({ ...headers, 'cache-control': 'no-store' });
-  response.end(body);
+  const headers = { ...pageHeaders(policyOf(page)), 'cache-control': 'no-store' };
+  sendBytes(response.status(status), headers, Buffer.from(htmlOf(page)));
 }
 
 interface PageRoute {
@@ -116,7 +103,7 @@ interface PageRoute {
  * a key.
  */
 export function pageRoute({ page, ...description }: PageRoute): Route {
-  let made: RenderedPage | undefined;
+  let made: { readonly headers: ReturnType<typeof pageHeaders>; readonly body: Buffer } | undefined;
   return {
     ...description,
     method: 'get',
@@ -125,9 +112,11 @@ export function pageRoute({ page, ...description }: PageRoute): Route {
     mediaType: 'text/html',
     responses: { 200: z.string() },
     handle: ({ response }) => {
-      made ??= render(page());
-      response.set(made.headers);
-      response.end(made.body);
+      if (made === undefined) {
+        const content = page();
+        made = { headers: pageHeaders(policyOf(content)), body: Buffer.from(htmlOf(content)) };
+      }
+      sendBytes(response, made.headers, made.body);
       return undefined;
     },
   };

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { hashOf } from './page.ts';
 
 /** A built file of the official web UI. */
 export interface UiFile {
@@ -57,8 +57,8 @@ function fileOf(directory: string, name: string, path: string): UiFile {
 }
 
 const hashesIn = (html: string): readonly string[] =>
-  [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([^]*?)<\/script>/g)].map(
-    ([, script = '']) => `'sha256-${createHash('sha256').update(script).digest('base64')}'`,
+  [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([^]*?)<\/script>/g)].map(([, script = '']) =>
+    hashOf(script),
   );
 
 /**

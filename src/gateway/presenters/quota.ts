@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isAutomatic } from '../../quota/automatic-resume.ts';
 import { forecastUnder } from '../../quota/forecast.ts';
+import type { CapUse, Totals } from '../../quota/ledger.ts';
 import { makesRoom, type Load } from '../../quota/load.ts';
 import {
   autoResumePolicies,
@@ -10,8 +11,6 @@ import {
 import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { CapUse } from '../lookup/storage-caps.ts';
-import type { Totals } from '../lookup/stored-totals.ts';
 import { countSchema, idSchema, nullableText, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 

@@ -6,7 +6,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
-import type { OwnerConnections } from '@conversation-operator/http/limits/owner-connections';
+import type { Connections } from '@conversation-operator/http/limits/connections';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
@@ -46,7 +46,7 @@ export interface AgentAccessOptions {
   readonly limits: ForwardingLimits;
   /** Places of requests and WebSockets with a key, and of those without one. */
   readonly places: Pick<UpstreamsOptions, 'keyed' | 'keyless' | 'connections'>;
-  readonly ownerConnections: OwnerConnections;
+  readonly connections: Connections;
   /** Bounds the bytes that clients and agents have not read yet. */
   readonly slowReaders: SlowReaderGuard;
   readonly scheduler: FairScheduler;
@@ -94,22 +94,8 @@ export class AgentAccess {
 
   /** Throws for a URL template of another form. */
   constructor(options: AgentAccessOptions) {
-    const {
-      sandboxes,
-      namespace,
-      publicUrl,
-      port,
-      accept,
-      urlTemplate,
-      loopbackOrigins,
-      feed,
-      keys,
-      ring,
-      clock,
-      logger,
-      limits,
-      places,
-    } = options;
+    const { loopbackOrigins, urlTemplate, keys, ring, clock, logger, limits, places } = options;
+    const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
     this.options = options;
     this.limits = limits;
     this.#keys = new SessionKeys({ keys, ring, logger });

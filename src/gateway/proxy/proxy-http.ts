@@ -27,7 +27,7 @@ export async function proxyHttp(
   { isContained = false }: { readonly isContained?: boolean } = {},
 ): Promise<void> {
   const { upstreams, limits, options } = access;
-  const { clock, ownerConnections, scheduler, slowReaders } = options;
+  const { clock, connections, scheduler, slowReaders } = options;
   const requestId = requestIdOf(request);
   measure(access, request, response);
   const onProblem = (problem: ProblemError) => {
@@ -48,7 +48,7 @@ export async function proxyHttp(
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
     // The connection of a contained request is its sender's already.
-    if (hasKey && !isContained) ownerConnections.attribute(request.socket, agent.owner);
+    if (hasKey && !isContained) connections.attribute(request.socket, agent.owner);
     // A body without a key could hold its place for as long as the client likes to send.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');

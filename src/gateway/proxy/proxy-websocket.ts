@@ -10,10 +10,35 @@ import { refuseConnection } from '../http/send-problem.ts';
 import type { ProxyAddress } from './address.ts';
 import type { AgentAccess } from './agent-access.ts';
 import { agentProblem, unauthorized } from './agent-errors.ts';
-import { withKeyReplaced } from './auth-message.ts';
 import { forwardingOf } from './forwarding.ts';
 import { httpRoute } from './proxy-http.ts';
 import { keysOfHandshake, refuseUnsafe, withAgentKey } from './request-keys.ts';
+import { z } from 'zod';
+
+const authMessage = z.looseObject({ type: z.literal('auth'), session_api_key: z.string() });
+
+/**
+ * Reads `{"type":"auth","session_api_key":"…"}`, the first message of a WebSocket whose client has
+ * shown no key before. Returns the key in it, and the same message with the agent's key instead.
+ * Undefined for any other message.
+ */
+function withKeyReplaced(
+  message: string,
+  agentKey: string,
+): { readonly key: string; readonly message: string } | undefined {
+  let json: unknown;
+  try {
+    json = JSON.parse(message);
+  } catch {
+    return undefined;
+  }
+  const { data } = authMessage.safeParse(json);
+  if (data === undefined) return undefined;
+  return {
+    key: data.session_api_key,
+    message: JSON.stringify({ ...data, session_api_key: agentKey }),
+  };
+}
 
 /** Label of all WebSockets in metrics. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
@@ -27,7 +52,7 @@ export async function proxyWebSocket(
   address: ProxyAddress,
 ): Promise<void> {
   const { upstreams, handshakes, limits, options } = access;
-  const { clock, ownerConnections, metrics, slowReaders } = options;
+  const { clock, connections, metrics, slowReaders } = options;
   const requestId = requestIdOf(request);
   const count = (status: number) =>
     metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status: String(status) });
@@ -56,7 +81,7 @@ export async function proxyWebSocket(
       return over !== undefined;
     };
     if (hasKey && !register(keys)) throw unauthorized();
-    if (hasKey) ownerConnections.attribute(request.socket, agent.owner);
+    if (hasKey) connections.attribute(request.socket, agent.owner);
     let release = upstreams.begin(agent, { isKeyless: !hasKey });
     const { headers } = forwardingOf(access, request, { address, agent, requestId, hasKey });
     const authenticate = (message: string): string | CloseCode => {
@@ -66,7 +91,7 @@ export async function proxyWebSocket(
         return CloseCode.authenticationFailed;
       }
       try {
-        ownerConnections.attribute(request.socket, agent.owner);
+        connections.attribute(request.socket, agent.owner);
         const keyed = upstreams.begin(agent, { isKeyless: false });
         release();
         release = keyed;

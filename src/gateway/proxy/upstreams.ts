@@ -3,11 +3,46 @@ import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { type Sandbox, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
 import type { SessionKeys } from '../auth/session-keys.ts';
-import { targetOf } from './target.ts';
+import { isIP, isIPv6, BlockList } from 'node:net';
+import { defaultAgentPort } from '../../agent/endpoint.ts';
+
+/**
+ * Addresses that belong to no peer in a network: unspecified, link-local and others with the
+ * metadata services of clouds, multicast.
+ */
+const reserved = new BlockList();
+reserved.addSubnet('0.0.0.0', 8, 'ipv4');
+reserved.addSubnet('169.254.0.0', 16, 'ipv4');
+reserved.addSubnet('224.0.0.0', 3, 'ipv4');
+reserved.addAddress('::', 'ipv6');
+reserved.addSubnet('fe80::', 10, 'ipv6');
+reserved.addSubnet('ff00::', 8, 'ipv6');
+reserved.addAddress('fd00:ec2::254', 'ipv6');
+reserved.addAddress('fd20:ce::254', 'ipv6');
+
+/** Whether no request may be forwarded to this IP address. */
+const isReservedAddress = (address: string): boolean =>
+  reserved.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+
+const ports = {
+  AGENT_SERVER: (sandbox: Sandbox) => sandbox.status?.agentPort ?? defaultAgentPort,
+} as const satisfies Readonly<Record<PortName, (sandbox: Sandbox) => number>>;
+
+/**
+ * The address of a sandbox's agent, from the Sandbox resource only. Undefined unless the sandbox is
+ * RUNNING in a pod with an address.
+ */
+function targetOf(sandbox: Sandbox, portName: PortName): Target | undefined {
+  const host = sandbox.status?.podIP;
+  if (host === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+  if (isIP(host) === 0 || isReservedAddress(host)) return undefined;
+  const port = ports[portName](sandbox);
+  return { host, port, authority: `${isIPv6(host) ? `[${host}]` : host}:${port}` };
+}
 
 const sweepMs = 5000;
 /** Maximum duration of requests under way after their sandbox has stopped running. */

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { readForm } from '@conversation-operator/http/body/form-body';
+import { readBody } from '@conversation-operator/http/body/json-body';
 import { authenticateKey } from '../auth/authenticate.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
@@ -13,6 +13,10 @@ import { isFromElsewhere, isFromOwnPage, isPrefetch, ownPath } from './request-o
 
 const description = { tag: 'pages', access: 'open', mediaType: 'text/html' } as const;
 const { post } = endpoints('pages');
+
+/** Maximum bytes of the form of the sign-in. */
+const maxFormBytes = 8 * 1024;
+const formType = 'application/x-www-form-urlencoded';
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
@@ -97,7 +101,9 @@ export const signInRoutes = (services: Services): readonly Route[] => {
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
         if (!isSynced()) throw unavailable();
-        const form = await readForm(request);
+        const form = new URLSearchParams(
+          (await readBody(request, maxFormBytes, formType)).toString('utf8'),
+        );
         const returnTo = form.get('return_to') ?? '';
         const token = form.get('token');
         if (token !== null) {

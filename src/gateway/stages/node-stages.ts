@@ -17,18 +17,18 @@ export const announceShutdown =
 
 /** Refuses a request where too many of its client address are under way behind trusted proxies. */
 export const limitAddress =
-  ({ addressConnections }: Services): Stage =>
+  ({ connections }: Services): Stage =>
   (request, response) => {
-    const refusal = addressConnections.refusal(request, response);
+    const refusal = connections.refusal(request, response);
     if (refusal !== undefined) sendProblem(response, refusal, requestIdOf(request));
     return refusal !== undefined;
   };
 
 /** Refuses a WebSocket under the same limit. */
 export const limitAddressOfUpgrade =
-  ({ addressConnections }: Services): UpgradeStage =>
+  ({ connections }: Services): UpgradeStage =>
   (request, socket) => {
-    const refusal = addressConnections.refusal(request, socket);
+    const refusal = connections.refusal(request, socket);
     if (refusal !== undefined) refuseConnection(socket, refusal, requestIdOf(request));
     return refusal !== undefined;
   };

@@ -9,7 +9,7 @@ import {
   type Message,
 } from '../../resources/conversation.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
-import type { Reservation } from '../lookup/stored-totals.ts';
+import type { Reservation } from '../lookup/storage-caps.ts';
 import { findStored } from '../lookup/find-stored.ts';
 
 /**

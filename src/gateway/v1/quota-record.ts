@@ -25,7 +25,7 @@ export function quotaRecord({ lookup, clock, caps }: QuotaReads, owner: string) 
       rule: ownerRule(rules, owner),
       load: ownLoad(holdings, { now: clock.now(), templates: lookup.templates() }),
     },
-    starts: startsWithoutSandbox(holdings, lookup),
+    starts: startsWithoutSandbox(holdings),
     shared: rules.namespace && sharedLimit(lookup, rules.namespace),
     refused: refusalOf(lookup, owner),
     stored: caps.stored(owner),
@@ -40,7 +40,7 @@ function sharedLimit(lookup: ResourceLookup, rule: QuotaRule): SharedLimit {
   const next = lookup.sandboxNamed(quota?.status?.nextToPause);
   return {
     rule,
-    active: quota?.status?.active ?? slotsInUse(lookup.everyHolding(), lookup),
+    active: quota?.status?.active ?? slotsInUse(lookup.everyHolding()),
     next: next !== undefined && slotTaken(next) ? next : undefined,
   };
 }
@@ -51,7 +51,7 @@ type Refusal = NonNullable<QuotaSources['refused']>;
 export function refusalOf(lookup: ResourceLookup, owner: string): Refusal | undefined {
   const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {
     if (rule?.onExceeded !== 'Reject') return undefined;
-    const current = slotsInUse(holdings(), lookup);
+    const current = slotsInUse(holdings());
     return current < rule.limit ? undefined : { rule, current };
   };
   const rules = quotaRules(lookup.quotas());

@@ -1,8 +1,64 @@
 import { ConversationPage, Missing } from './conversation-page.tsx';
 import { Header } from './header.tsx';
-import { Home } from './home.tsx';
-import { KeyHelp } from './key-help.tsx';
 import { OperatePage } from './operate/operate-page.tsx';
+import { ConversationList } from './conversation-list.tsx';
+import { Filters } from './filters.tsx';
+import { QuotaPanel } from './quota-panel.tsx';
+import { StartForm } from './start-form.tsx';
+import { useEffect, useRef } from 'preact/hooks';
+import { shortcuts } from '../keyboard.ts';
+import { usePage } from '../page-state.ts';
+
+/** The keys of the page, in a dialog. */
+function KeyHelp() {
+  const { isHelpOpen } = usePage();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const isOpen = isHelpOpen.value;
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal();
+  }, [isOpen]);
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby="help-title"
+      onClose={() => {
+        isHelpOpen.value = false;
+      }}
+    >
+      <h2 id="help-title">Keys</h2>
+      <dl class="keys">
+        {shortcuts.map(({ keys, text }) => (
+          <div key={text}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <form method="dialog">
+        <button>Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+/** The page that answers what needs a person, what runs, and what one more start would do. */
+const Home = () => (
+  <main class="home-page">
+    <h1 class="unseen">Conversations</h1>
+    <aside>
+      <StartForm />
+      <QuotaPanel />
+    </aside>
+    <div class="home-list">
+      <Filters />
+      <ConversationList />
+    </div>
+  </main>
+);
 
 /** The content of the page by the path of its address. */
 function Content({ path }: { readonly path: string }) {

@@ -1,11 +1,80 @@
 import { useComputed, useSignal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useRef, useEffect } from 'preact/hooks';
 import { groupNames, type Group } from '../groups.ts';
 import { usePage, type GroupRows } from '../page-state.ts';
 import { rowWindows, type RowWindow } from '../row-window.ts';
 import { ConversationRow } from './conversation-row.tsx';
-import { EmptyList } from './empty-list.tsx';
-import { useViewport } from './use-viewport.ts';
+import { noFilter } from '../filter.ts';
+import type { RefObject } from 'preact';
+
+interface Viewport {
+  /** The distance from the top of the element to that of the window, in steps. */
+  readonly top: number;
+  readonly height: number;
+  readonly isNarrow: boolean;
+}
+
+/** Scrolling renders the list again once for this number of pixels. */
+const stepPx = 240;
+/** The same width is in styles.css. */
+const narrow = '(max-width: 640px)';
+
+/** The part of an element that the window shows. */
+function useViewport(element: RefObject<HTMLElement | null>): ReadonlySignal<Viewport> {
+  const viewport = useSignal<Viewport>({
+    top: 0,
+    height: innerHeight,
+    isNarrow: matchMedia(narrow).matches,
+  });
+  useEffect(() => {
+    const measure = () => {
+      const distance = -(element.current?.getBoundingClientRect().top ?? 0);
+      const next = {
+        top: Math.floor(distance / stepPx) * stepPx,
+        height: innerHeight,
+        isNarrow: matchMedia(narrow).matches,
+      };
+      const { top, height, isNarrow } = viewport.peek();
+      if (next.top !== top || next.height !== height || next.isNarrow !== isNarrow)
+        viewport.value = next;
+    };
+    measure();
+    addEventListener('scroll', measure, { passive: true });
+    addEventListener('resize', measure, { passive: true });
+    return () => {
+      removeEventListener('scroll', measure);
+      removeEventListener('resize', measure);
+    };
+  }, [element, viewport]);
+  return viewport;
+}
+
+/** The text in the place of a list without rows. */
+function EmptyList() {
+  const page = usePage();
+  if (page.store.rows.size > 0 && page.filter.value !== noFilter)
+    return (
+      <p class="empty">
+        No conversation matches.{' '}
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            page.filter.value = noFilter;
+          }}
+        >
+          Show all
+        </button>
+      </p>
+    );
+  return (
+    <p class="empty">
+      {page.store.isFilled.value
+        ? 'There are no conversations yet. Write a message to start one.'
+        : 'Reading your conversations…'}
+    </p>
+  );
+}
 
 /** Heights in pixels, as styles.css has them. */
 const headingHeight = 40;

@@ -1,5 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { branchOf, repositoryOf, sandboxStatusOf, titleOf, type Facts } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
@@ -9,7 +9,6 @@ import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './action-problem.tsx';
 import { HistoryList } from './history-list.tsx';
 import { InTheCluster, Timeline } from './life.tsx';
-import { MessageForm } from './message-form.tsx';
 import { Pill } from './pill.tsx';
 import { OpenQuestions } from './question.tsx';
 import { RenameForm } from './rename-form.tsx';
@@ -17,6 +16,75 @@ import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
 import { useSentence } from './use-sentence.ts';
 import { TextBlock } from './text-block.tsx';
+import { api, messageOf } from '../api.ts';
+import { newKey } from '../draft.ts';
+
+interface MessageFormProps {
+  readonly id: string;
+  readonly onSent: () => void;
+}
+
+/** A message for the agent. A second attempt after a lost answer sends the same message once. */
+function MessageForm({ id, onSent }: MessageFormProps) {
+  const text = useSignal('');
+  const isSending = useSignal(false);
+  const problem = useSignal<string | undefined>(undefined);
+  const sent = useRef({ text: '', key: '' });
+  const send = async () => {
+    const message = text.peek();
+    if (message.trim() === '' || isSending.peek()) return;
+    if (sent.current.text !== message) sent.current = { text: message, key: newKey() };
+    isSending.value = true;
+    try {
+      const body = { content: [{ type: 'text', text: message }], run: true };
+      await api.post(`/api/v1/app-conversations/${id}/send-message`, body, {
+        'idempotency-key': sent.current.key,
+      });
+      sent.current = { text: '', key: '' };
+      // Text that was typed meanwhile stays.
+      if (text.peek() === message) text.value = '';
+      problem.value = undefined;
+      onSent();
+    } catch (error) {
+      problem.value = messageOf(error);
+    } finally {
+      isSending.value = false;
+    }
+  };
+  return (
+    <form
+      class="message-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        id="reply"
+        aria-label="Message"
+        placeholder="Write to the agent"
+        rows={3}
+        value={text.value}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+        }}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void send();
+        }}
+      />
+      <div class="submit">
+        <button type="submit" class="primary" aria-disabled={isSending.value}>
+          {isSending.value ? 'Sending…' : 'Send'}
+        </button>
+        {problem.value !== undefined && (
+          <p class="problem" role="alert">
+            {problem.value}
+          </p>
+        )}
+      </div>
+    </form>
+  );
+}
 
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;

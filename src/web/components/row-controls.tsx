@@ -1,7 +1,144 @@
-import type { Signal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { Row } from '../row.ts';
-import { DeleteQuestion } from './delete-question.tsx';
-import { RowActions } from './row-actions.tsx';
+import { useEffect, useRef } from 'preact/hooks';
+import { remove, interrupt, offersOf, pause, resume, type Offer } from '../actions.ts';
+import { titleOf } from '../facts.ts';
+import { usePage } from '../page-state.ts';
+import { Icon } from './icon.tsx';
+
+interface RowMenuProps {
+  readonly title: string;
+  readonly onRename: () => void;
+  readonly onDelete: () => void;
+}
+
+/** A button that shows further ones. They vanish with Escape, and once the focus leaves them. */
+function RowMenu({ title, onRename, onDelete }: RowMenuProps) {
+  const isOpen = useSignal(false);
+  const button = useRef<HTMLButtonElement>(null);
+  const choose = (act: () => void) => () => {
+    isOpen.value = false;
+    act();
+  };
+  return (
+    <span
+      class="menu"
+      onFocusOut={(event) => {
+        const next = event.relatedTarget;
+        if (!(next instanceof Node && event.currentTarget.contains(next))) isOpen.value = false;
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return;
+        isOpen.value = false;
+        button.current?.focus();
+      }}
+    >
+      <button
+        ref={button}
+        type="button"
+        class="small quiet"
+        aria-expanded={isOpen.value}
+        aria-label={`More for ${title}`}
+        onClick={() => {
+          isOpen.value = !isOpen.value;
+        }}
+      >
+        <Icon name="more" />
+      </button>
+      {isOpen.value && (
+        <span class="menu-items">
+          <button type="button" onClick={choose(onRename)}>
+            Rename
+          </button>
+          <button type="button" class="danger" onClick={choose(onDelete)}>
+            Delete…
+          </button>
+        </span>
+      )}
+    </span>
+  );
+}
+
+interface RowActionsProps {
+  readonly row: Row;
+  readonly onRename: () => void;
+  readonly onDelete: () => void;
+}
+
+/**
+ * The buttons of a row. An action that is under way has the place of the first one, which remains
+ * the same element, so that the focus stays on it.
+ */
+function RowActions({ row, onRename, onDelete }: RowActionsProps) {
+  const page = usePage();
+  const facts = row.current.value;
+  const title = titleOf(facts);
+  const action = row.action.value;
+  const pending =
+    action !== undefined && action.problem === undefined ? `${action.label}…` : undefined;
+  const act = ({ name, progress }: Offer) => {
+    if (name === 'pause') void pause(row, progress);
+    else if (name === 'interrupt') void interrupt(row, progress);
+    else if (name === 'resume') void resume(row, progress);
+    else {
+      page.draft.fillFrom(row);
+      page.isFormOpen.value = true;
+      requestAnimationFrame(() => document.getElementById('message')?.focus());
+    }
+  };
+  const [first, ...others] = offersOf(facts);
+  const shown = pending === undefined ? [first, ...others] : [first];
+  return (
+    <span class="row-actions">
+      {shown.map((offer, index) =>
+        offer === undefined ? null : (
+          <button
+            key={index}
+            type="button"
+            class="small"
+            aria-disabled={pending !== undefined}
+            aria-label={`${pending ?? offer.label}: ${title}`}
+            onClick={() => {
+              if (pending === undefined) act(offer);
+            }}
+          >
+            {pending ?? offer.label}
+          </button>
+        ),
+      )}
+      <span class={first === undefined ? 'pending' : 'unseen'} role="status">
+        {pending}
+      </span>
+      {facts.conversation !== undefined && (
+        <RowMenu title={title} onRename={onRename} onDelete={onDelete} />
+      )}
+    </span>
+  );
+}
+
+/** Asks once, in the place of the row's buttons. The focus begins at the answer that does nothing. */
+function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () => void }) {
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => keep.current?.focus(), []);
+  return (
+    <span class="row-actions" role="group" aria-label="Delete the conversation and its files?">
+      <span class="question">Delete with its files?</span>
+      <button ref={keep} type="button" class="small" onClick={onEnd}>
+        Keep
+      </button>
+      <button
+        type="button"
+        class="small danger"
+        onClick={() => {
+          onEnd();
+          void remove(row);
+        }}
+      >
+        Delete
+      </button>
+    </span>
+  );
+}
 
 /** The form that has the place of the title or of the buttons; undefined: none. */
 export type RowMode = 'rename' | 'delete' | undefined;

@@ -3,9 +3,89 @@ import { api } from '../api.ts';
 import { repositoryOf } from '../facts.ts';
 import { forecastOf } from '../forecast.ts';
 import { usePage, type PageState } from '../page-state.ts';
-import { Attachments } from './attachments.tsx';
 import { SuggestedField } from './suggested-field.tsx';
-import { TemplateField } from './template-field.tsx';
+import { Icon } from './icon.tsx';
+import { useEffect } from 'preact/hooks';
+import type { SandboxSpecRecord } from '../wire.ts';
+
+interface SpecPage {
+  readonly items: readonly SandboxSpecRecord[];
+}
+
+/** The templates by name; without a choice, the service takes its default one. */
+function TemplateField() {
+  const { specs, draft } = usePage();
+  const { template } = draft;
+  useEffect(() => {
+    api.get<SpecPage>('/api/v1/sandbox-specs/search', { limit: 100 }).then(
+      ({ items }) => (specs.value = items),
+      () => undefined,
+    );
+  }, [specs]);
+  const chosen = specs.value.find(({ id }) => id === template.value);
+  return (
+    <label class="field">
+      <span>Template</span>
+      <select
+        name="template"
+        value={template.value}
+        title={chosen?.description ?? undefined}
+        onChange={(event) => {
+          template.value = event.currentTarget.value;
+        }}
+      >
+        <option value="">Default</option>
+        {specs.value.map(({ id, display_name: name, invalid_reason: invalid }) => (
+          <option key={id} value={id} disabled={invalid !== null}>
+            {name ?? id}
+            {invalid === null ? '' : ' (invalid)'}
+          </option>
+        ))}
+      </select>
+      {chosen !== undefined && chosen.invalid_reason !== null && (
+        <span class="problem">{chosen.invalid_reason}</span>
+      )}
+    </label>
+  );
+}
+
+/** The images of the message, and the button that adds one. */
+function Attachments() {
+  const { draft } = usePage();
+  return (
+    <div class="attachments">
+      <label class="button small quiet">
+        <Icon name="image" />
+        Add image
+        <input
+          type="file"
+          class="unseen"
+          accept="image/*"
+          multiple
+          onChange={(event) => {
+            const input = event.currentTarget;
+            void draft.attach([...(input.files ?? [])]).then(() => {
+              input.value = '';
+            });
+          }}
+        />
+      </label>
+      {draft.images.value.map((image) => (
+        <span key={image.url} class="attachment">
+          <img src={image.url} alt={image.name} />
+          <button
+            type="button"
+            class="small quiet"
+            aria-label={`Remove ${image.name}`}
+            onClick={() => draft.detach(image)}
+          >
+            <Icon name="close" />
+          </button>
+        </span>
+      ))}
+    </div>
+  );
+}
 
 interface NamePage {
   readonly items: readonly { readonly full_name?: string; readonly name?: string }[];

@@ -4,7 +4,6 @@ import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import { StorageCaps } from '../../../src/gateway/lookup/storage-caps.ts';
-import { StoredTotals } from '../../../src/gateway/lookup/stored-totals.ts';
 import { nothingExposed } from '../../../src/gateway/presenters/exposure.ts';
 import { LiveStream } from '../../../src/gateway/stream/live-stream.ts';
 import type { EventMemory } from '../../../src/gateway/stream/limits.ts';
@@ -96,7 +95,10 @@ export class StreamScene {
   readonly hubs: OwnerHubs;
   readonly #scheduler = new FairScheduler({ clock: this.clock });
   readonly #slowReaders = new SlowReaderGuard();
-  readonly #totals = new StoredTotals({ caches: this.caches, namespace, clock: this.clock });
+  readonly #caps = new StorageCaps({
+    ...{ caches: this.caches, namespace, clock: this.clock },
+    quotas: () => this.lookup.quotas(),
+  });
   readonly #snapshots = newPool('snapshots', this.clock);
   #tokens = 0;
 
@@ -112,7 +114,7 @@ export class StreamScene {
       charge: (owner, work) => this.#scheduler.now(owner, work),
       memory,
     });
-    this.#totals.open();
+    this.#caps.open();
     this.hubs.open();
   }
 
@@ -123,7 +125,7 @@ export class StreamScene {
 
   recordsOf(owner: string): OwnRecords {
     const { lookup, clock } = this;
-    const reads = { lookup, clock, caps: new StorageCaps(lookup, this.#totals) };
+    const reads = { lookup, clock, caps: this.#caps };
     const responses = new ResponseCache({ lookup, exposure: nothingExposed });
     return new OwnRecords({
       ...{ owner, lookup, exposure: nothingExposed, responses },
@@ -172,6 +174,6 @@ export class StreamScene {
 
   close(): void {
     this.hubs.close();
-    this.#totals.close();
+    this.#caps.close();
   }
 }

@@ -22,7 +22,11 @@ import {
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
+import {
+  ownerReferenceTo,
+  type KubeObject,
+  type ResourceDefinition,
+} from '../../../packages/kube/src/object.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { FakeKubeClient } from '../fake-kube-client.ts';
@@ -305,12 +309,17 @@ export class TestGateway {
       readonly owner?: string;
       readonly replicas?: 0 | 1;
       readonly status?: SandboxState;
+      /** The conversation that the sandbox is made for. */
+      readonly maker?: Conversation;
     } = {},
   ) {
+    const { maker } = wish;
+    const ownerReferences =
+      maker === undefined ? [] : [ownerReferenceTo(maker, { controller: true })];
     const created: Sandbox = await this.client.create(sandboxes, {
       apiVersion,
       kind: 'Sandbox',
-      metadata: { namespace, name },
+      metadata: { namespace, name, ownerReferences },
       spec: { owner: wish.owner ?? 'alice', templateName: 'default', replicas: wish.replicas ?? 1 },
     });
     const updated =

@@ -361,3 +361,41 @@ it('finds spares by their pool and their template, and claimed sandboxes by thei
   store.set({ ...aSpare('a'), spec: { ...aSpare('a').spec, owner: 'alice' } });
   expect(store.byIndex('sparePool', 'default/default')).toHaveLength(0);
 });
+
+describe('a claim moves a count of maxSandboxes, and adds none', () => {
+  const shown = (index: number) => {
+    const one = aConversation({ name: String(index).padStart(32, '0') });
+    const creationTimestamp = `2026-03-01T12:00:0${index}Z`;
+    scene.showConversation({ ...one, metadata: { ...one.metadata, creationTimestamp } });
+    return { ...one, metadata: { ...one.metadata, creationTimestamp } };
+  };
+  const codeOf = (one: ReturnType<typeof shown>) =>
+    scene.admission.limits.refusalOf(one)?.code ?? 'accepted';
+
+  it.each(['Owner', 'Namespace'] as const)('under the limit of scope %s', async (scope) => {
+    await quota({ scope, limit: 100, maxSandboxes: 2 });
+    for (const name of ['a', 'b', 'c']) await scene.spare(name);
+    const one = shown(1);
+    expect(codeOf(one)).toBe('accepted');
+    // No watch shows the claimed sandbox yet.
+    expect((await scene.claims.claim(one, signal))?.metadata.name).toBe('a');
+    expect([codeOf(shown(2)), codeOf(shown(3))]).toEqual(['accepted', 'SandboxLimitExceeded']);
+    scene.show(await scene.stored('a'));
+    expect(codeOf(shown(4))).toBe('SandboxLimitExceeded');
+  });
+
+  it('while the API server has not answered, and once it has refused', async () => {
+    await quota({ limit: 100, maxSandboxes: 2 });
+    await scene.spare('a');
+    const one = shown(1);
+    expect(codeOf(one)).toBe('accepted');
+    let later: string[] = [];
+    failing(sandboxes.plural, () => {
+      later = [codeOf(shown(2)), codeOf(shown(3))];
+      return Promise.reject(new ApiError(403, { reason: 'Forbidden', message: 'no' }));
+    });
+    expect(await scene.claims.claim(one, signal)).toBeUndefined();
+    expect(later).toEqual(['accepted', 'SandboxLimitExceeded']);
+    expect([codeOf(one), codeOf(shown(4))]).toEqual(['accepted', 'SandboxLimitExceeded']);
+  });
+});

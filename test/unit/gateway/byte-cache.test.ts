@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { ByteCache } from '../../../src/gateway/lookup/byte-cache.ts';
+import { ByteCache } from '../../../src/gateway/lookup/start-texts.ts';
 
 const aCache = () => new ByteCache<string>({ maxBytes: 100, maxOwnerBytes: 60 });
 

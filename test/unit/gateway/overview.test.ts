@@ -2,7 +2,7 @@ import type { KubeClient } from '../../../packages/kube/src/client.ts';
 import type { Lease } from '../../../packages/kube/src/core.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
-import { StoredTotals } from '../../../src/gateway/lookup/stored-totals.ts';
+import { StorageCaps } from '../../../src/gateway/lookup/storage-caps.ts';
 import { Overview, overviewOf } from '../../../src/gateway/overview/overview.ts';
 import { maxItems, overviewSchema } from '../../../src/gateway/overview/schemas.ts';
 import { decide } from '../../../src/quota/decide.ts';
@@ -51,12 +51,12 @@ function setUp({ elects = true } = {}) {
     pools: new TestCache<SandboxPool>(),
     leases: new TestCache<Lease>(),
   };
-  const totals = new StoredTotals({ caches, namespace, clock });
-  totals.open();
+  const caps = new StorageCaps({ caches, namespace, clock, quotas: () => lookup.quotas() });
+  caps.open();
   // A read of the API server would fail.
   const lookup = new ResourceLookup({ client: {} as KubeClient, namespace, caches });
   const sources = {
-    ...{ lookup, totals, caches, namespace, clock, version: '1.2.3', metricsUrl: undefined },
+    ...{ lookup, caps, caches, namespace, clock, version: '1.2.3', metricsUrl: undefined },
     serviceCaches: elects ? serviceCaches : { pools: serviceCaches.pools },
     uptimeSeconds: () => 61.4,
   };

@@ -20,7 +20,10 @@ const unsupported = () =>
     'The body has to be UTF-8, and plain or compressed with gzip, deflate or br.',
   );
 const tooLarge = (maxBytes: number) =>
-  new Refusal('body-too-large', `The body is larger than ${maxBytes / 1024 / 1024} MiB.`);
+  new Refusal(
+    'body-too-large',
+    `The body is larger than ${maxBytes < usualBodyBytes ? `${maxBytes / 1024} KiB` : `${maxBytes / 1024 / 1024} MiB`}.`,
+  );
 
 export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   headers['transfer-encoding'] !== undefined ||
@@ -41,12 +44,11 @@ export function bodyBytesOf(
     : Math.min(Number(length), maxBytes);
 }
 
-/** Throws `unsupported-media-type` for anything but JSON in UTF-8. */
-function refuseOtherTypes({ headers }: IncomingMessage): void {
+/** Throws `unsupported-media-type` for anything but this type in UTF-8. */
+function refuseOtherTypes({ headers }: IncomingMessage, wanted: string): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
-  if (type.trim().toLowerCase() !== 'application/json') {
-    throw new Refusal('unsupported-media-type', 'The body has to be sent as application/json.');
-  }
+  if (type.trim().toLowerCase() !== wanted)
+    throw new Refusal('unsupported-media-type', `The body has to be sent as ${wanted}.`);
   for (const parameter of parameters) {
     const [, charset] = /^\s*charset\s*=\s*"?([^"]*?)"?\s*$/i.exec(parameter) ?? [];
     if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw unsupported();
@@ -62,14 +64,15 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
 }
 
 /**
- * Reads and decompresses the JSON body of a request. Throws a `Refusal`, and leaves
- * the rest of the body unread.
+ * Reads and decompresses the body of a request, by default JSON. Throws a `Refusal`, and leaves the
+ * rest of the body unread.
  */
 export async function readBody(
   request: IncomingMessage,
   maxBytes = usualBodyBytes,
+  type = 'application/json',
 ): Promise<Buffer> {
-  refuseOtherTypes(request);
+  refuseOtherTypes(request, type);
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   return readAll(request, decoderOf(request), maxBytes);
 }

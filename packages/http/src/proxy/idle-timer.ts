@@ -1,30 +1,28 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 
+interface IdleTimerOptions {
+  readonly clock: Clock;
+  readonly idleMs: number;
+  readonly onIdle: () => void;
+}
+
 /**
  * Calls `onIdle` once, `idleMs` after the last `touch`. A touch is cheap: it sets no timer; the
  * timer checks the time when it fires.
  */
 export class IdleTimer {
-  readonly #clock: Clock;
-  readonly #idleMs: number;
-  readonly #onIdle: () => void;
+  readonly #options: IdleTimerOptions;
   #lastMs: number;
   #timer: Timer | undefined;
 
-  constructor(options: {
-    readonly clock: Clock;
-    readonly idleMs: number;
-    readonly onIdle: () => void;
-  }) {
-    this.#clock = options.clock;
-    this.#idleMs = options.idleMs;
-    this.#onIdle = options.onIdle;
+  constructor(options: IdleTimerOptions) {
+    this.#options = options;
     this.#lastMs = options.clock.monotonic();
     this.#set(options.idleMs);
   }
 
   touch(): void {
-    this.#lastMs = this.#clock.monotonic();
+    this.#lastMs = this.#options.clock.monotonic();
   }
 
   stop(): void {
@@ -33,10 +31,11 @@ export class IdleTimer {
   }
 
   #set(delayMs: number): void {
-    this.#timer = this.#clock.after(delayMs, () => {
-      const leftMs = this.#lastMs + this.#idleMs - this.#clock.monotonic();
+    const { clock, idleMs, onIdle } = this.#options;
+    this.#timer = clock.after(delayMs, () => {
+      const leftMs = this.#lastMs + idleMs - clock.monotonic();
       if (leftMs > 0) this.#set(leftMs);
-      else this.#onIdle();
+      else onIdle();
     });
   }
 }

@@ -10,16 +10,6 @@ const maxAgeSeconds = 7200;
 /** Origins whose pages may read responses; `*` means every origin. */
 export type CorsOrigins = readonly string[];
 
-/** The headers of a response to a page of this origin; none where the origin is not allowed. */
-function allowing(
-  origins: CorsOrigins,
-  origin: string | undefined,
-): Readonly<Record<string, string>> {
-  if (origins.includes('*')) return { 'access-control-allow-origin': '*' };
-  if (origin === undefined || !origins.includes(origin)) return {};
-  return { 'access-control-allow-origin': origin };
-}
-
 /**
  * Allows pages of the given origins to read all responses, errors included, and answers their
  * preflights, on every path and without a key. An origin gives no right as long as the service has
@@ -36,11 +26,10 @@ export function cors(
   return (request, response) => {
     const origins = (known ??= typeof given === 'function' ? given() : given);
     if (origins.length === 0) return false;
-    const varies = !origins.includes('*');
     const { origin } = request.headers;
-    const headers = allowing(origins, origin);
-    if (varies) response.appendHeader('vary', 'Origin');
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    const allowed = ['*', origin].find((each) => each !== undefined && origins.includes(each));
+    if (allowed !== '*') response.appendHeader('vary', 'Origin');
+    if (allowed !== undefined) response.setHeader('access-control-allow-origin', allowed);
     if (
       request.method !== 'OPTIONS' ||
       origin === undefined ||
@@ -48,7 +37,7 @@ export function cors(
     ) {
       return false;
     }
-    if ('access-control-allow-origin' in headers) {
+    if (allowed !== undefined) {
       response.setHeader('access-control-allow-methods', methods);
       response.setHeader('access-control-allow-headers', requestHeaders.join(', '));
       response.setHeader('access-control-max-age', maxAgeSeconds);

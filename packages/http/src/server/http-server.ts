@@ -7,8 +7,7 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { trustedProxies, type TrustedProxies } from '../limits/client-address.ts';
-import { ConnectionCap } from '../limits/connection-cap.ts';
+import type { Connections } from '../limits/connections.ts';
 import { Refusal } from '../refusal.ts';
 import { defaultTimeouts, endInTime, lateRequest, type ClientTimeouts } from './client-timeouts.ts';
 import { refuseConnection, sendError, type ErrorResponse } from './error-response.ts';
@@ -24,19 +23,8 @@ const maxHeaderBytes = 16 * 1024;
 const maxPipelined = 64;
 
 export interface HttpServerOptions {
-  /**
-   * Maximum concurrent connections. A further one takes the place of one without a request, as
-   * `ConnectionCap` describes, or is closed at once. By default without limit.
-   */
-  readonly maxConnections?: number;
-  /** Proxies whose connections carry the requests of many clients; none by default. */
-  readonly proxies?: TrustedProxies;
-  /** Called for each new connection that is closed because of `maxConnections`. */
-  readonly onDrop?: () => void;
-  /** Called for each connection that is closed to make room for a new one. */
-  readonly onEvict?: () => void;
-  /** Called for every connection that comes. One that it closes counts for no limit. */
-  readonly onConnection?: (socket: Socket) => void;
+  /** Limits of concurrent connections; none by default. */
+  readonly connections?: Connections;
   /**
    * Names in lower case of headers that a request may have once, besides those of HTTP itself; none
    * by default.
@@ -81,8 +69,7 @@ export function createHttpServer(
   { request: listener, wantsUpgrade, upgrade, refuse }: ServerHandlers,
   options: HttpServerOptions = {},
 ): Server {
-  const { onConnection, singleHeaders = [] } = options;
-  const cap = connectionCap(options);
+  const { connections, singleHeaders = [] } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const states = new WeakMap<Duplex, ConnectionState>();
   const server = createServer(
@@ -104,10 +91,10 @@ export function createHttpServer(
       states.set(socket, state);
       state.underWay += 1;
       state.last = response;
-      cap.begin(socket);
+      connections?.begin(socket);
       response.once('close', () => {
         state.underWay -= 1;
-        if (state.underWay === 0) cap.end(socket);
+        if (state.underWay === 0) connections?.end(socket);
         state.queue.shift()?.();
       });
       if (state.isOver || state.underWay > maxPipelined) {
@@ -135,7 +122,7 @@ export function createHttpServer(
   // them.
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
-    cap.begin(request.socket);
+    connections?.begin(request.socket);
     const flaw = headFlaw(request, singleHeaders);
     if (flaw !== undefined) refuseConnection(socket, refuse(flaw, request));
     else if (upgrade === undefined) socket.destroy();
@@ -146,8 +133,8 @@ export function createHttpServer(
       'expectation-failed',
       'The only supported expectation is 100-continue.',
     );
-    cap.begin(request.socket);
-    response.once('close', () => cap.end(request.socket));
+    connections?.begin(request.socket);
+    response.once('close', () => connections?.end(request.socket));
     endInTime(request, response, timeouts);
     sendError(response, refuse(refusal, request));
   });
@@ -161,20 +148,9 @@ export function createHttpServer(
     if (isAnswerable) refuseConnection(socket, refuse(unreadable(error.code), undefined));
     else socket.destroy();
   });
-  server.on('connection', (socket: Socket) => {
-    onConnection?.(socket);
-    if (!socket.destroyed) cap.admit(socket);
-  });
+  server.on('connection', (socket: Socket) => connections?.admit(socket));
   return server;
 }
-
-const connectionCap = ({ maxConnections, proxies, onDrop, onEvict }: HttpServerOptions) =>
-  new ConnectionCap({
-    max: maxConnections ?? Infinity,
-    proxies: proxies ?? trustedProxies([]),
-    onDrop: () => onDrop?.(),
-    onEvict: () => onEvict?.(),
-  });
 
 /** The refusal of a request that could not even be parsed. */
 function unreadable(code: string | undefined): Refusal {

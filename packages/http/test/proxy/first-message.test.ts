@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { FirstMessage } from '../../src/proxy/first-message.ts';
+import { FirstMessage } from '../../src/proxy/tunnel.ts';
 import { textFrame } from '../../src/proxy/frames.ts';
 
 const mask = [1, 2, 3, 4] as const;

@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
+import { Shares } from '@conversation-operator/base/shares';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { trustedProxies, type TrustedProxies } from '../../src/limits/client-address.ts';
+import { Connections, type ConnectionsOptions } from '../../src/limits/connections.ts';
 import { createHttpServer, type HttpServerOptions } from '../../src/server/http-server.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
 
@@ -53,16 +56,25 @@ describe('connections', () => {
   };
   const bounded = async (
     maxConnections: number,
-    more: HttpServerOptions = {},
+    more: Partial<ConnectionsOptions> = {},
     listener: RequestListener = (_request, response) => response.end('ok'),
   ) => {
     const counts = { dropped: 0, evicted: 0 };
-    await listen(listener, {
-      maxConnections,
-      onDrop: () => (counts.dropped += 1),
-      onEvict: () => (counts.evicted += 1),
+    const connections = new Connections({
+      places: new Shares({
+        total: maxConnections,
+        perOwner: maxConnections,
+        refuse: () => new Error('no place'),
+      }),
+      proxies: trustedProxies([]),
+      metrics: {
+        droppedConnections: { inc: () => (counts.dropped += 1) },
+        evictedConnections: { inc: () => (counts.evicted += 1) },
+      },
+      logger: silentLogger,
       ...more,
     });
+    await listen(listener, { connections });
     return counts;
   };
 
@@ -147,10 +159,20 @@ describe('connections', () => {
     ).toEqual([expect.stringContaining('200 OK'), expect.stringContaining('200 OK')]);
   });
 
-  it('that the server closes by itself leave their place', async () => {
-    const counts = await bounded(1, { onConnection: (socket) => socket.destroy() });
-    for (let index = 0; index < 3; index++) await open();
-    expect(counts).toEqual({ dropped: 0, evicted: 0 });
+  it('of an address or an owner with too many are closed, and take the place of no other', async () => {
+    const places = new Shares({ total: 4, perOwner: 1, refuse: () => new Error('no place') });
+    const ownerOf = (address: string) => (address === '127.0.0.1' ? undefined : 'alice');
+    const counts = await bounded(4, { places, ownerOf, perAddress: 2 });
+    const kept = [await open(), await open(), await open('127.0.0.2')];
+    for (const address of ['127.0.0.1', '127.0.0.2', '127.0.0.3']) {
+      const client = await open(address);
+      if (!client.closed) await once(client, 'close');
+    }
+    expect(counts).toEqual({ dropped: 3, evicted: 0 });
+    expect(kept.some(({ closed }) => closed)).toBe(false);
+    kept[2]?.destroy();
+    await eventually('the place of the owner is free', () => places.inUse === 0);
+    expect(await answer(await open('127.0.0.3'))).toContain('200 OK');
   });
 
   it('are closed when the client takes nothing of an answer for long', async () => {

@@ -1,4 +1,4 @@
-import { Staleness } from '../../../../src/gateway/stream/staleness.ts';
+import { Staleness } from '../../../../src/gateway/stream/live-state.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const aWatch = () => {

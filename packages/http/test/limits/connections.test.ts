@@ -1,20 +1,28 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { Refusal } from '../../src/refusal.ts';
 import { trustedProxies } from '../../src/limits/client-address.ts';
 import { quarterShares } from './quarter-shares.ts';
-import { OwnerConnections } from '../../src/limits/owner-connections.ts';
+import { Connections } from '../../src/limits/connections.ts';
 
 const aSocket = (remoteAddress = '192.0.2.1') =>
-  Object.assign(new EventEmitter(), { remoteAddress });
+  Object.assign(new EventEmitter(), { remoteAddress, destroy: () => undefined });
 const setUp = (max: number, trusted: readonly string[] = []) => {
-  const connections = new OwnerConnections({
-    shares: quarterShares(max || Infinity),
+  const counter = { inc: () => undefined };
+  const connections = new Connections({
+    places: quarterShares(max || Infinity),
     proxies: trustedProxies(trusted),
+    metrics: { droppedConnections: counter, evictedConnections: counter },
+    logger: silentLogger,
   });
+  const known = new Set<unknown>();
   return (socket: ReturnType<typeof aSocket>, owner: string): string => {
+    const connection = socket as unknown as Socket;
+    if (!known.has(socket)) connections.admit(connection);
+    known.add(socket);
     try {
-      connections.attribute(socket as unknown as Socket, owner);
+      connections.attribute(connection, owner);
       return 'ok';
     } catch (error) {
       return error instanceof Refusal

@@ -1,6 +1,7 @@
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import fc from 'fast-check';
-import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
+import { StorageCaps, type Reservation } from '../../../src/gateway/lookup/storage-caps.ts';
 import {
   cachedConversation,
   type CachedConversation,
@@ -11,7 +12,7 @@ import type {
   StartStatus,
 } from '../../../src/resources/conversation-status.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
-import { aConversation, aSandbox, condition, noon } from '../../support/builders.ts';
+import { aConversation, aSandbox, aSpare, condition, noon } from '../../support/builders.ts';
 import { TestCache } from '../../support/test-cache.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -22,7 +23,7 @@ const setUp = () => {
     conversations: new TestCache<CachedConversation>(),
     sandboxes: new TestCache<Sandbox>(),
   };
-  const totals = new StoredTotals({ caches, namespace, clock });
+  const totals = new StorageCaps({ caches, namespace, clock, quotas: () => [] });
   totals.open();
   return { clock, ...caches, totals };
 };
@@ -37,14 +38,11 @@ describe('what owners have stored', () => {
     totals
       .reserve('alice', { conversations: 1, storedBytes })
       .releaseWhenShown('conversations', id(1));
-    expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
+    expect(totals.stored('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.set(conversation);
-    expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
+    expect(totals.stored('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.delete(conversation);
-    expect([totals.size, totals.all]).toEqual([
-      0,
-      { conversations: 0, storedBytes: 0, sandboxes: 0 },
-    ]);
+    expect(totals.all).toEqual({ conversations: 0, storedBytes: 0, sandboxes: 0 });
   });
 
   it('expects the sandbox of a start also while one of another owner has its name', () => {
@@ -53,11 +51,27 @@ describe('what owners have stored', () => {
     const squatter = aSandbox({ name: ownSandboxName(id(1)), owner: 'mallory' });
     conversations.set(starting);
     sandboxes.set(squatter);
-    expect(totals.of('alice').sandboxes).toBe(1);
+    expect(totals.stored('alice').sandboxes).toBe(1);
     conversations.delete(starting);
     conversations.set(starting);
-    expect(totals.of('alice').sandboxes).toBe(1);
-    expect(totals.of('mallory').sandboxes).toBe(1);
+    expect(totals.stored('alice').sandboxes).toBe(1);
+    expect(totals.stored('mallory').sandboxes).toBe(1);
+  });
+
+  it('counts a start that claims a spare once, whichever cache shows the claim first', () => {
+    const { totals, conversations, sandboxes } = setUp();
+    const starting = cachedConversation(aConversation({ name: id(1), status: at('WORKING') }));
+    const spare = aSpare('spare');
+    conversations.set(starting);
+    sandboxes.set(spare);
+    expect([totals.stored('alice').sandboxes, totals.all.sandboxes]).toEqual([1, 1]);
+    const ownerReferences = [ownerReferenceTo(starting, { controller: true })];
+    sandboxes.set({
+      ...spare,
+      metadata: { ...spare.metadata, ownerReferences },
+      spec: { ...spare.spec, owner: 'alice' },
+    });
+    expect([totals.stored('alice').sandboxes, totals.all.sandboxes]).toEqual([1, 1]);
   });
 
   it('counts a sandbox that has failed, but none that the operator has refused for a limit: that gets no volume', () => {
@@ -66,16 +80,16 @@ describe('what owners have stored', () => {
       aSandbox({ name: reason, status: { conditions: [condition('Failed', 'True', reason)] } });
     sandboxes.set(failed('CrashLoop'));
     sandboxes.set(failed('SandboxLimitExceeded'));
-    expect(totals.of('alice').sandboxes).toBe(1);
+    expect(totals.stored('alice').sandboxes).toBe(1);
   });
 
   it('forgets after a minute what no cache has shown', async () => {
     const { totals, clock } = setUp();
     totals.reserve('alice', { sandboxes: 1 }).releaseWhenShown('sandboxes', 'sbx');
     await clock.advance(59_000);
-    expect(totals.of('alice').sandboxes).toBe(1);
+    expect(totals.stored('alice').sandboxes).toBe(1);
     await clock.advance(1_000);
-    expect([totals.size, clock.timers]).toEqual([0, 0]);
+    expect([totals.all.sandboxes, clock.timers]).toEqual([0, 0]);
   });
 
   const indexes = fc.integer({ min: 0, max: 4 });
@@ -130,13 +144,14 @@ describe('what owners have stored', () => {
             };
             conversations.set({ ...conversation, metadata });
           } else if (each.kind === 'sandbox') {
-            sandboxes.set(
-              aSandbox({
-                name: `sbx-${id(each.index)}`,
-                owner: each.index % 2 === 0 ? 'alice' : 'bob',
-                deleting: each.deleting,
-              }),
-            );
+            const sandbox = aSandbox({
+              name: `sbx-${id(each.index)}`,
+              owner: each.index % 2 === 0 ? 'alice' : 'bob',
+              deleting: each.deleting,
+            });
+            const maker = aConversation({ name: id(each.index) });
+            const ownerReferences = [ownerReferenceTo(maker, { controller: true })];
+            sandboxes.set({ ...sandbox, metadata: { ...sandbox.metadata, ownerReferences } });
           } else if (each.kind === 'gone') {
             if (each.of === 'conversations')
               conversations.delete(cachedConversation(aConversation({ name: id(each.index) })));
@@ -167,8 +182,8 @@ describe('what owners have stored', () => {
                   spec.owner === name && metadata.deletionTimestamp === undefined,
               );
             const underWay = reserved.filter((one) => one.owner === name).length;
-            expect(totals.of(name).conversations).toBe(live.length + underWay);
-            expect(totals.of(name).storedBytes).toBe(
+            expect(totals.stored(name).conversations).toBe(live.length + underWay);
+            expect(totals.stored(name).storedBytes).toBe(
               live.reduce((bytes, one) => bytes + one.storedBytes, underWay * 7),
             );
             const expected = live.filter(
@@ -178,17 +193,16 @@ describe('what owners have stored', () => {
                 sandboxes.store.get(namespace, `sbx-${one.metadata.name}`) === undefined,
             ).length;
             // A sandbox that goes during a start ends that, and until then may count or not.
-            expect(totals.of(name).sandboxes).toBeGreaterThanOrEqual(own.length + underWay);
-            expect(totals.of(name).sandboxes).toBeLessThanOrEqual(own.length + expected + underWay);
+            expect(totals.stored(name).sandboxes).toBeGreaterThanOrEqual(own.length + underWay);
+            expect(totals.stored(name).sandboxes).toBeLessThanOrEqual(
+              own.length + expected + underWay,
+            );
           }
         }
         for (const { reservation } of reserved) reservation.release();
         for (const one of conversations.store.list()) conversations.delete(one);
         for (const one of sandboxes.store.list()) sandboxes.delete(one);
-        expect([totals.size, totals.all]).toEqual([
-          0,
-          { conversations: 0, storedBytes: 0, sandboxes: 0 },
-        ]);
+        expect(totals.all).toEqual({ conversations: 0, storedBytes: 0, sandboxes: 0 });
       }),
     );
   });

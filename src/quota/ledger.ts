@@ -1,0 +1,237 @@
+import {
+  capFields,
+  capsOf,
+  type Cap,
+  type CapField,
+  type QuotaCaps,
+} from '../resources/quota-caps.ts';
+
+/** The stored objects of an owner, or of all owners of a namespace. */
+export interface Totals {
+  readonly conversations: number;
+  /** The bytes of the conversations. */
+  readonly storedBytes: number;
+  /** The sandboxes, with those that starts under way are to get. */
+  readonly sandboxes: number;
+}
+
+/** A conversation that is not being deleted, as far as caps count it. */
+export interface StoredConversation {
+  readonly uid: string;
+  readonly name: string;
+  readonly owner: string;
+  /** Milliseconds since 1970, in whole seconds. */
+  readonly createdAt: number;
+  readonly bytes: number;
+  /** Whether its start has yet to be judged. */
+  readonly isNew: boolean;
+  /** Whether its start is under way and has, or is to get, a sandbox of its own. */
+  readonly wantsSandbox: boolean;
+}
+
+export interface StoredSandbox {
+  readonly uid: string;
+  /** Empty for a spare of a pool, which no cap of an owner counts. */
+  readonly owner: string;
+  /** Whether `maxSandboxes` counts it. */
+  readonly counts: boolean;
+  /** Uid of the conversation that it was made for, or that claims it. */
+  readonly madeFor?: string | undefined;
+}
+
+/** A limit on what is stored, and how much of it is used. */
+export interface CapUse extends Cap {
+  readonly field: CapField;
+  readonly current: number;
+}
+
+/** The total that each limit bounds. */
+const cappedTotal = {
+  maxConversations: 'conversations',
+  maxStoredBytes: 'storedBytes',
+  maxSandboxes: 'sandboxes',
+} as const satisfies Readonly<Record<CapField, keyof Totals>>;
+
+const none: Totals = { conversations: 0, storedBytes: 0, sandboxes: 0 };
+const sum = (one: Totals, other: Totals, sign: 1 | -1): Totals => ({
+  conversations: one.conversations + sign * other.conversations,
+  storedBytes: one.storedBytes + sign * other.storedBytes,
+  sandboxes: one.sandboxes + sign * other.sandboxes,
+});
+const isNothing = ({ conversations, storedBytes, sandboxes }: Totals): boolean =>
+  conversations === 0 && storedBytes === 0 && sandboxes === 0;
+
+const byCreation = (one: StoredConversation, other: StoredConversation): number => {
+  if (one.createdAt !== other.createdAt) return one.createdAt - other.createdAt;
+  if (one.name !== other.name) return one.name < other.name ? -1 : 1;
+  return one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1;
+};
+
+/**
+ * The conversations and sandboxes that one namespace stores, counted by owner under the caps of
+ * quotas. A sandbox takes the place of the one that its conversation was to get, so that a start
+ * counts once at any time. Each new conversation is judged once, after all that were created before
+ * it, and a verdict stays as long as the conversation is stored as new. A refused one counts too,
+ * since its record is stored; only a sandbox never comes for it. Pure: no I/O and no clock.
+ */
+export class Ledger {
+  readonly #owners = new Map<string, Totals>();
+  #all = none;
+  readonly #conversations = new Map<string, StoredConversation>();
+  readonly #sandboxes = new Map<string, StoredSandbox>();
+  /** Number of the sandboxes of a conversation, by `owner/uid` of the conversation. */
+  readonly #made = new Map<string, number>();
+  /** New conversations without a verdict, in the order of their creation. They do not count yet. */
+  readonly #open: StoredConversation[] = [];
+  /** Verdicts on new conversations: the cap that refuses one; undefined accepts it. */
+  readonly #verdicts = new Map<string, CapUse | undefined>();
+
+  /** The totals of all owners. */
+  get all(): Totals {
+    return this.#all;
+  }
+
+  of(owner: string): Totals {
+    return this.#owners.get(owner) ?? none;
+  }
+
+  /** Owners with something stored. */
+  owners(): Iterable<string> {
+    return this.#owners.keys();
+  }
+
+  putConversation(conversation: StoredConversation): void {
+    const { uid, isNew } = conversation;
+    this.#recount(uid, () => {
+      this.#conversations.set(uid, conversation);
+      if (!isNew) this.#verdicts.delete(uid);
+    });
+  }
+
+  removeConversation(uid: string): void {
+    this.#recount(uid, () => {
+      this.#conversations.delete(uid);
+      this.#verdicts.delete(uid);
+    });
+  }
+
+  putSandbox(sandbox: StoredSandbox): void {
+    this.removeSandbox(sandbox.uid);
+    this.#sandboxes.set(sandbox.uid, sandbox);
+    this.#countSandbox(sandbox, 1);
+  }
+
+  removeSandbox(uid: string): void {
+    const old = this.#sandboxes.get(uid);
+    if (old === undefined) return;
+    this.#sandboxes.delete(uid);
+    this.#countSandbox(old, -1);
+  }
+
+  /** Counts what is about to be stored, until the returned function is called. */
+  reserve(owner: string, growth: Partial<Totals>): () => void {
+    const reserved = { ...none, ...growth };
+    this.#add(owner, reserved, 1);
+    let isOver = false;
+    return () => {
+      if (!isOver) this.#add(owner, reserved, -1);
+      isOver = true;
+    };
+  }
+
+  /** The use of every cap that holds for an owner. */
+  usesOf(caps: QuotaCaps, owner: string): readonly CapUse[] {
+    return capFields.flatMap((field) =>
+      capsOf(caps, owner, field).map((cap) => ({
+        ...cap,
+        field,
+        current: (cap.scope === 'Owner' ? this.of(owner) : this.#all)[cappedTotal[field]],
+      })),
+    );
+  }
+
+  /** The first cap that has no room for more of an owner. */
+  exceeded(caps: QuotaCaps, owner: string, growth: Partial<Totals>): CapUse | undefined {
+    return this.usesOf(caps, owner).find(({ field, limit, current }) => {
+      const more = growth[cappedTotal[field]] ?? 0;
+      return more > 0 && current + more > limit;
+    });
+  }
+
+  /** The cap that refuses a conversation; undefined for one that is accepted, or not known. */
+  verdictOn(uid: string, caps: QuotaCaps): CapUse | undefined {
+    const conversation = this.#conversations.get(uid);
+    while (conversation !== undefined && this.#isOpen(conversation)) {
+      const [first = conversation] = this.#open;
+      const verdict = this.exceeded(caps, first.owner, this.#totalsOf(first));
+      this.#recount(first.uid, () => this.#verdicts.set(first.uid, verdict));
+    }
+    return this.#verdicts.get(uid);
+  }
+
+  #isOpen({ uid, isNew }: StoredConversation): boolean {
+    return isNew && !this.#verdicts.has(uid);
+  }
+
+  #hasSandbox({ owner, uid }: StoredConversation): boolean {
+    return this.#made.has(`${owner}/${uid}`);
+  }
+
+  #totalsOf(conversation: StoredConversation): Totals {
+    const { uid, bytes, wantsSandbox } = conversation;
+    const isExpecting =
+      wantsSandbox && !this.#hasSandbox(conversation) && this.#verdicts.get(uid) === undefined;
+    return { conversations: 1, storedBytes: bytes, sandboxes: isExpecting ? 1 : 0 };
+  }
+
+  /** Makes a change that the count of a conversation depends on. */
+  #recount(uid: string, change: () => void): void {
+    this.#countConversation(this.#conversations.get(uid), -1);
+    change();
+    const after = this.#conversations.get(uid);
+    // A conversation that has its sandbox was accepted before, also by another operator.
+    if (after !== undefined && this.#isOpen(after) && this.#hasSandbox(after))
+      this.#verdicts.set(uid, undefined);
+    this.#countConversation(after, 1);
+  }
+
+  #countConversation(conversation: StoredConversation | undefined, sign: 1 | -1): void {
+    if (conversation === undefined) return;
+    if (!this.#isOpen(conversation))
+      this.#add(conversation.owner, this.#totalsOf(conversation), sign);
+    else if (sign === 1) this.#open.splice(this.#placeOf(conversation), 0, conversation);
+    else this.#open.splice(this.#placeOf(conversation), 1);
+  }
+
+  /** Number of open conversations that were created before one. */
+  #placeOf(conversation: StoredConversation): number {
+    let [low, high] = [0, this.#open.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const other = this.#open[middle];
+      if (other !== undefined && byCreation(other, conversation) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #countSandbox({ owner, counts, madeFor = '' }: StoredSandbox, sign: 1 | -1): void {
+    // A spare of a pool has no owner, and is room for all.
+    if (owner === '') return;
+    if (counts) this.#add(owner, { ...none, sandboxes: 1 }, sign);
+    if (madeFor === '') return;
+    this.#recount(madeFor, () => {
+      const key = `${owner}/${madeFor}`;
+      const made = (this.#made.get(key) ?? 0) + sign;
+      if (made === 0) this.#made.delete(key);
+      else this.#made.set(key, made);
+    });
+  }
+
+  #add(owner: string, totals: Totals, sign: 1 | -1): void {
+    this.#all = sum(this.#all, totals, sign);
+    const own = sum(this.of(owner), totals, sign);
+    if (isNothing(own)) this.#owners.delete(owner);
+    else this.#owners.set(owner, own);
+  }
+}
