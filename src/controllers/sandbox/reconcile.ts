@@ -71,8 +71,11 @@ export interface SandboxReconcilerOptions {
   readonly pauseBoundMs?: number;
 }
 
-/** Minimum time that a start has lasted before its steps are written, in milliseconds. */
-const passingMs = 1_000;
+/**
+ * Minimum time that a start has lasted before its steps are written, in milliseconds: longer than a
+ * start takes with its image on the node.
+ */
+const passingMs = 3_000;
 /**
  * Delay before a sandbox on which admission has not decided gets a status, in milliseconds. The
  * first decision writes one by itself, and would meet another version.

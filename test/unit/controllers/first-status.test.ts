@@ -1,5 +1,5 @@
 import { sandboxes } from '../../../src/resources/sandbox.ts';
-import { aSandbox } from '../../support/builders.ts';
+import { aSandbox, admitted } from '../../support/builders.ts';
 import { SandboxScene } from '../../support/sandbox-scene.ts';
 
 it('leaves the first status of a sandbox to admission, unless admission takes half a minute', async () => {
@@ -17,4 +17,17 @@ it('leaves the first status of a sandbox to admission, unless admission takes ha
     phase: 'STARTING',
     reason: 'WaitingForAdmission',
   });
+});
+
+it('writes the steps of a start once it has lasted three seconds', async () => {
+  const scene = new SandboxScene();
+  scene.client.put(sandboxes, aSandbox({ status: { conditions: [admitted] } }));
+  await scene.reconcile();
+  const { resourceVersion } = (await scene.sandbox()).metadata;
+  await scene.clock.advance(2_500);
+  await scene.reconcile();
+  expect((await scene.sandbox()).metadata.resourceVersion).toBe(resourceVersion);
+  await scene.clock.advance(500);
+  await scene.reconcile();
+  expect((await scene.sandbox()).status).toMatchObject({ reason: 'WaitingForPod' });
 });
