@@ -2,7 +2,7 @@ import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { sandboxLabel } from '../resources/sandbox.ts';
 import { byTemplate } from './caches.ts';
-import { requestOf, watch, type ControllerSpec } from './event-source.ts';
+import { handle, requestOf, watch, type ControllerSpec } from './event-source.ts';
 import type { OperatorContext } from './operator-context.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from './workers.ts';
@@ -15,7 +15,7 @@ function sandboxOf({ metadata: { namespace = '', labels } }: KubeObject): readon
 
 /** Creates, connects, stops and replaces the pods and volumes of sandboxes. */
 export function sandboxController(context: OperatorContext): ControllerSpec {
-  const { caches, stores, channels } = context;
+  const { caches, stores, channels, unresponsiveAgents } = context;
   const reconciler = new SandboxReconciler(context);
   return {
     name: 'sandbox',
@@ -30,6 +30,9 @@ export function sandboxController(context: OperatorContext): ControllerSpec {
         stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`).map(requestOf),
       ),
       channels.unresponsive.source,
+      handle(caches.sandboxes, {
+        deleted: ({ metadata: { uid } }) => unresponsiveAgents.forget(uid),
+      }),
     ],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),
     refresh: (request, signal) => reconciler.refresh(request, signal),

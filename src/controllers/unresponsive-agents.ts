@@ -1,4 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
+import { LRUCache } from 'lru-cache';
 
 export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
@@ -15,6 +16,9 @@ interface Failing {
   isReported: boolean;
 }
 
+/** Maximum agents that are remembered: a call may fail after the end of its sandbox. */
+const maxRemembered = 10_000;
+
 /**
  * Records which agents do not answer, by the UID of their sandbox; or which conversations are
  * reported in a form that the operator can not read. The record is in memory only; a new process
@@ -23,7 +27,7 @@ interface Failing {
 export class UnresponsiveAgents {
   readonly #clock: Clock;
   readonly #boundMs: number;
-  readonly #failing = new Map<string, Failing>();
+  readonly #failing = new LRUCache<string, Failing>({ max: maxRemembered });
 
   constructor({ clock, boundMs = 60_000 }: UnresponsiveAgentsOptions) {
     this.#clock = clock;

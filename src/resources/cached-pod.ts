@@ -4,11 +4,13 @@ import type { Interner } from './interner.ts';
 import type { CachedMetadata, KubeObject } from '@conversation-operator/kube/object';
 
 type PodSpec = NonNullable<Pod['spec']>;
+type PodStatus = NonNullable<Pod['status']>;
+type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
  * A pod as caches hold it: of its spec, by far the largest part, only what says which container is
- * the agent's, where it listens, and which of the others may end. The environment of a container,
- * which may hold secrets, is absent.
+ * the agent's, where it listens, and which of the others may end; of its status what says whether it
+ * runs, and why not. The environment of a container, which may hold secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
@@ -16,10 +18,23 @@ export interface CachedPod extends Omit<KubeObject, 'metadata'> {
     readonly containers: readonly CachedContainer[];
     readonly initContainers?: readonly Pick<Container, 'name' | 'restartPolicy'>[];
   };
-  readonly status?: Pod['status'];
+  readonly status?: CachedPodStatus;
 }
 
 export type CachedContainer = Pick<Container, 'name' | 'ports'>;
+
+type Kept<T, K extends keyof T> = { readonly [P in K]?: T[P] | undefined };
+
+export type CachedContainerStatus = Pick<ContainerStatus, 'name' | 'image' | 'restartCount'> &
+  Kept<ContainerStatus, 'containerID' | 'state' | 'lastState'>;
+
+export interface CachedPodStatus extends Kept<
+  PodStatus,
+  'phase' | 'reason' | 'message' | 'podIP' | 'conditions'
+> {
+  readonly containerStatuses?: readonly CachedContainerStatus[] | undefined;
+  readonly initContainerStatuses?: readonly CachedContainerStatus[] | undefined;
+}
 
 /** The transform of the cache of pods. */
 export function cachedPod(pod: Pod, interner: Interner): CachedPod {
@@ -29,7 +44,7 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
     kind,
     metadata: cachedMetadata(pod.metadata, interner),
     ...(spec === undefined ? {} : { spec: cachedSpec(spec) }),
-    ...(status === undefined ? {} : { status }),
+    ...(status === undefined ? {} : { status: cachedStatus(status, interner) }),
   };
 }
 
@@ -50,3 +65,23 @@ const cachedSpec = ({
         ),
       }),
 });
+
+/** Literals of all fields, as in `cachedConversation`. */
+function cachedStatus(status: PodStatus, interner: Interner): CachedPodStatus {
+  const { phase, reason, message, podIP, conditions } = status;
+  for (const condition of conditions ?? [])
+    interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
+  const cachedOf = (container: ContainerStatus) => cachedContainerStatus(container, interner);
+  const containerStatuses = status.containerStatuses?.map(cachedOf);
+  const initContainerStatuses = status.initContainerStatuses?.map(cachedOf);
+  return { phase, reason, message, podIP, conditions, containerStatuses, initContainerStatuses };
+}
+
+function cachedContainerStatus(
+  container: ContainerStatus,
+  interner: Interner,
+): CachedContainerStatus {
+  interner.share(container, 'image');
+  const { name, image, containerID, state, lastState, restartCount } = container;
+  return { name, image, containerID, state, lastState, restartCount };
+}

@@ -5,7 +5,6 @@ import { apiVersionOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { isNotFound } from './errors.ts';
-import { Fifo } from './fifo.ts';
 import { LRUCache } from 'lru-cache';
 import { Shares, type Release } from '@conversation-operator/base/shares';
 
@@ -38,8 +37,10 @@ export interface EventRecorderOptions {
 
 interface Recorded extends EventDetails {
   readonly object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>;
-  readonly at: number;
+  readonly firstAt: number;
   readonly release: Release;
+  lastAt: number;
+  count: number;
 }
 
 interface Written {
@@ -49,8 +50,10 @@ interface Written {
 }
 
 /** Maximum Events that wait to be written, of all shares and of one share. */
-const maxBuffered = 1000;
-const maxBufferedPerShare = 250;
+const maxBuffered = 2000;
+const maxBufferedPerShare = 500;
+/** Maximum Events that are written at once: one by one, an API server takes some 20 a second. */
+const maxWriters = 4;
 /** Maximum objects, and maximum distinct Events, that the recorder remembers. */
 const maxRemembered = 4096;
 const maxMessageLength = 1024;
@@ -63,17 +66,20 @@ const refillMs = 300_000;
 
 /**
  * Reports through Events what happened to an object. A repeated Event increments the count of the
- * stored Event. No caller waits for the recorder or fails because of it: the recorder drops Events
+ * Event that waits or is stored. No caller waits for the recorder or fails because of it: the recorder drops Events
  * that can't be written or exceed a limit.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
-  readonly #waiting = new Fifo<Recorded>();
+  /** By `keyOf`, in the order in which they came. */
+  readonly #waiting = new Map<string, Recorded>();
+  /** Keys of the Events that writers write. */
+  readonly #underWay = new Set<string>();
   readonly #buffer: Shares;
   readonly #written = new LRUCache<string, Written>({ max: maxRemembered });
   readonly #tokens = new LRUCache<string, TokenBucket>({ max: maxRemembered });
   readonly #abort = new AbortController();
-  #writing: Promise<void> | undefined;
+  readonly #writers = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: EventRecorderOptions) {
@@ -87,26 +93,33 @@ export class EventRecorder {
 
   record(object: KubeObject, { type, reason, message, essential = false }: EventDetails): void {
     const { clock, logger, shareOf } = this.#options;
-    const { uid, name, namespace } = object.metadata;
+    const { apiVersion, kind, metadata } = object;
+    const { uid, name, namespace } = metadata;
     const holder = { owner: shareOf?.(object) ?? '' };
+    const details = { type, reason, message: message.slice(0, maxMessageLength) };
+    const key = keyOf(uid, details);
+    const waiting = this.#waiting.get(key);
     if (
       this.#closed ||
-      !this.#buffer.hasRoom(holder) ||
+      (waiting === undefined && !this.#buffer.hasRoom(holder)) ||
       !this.#takeToken(essential ? `${uid}/essential` : uid)
     ) {
-      logger.debug('Event is dropped', { reason, kind: object.kind, namespace, name });
+      logger.debug('Event is dropped', { reason, kind, namespace, name });
       return;
     }
-    const { apiVersion, kind, metadata } = object;
-    this.#waiting.push({
+    const at = clock.now();
+    if (waiting !== undefined) {
+      waiting.lastAt = at;
+      waiting.count++;
+      return;
+    }
+    this.#waiting.set(key, {
+      ...details,
       object: { apiVersion, kind, metadata },
-      type,
-      reason,
-      message: message.slice(0, maxMessageLength),
-      at: clock.now(),
+      ...{ firstAt: at, lastAt: at, count: 1 },
       release: this.#buffer.take(holder),
     });
-    this.#writing ??= this.#writeAll();
+    this.#startWriter();
   }
 
   /** Writes the waiting Events for at most `graceMs`, and accepts no further Events. */
@@ -117,18 +130,28 @@ export class EventRecorder {
       this.#abort.abort(new Error('the event recorder was closed'));
     });
     try {
-      await this.#writing;
+      await Promise.all(this.#writers);
     } finally {
       timer.cancel();
     }
   }
 
+  #startWriter(): void {
+    if (this.#writers.size >= maxWriters) return;
+    const writer = this.#writeAll().finally(() => this.#writers.delete(writer));
+    this.#writers.add(writer);
+  }
+
   async #writeAll(): Promise<void> {
     // Writing starts in a later turn, so that `record` itself never calls the client.
     await Promise.resolve();
-    for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
+    for (let key = this.#nextKey(); key !== undefined; key = this.#nextKey()) {
+      const event = this.#waiting.get(key);
+      if (event === undefined) return;
+      this.#waiting.delete(key);
+      this.#underWay.add(key);
       try {
-        await this.#write(event);
+        await this.#write(key, event);
       } catch (error) {
         const { reason, object } = event;
         this.#options.logger.debug('Event was not written', {
@@ -138,25 +161,30 @@ export class EventRecorder {
           error,
         });
       } finally {
+        this.#underWay.delete(key);
         event.release();
       }
     }
-    this.#writing = undefined;
   }
 
-  async #write(event: Recorded): Promise<void> {
+  /** The first Event that no writer writes: two writers of one Event would store it twice. */
+  #nextKey(): string | undefined {
+    for (const key of this.#waiting.keys()) if (!this.#underWay.has(key)) return key;
+    return undefined;
+  }
+
+  async #write(key: string, event: Recorded): Promise<void> {
     const { client } = this.#options;
     const { signal } = this.#abort;
-    const key = [event.object.metadata.uid, event.type, event.reason, event.message].join('\n');
     const before = this.#written.get(key);
     if (before !== undefined) {
-      const count = before.count + 1;
+      const count = before.count + event.count;
       try {
         await client.mergePatch(
           kubeEvents,
           before.namespace,
           before.name,
-          { count, lastTimestamp: wholeSeconds(event.at) },
+          { count, lastTimestamp: wholeSeconds(event.lastAt) },
           { signal },
         );
         this.#written.set(key, { ...before, count });
@@ -168,11 +196,8 @@ export class EventRecorder {
     }
     const created = this.#eventFor(event);
     await client.create(kubeEvents, created, { metadataOnly: true, signal });
-    this.#written.set(key, {
-      namespace: created.metadata.namespace,
-      name: created.metadata.name,
-      count: 1,
-    });
+    const { namespace, name } = created.metadata;
+    this.#written.set(key, { namespace, name, count: event.count });
   }
 
   #eventFor(event: Recorded): NewObject<KubeEvent> & {
@@ -180,7 +205,6 @@ export class EventRecorder {
   } {
     const { component, random } = this.#options;
     const { apiVersion, kind, metadata } = event.object;
-    const at = wholeSeconds(event.at);
     const suffix = Math.floor(random() * 2 ** 48)
       .toString(16)
       .padStart(12, '0');
@@ -205,9 +229,9 @@ export class EventRecorder {
       source: { component },
       reportingComponent: component,
       reportingInstance: component,
-      firstTimestamp: at,
-      lastTimestamp: at,
-      count: 1,
+      firstTimestamp: wholeSeconds(event.firstAt),
+      lastTimestamp: wholeSeconds(event.lastAt),
+      count: event.count,
     };
   }
 
@@ -220,6 +244,10 @@ export class EventRecorder {
     return isReady;
   }
 }
+
+/** Key of an Event: Events of one key are repetitions. */
+const keyOf = (uid: string, { type, reason, message }: EventDetails): string =>
+  [uid, type, reason, message].join('\n');
 
 /** Returns a Kubernetes Time: RFC 3339 without fractions. */
 const wholeSeconds = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

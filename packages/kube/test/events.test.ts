@@ -109,6 +109,26 @@ describe('EventRecorder', () => {
     ]);
   });
 
+  it('counts an event that repeats while it waits or is written', async () => {
+    const { clock, recorder, stored, calls } = aRecorder({ delayMs: 50 });
+    for (let count = 0; count < 3; count++) recorder.record(aThing(), paused);
+    await clock.advance(10);
+    for (let count = 0; count < 2; count++) recorder.record(aThing(), paused);
+    await clock.advance(200);
+    expect(calls).toEqual(['create', 'patch']);
+    expect([...stored.values()].map(({ count }) => count)).toEqual([5]);
+  });
+
+  it('writes each event of 60 starts a second of one owner, at 50 ms a call', async () => {
+    const { clock, recorder, stored } = aRecorder({ delayMs: 50, shareOf: () => 'alice' });
+    for (let count = 0; count < 1200; count++) {
+      recorder.record(aThing({ name: `start-${count}` }), paused);
+      await clock.advance(1000 / 60);
+    }
+    await clock.advance(1000);
+    expect(stored.size).toBe(1200);
+  });
+
   it('writes an event anew that the server has forgotten', async () => {
     const { clock, recorder, stored, calls } = aRecorder();
     recorder.record(aThing(), paused);
@@ -177,14 +197,14 @@ describe('EventRecorder', () => {
 
   it('drops what is more than its buffer holds', async () => {
     const { clock, recorder, calls, lines } = aRecorder();
-    for (let count = 0; count < 1100; count++)
+    for (let count = 0; count < 2100; count++)
       recorder.record(aThing({ name: `thing-${count}` }), paused);
     await clock.settle();
     expect({
       written: calls.length,
       dropped: lines.filter(({ message }) => message === 'Event is dropped').length,
     }).toEqual({
-      written: 1000,
+      written: 2000,
       dropped: 100,
     });
   });
@@ -197,7 +217,7 @@ describe('EventRecorder', () => {
       recorder.record(aThing({ name: `many-${count}` }), paused);
     recorder.record(aThing({ name: 'one-1' }), paused);
     await clock.settle();
-    expect(calls.length).toBe(251);
+    expect(calls.length).toBe(501);
     expect([...stored.values()].some(({ involvedObject }) => involvedObject.name === 'one-1')).toBe(
       true,
     );
@@ -205,16 +225,16 @@ describe('EventRecorder', () => {
     for (let count = 0; count < 900; count++)
       recorder.record(aThing({ name: `more-${count}` }), paused);
     await clock.settle();
-    expect(calls.length).toBe(501);
+    expect(calls.length).toBe(1001);
   });
 
   it('writes what waits before it is closed, but not for longer than it may take', async () => {
     const { clock, recorder, stored } = aRecorder({ delayMs: 300 });
-    for (let count = 0; count < 10; count++)
+    for (let count = 0; count < 20; count++)
       recorder.record(aThing({ name: `thing-${count}` }), paused);
     await clock.run(recorder.close(1000));
     recorder.record(aThing(), paused);
     await clock.advance(1000);
-    expect({ written: stored.size, timers: clock.timers }).toEqual({ written: 3, timers: 0 });
+    expect({ written: stored.size, timers: clock.timers }).toEqual({ written: 12, timers: 0 });
   });
 });

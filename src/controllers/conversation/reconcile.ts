@@ -35,13 +35,13 @@ import { Start, type StartOptions } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 import { StatusWriter, type StatusWriterOptions } from './status-writer.ts';
-import { storedConversation } from './stored-conversation.ts';
+import { RecentAnswers, storedConversation } from './stored-conversation.ts';
 
 export interface ConversationReconcilerOptions
   extends
-    Omit<StartOptions, 'stores' | 'configurations'>,
+    Omit<StartOptions, 'stores' | 'configurations' | 'answers'>,
     Omit<ConversationPollerOptions, 'stores' | 'agent'>,
-    Omit<StatusWriterOptions, 'coalescer'> {
+    Omit<StatusWriterOptions, 'coalescer' | 'answers'> {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
   readonly credentials: AgentCredentials;
 }
@@ -80,8 +80,9 @@ export class ConversationReconciler {
     this.#made = new JustMade(options);
     this.#configurations = new AgentConfigurations(options);
     this.#coalescer = new StatusCoalescer(options);
-    this.#writer = new StatusWriter({ ...options, coalescer: this.#coalescer });
-    this.#start = new Start({ ...options, configurations: this.#configurations });
+    const answers = new RecentAnswers(options);
+    this.#writer = new StatusWriter({ ...options, answers, coalescer: this.#coalescer });
+    this.#start = new Start({ ...options, answers, configurations: this.#configurations });
     this.#poller = new ConversationPoller(options);
     this.#stuck = new StuckDetection(options);
     this.#observer = new RunObserver({ ...options, stuck: this.#stuck });

@@ -7,8 +7,11 @@ import type { ConversationStatus, ExecutionStatus } from '../../resources/conver
 
 /** Delay before a change of usage is written without another change, in milliseconds. */
 const usageMs = 30_000;
-/** Delay before another reason of a sandbox that starts is written, in milliseconds. */
-const reasonMs = 1_000;
+/**
+ * Delay before another reason of a sandbox that starts is written, in milliseconds: longer than a
+ * start takes with its image on the node.
+ */
+const reasonMs = 3_000;
 
 /**
  * Status writes of one owner's observations: a polled agent may change something at every poll, and
@@ -25,7 +28,7 @@ const withoutUsage = ({
   ...others
 }: ConversationStatus): ConversationStatus => others;
 
-/** The reasons of an ordinary start follow each other within milliseconds. */
+/** The reasons of an ordinary start follow each other within milliseconds or a few seconds. */
 const withoutReason = ({
   sandboxStatusReason: _reason,
   ...others

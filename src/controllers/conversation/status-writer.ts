@@ -20,6 +20,7 @@ import { conversationKey } from './conversation-key.ts';
 import { eventOfStart, finishedStages } from './start/start-events.ts';
 import { StartErrorCode } from './start/start-failure.ts';
 import type { StatusCoalescer } from './status-coalescer.ts';
+import type { RecentAnswers } from './stored-conversation.ts';
 
 /** The code of a start is read from the API server: another value than these gets no series. */
 const knownCode = oneOf(
@@ -29,6 +30,7 @@ const knownCode = oneOf(
 export interface StatusWriterOptions {
   readonly client: KubeClient;
   readonly coalescer: StatusCoalescer;
+  readonly answers: Pick<RecentAnswers, 'remember'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -56,7 +58,7 @@ export class StatusWriter {
   ): Promise<
     { readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined
   > {
-    const { client, clock, coalescer } = this.#options;
+    const { client, clock, coalescer, answers } = this.#options;
     const { title } = before.spec;
     const { generation } = before.metadata;
     const key = conversationKey(before.metadata);
@@ -72,13 +74,13 @@ export class StatusWriter {
     if (coalescer.withheld({ key, owner: ownerShare(before) }, current, before.status))
       return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
-    const stored = cachedConversation(
-      await client.updateStatus(
-        conversations,
-        { ...before, status },
-        { signal, from: before.status },
-      ),
+    const answer = await client.updateStatus(
+      conversations,
+      { ...before, status },
+      { signal, from: before.status },
     );
+    const stored = cachedConversation(answer);
+    if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
     return { stored, status };
   }

@@ -59,6 +59,10 @@ export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState)
     (isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
       isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after))));
 
+/** Whether admission has not decided on the sandbox yet. */
+export const isUndecided = ({ status }: Sandbox): boolean =>
+  findCondition(status?.conditions, SandboxCondition.admitted) === undefined;
+
 /**
  * The stored time from which on a start makes progress: its admission, or before that its creation.
  */

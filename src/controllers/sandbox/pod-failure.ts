@@ -1,9 +1,5 @@
-import type { V1ContainerStatus } from '@kubernetes/client-node';
-import type { CachedPod } from '../../resources/cached-pod.ts';
-import type { Wire } from '@conversation-operator/kube/object';
+import type { CachedContainerStatus, CachedPod } from '../../resources/cached-pod.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
-
-type ContainerStatus = Wire<V1ContainerStatus>;
 
 /** Minimum number of restarts that makes a crash a loop. */
 const crashLoopRestarts = 3;
@@ -60,7 +56,7 @@ function waitingFailure({
   image,
   restartCount,
   state,
-}: ContainerStatus): Failure | undefined {
+}: CachedContainerStatus): Failure | undefined {
   const { reason, message: text = '' } = state?.waiting ?? {};
   switch (reason) {
     case 'ErrImagePull':
@@ -96,7 +92,7 @@ function waitingFailure({
 }
 
 function crashFailure(
-  { name, restartCount, state, lastState }: ContainerStatus,
+  { name, restartCount, state, lastState }: CachedContainerStatus,
   mayEnd: boolean,
 ): Failure | undefined {
   const ended =

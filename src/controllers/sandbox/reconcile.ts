@@ -46,7 +46,7 @@ import {
   type Outcome,
   type Scope,
 } from './scope.ts';
-import { isPassing, progressSince } from './passing-status.ts';
+import { isPassing, isUndecided, progressSince } from './passing-status.ts';
 import { isReserved } from './reservation.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
@@ -71,8 +71,16 @@ export interface SandboxReconcilerOptions {
   readonly pauseBoundMs?: number;
 }
 
-/** Minimum time that a start has lasted before its steps are written, in milliseconds. */
-const passingMs = 1_000;
+/**
+ * Minimum time that a start has lasted before its steps are written, in milliseconds: longer than a
+ * start takes with its image on the node.
+ */
+const passingMs = 3_000;
+/**
+ * Delay before a sandbox on which admission has not decided gets a status, in milliseconds. The
+ * first decision writes one by itself, and would meet another version.
+ */
+const undecidedMs = 30_000;
 /**
  * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
  * admission, one step after the other.
@@ -158,7 +166,8 @@ export class SandboxReconciler {
   /** Remaining time in which a step of an ordinary start is not written, in milliseconds. */
   #deferMs(sandbox: Sandbox): number {
     const { uid } = sandbox.metadata;
-    return passingMs - this.#elapsed.elapsedMs(`passing/${uid}`, progressSince(sandbox));
+    const delayMs = isUndecided(sandbox) ? undecidedMs : passingMs;
+    return delayMs - this.#elapsed.elapsedMs(`passing/${uid}`, progressSince(sandbox));
   }
 
   /**

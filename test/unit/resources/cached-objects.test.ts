@@ -6,7 +6,7 @@ import { Interner } from '../../../src/resources/interner.ts';
 import { retainedLabel } from '../../../src/controllers/sandbox/claim.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { ownerAnnotation, sandboxLabel, sandboxLabels } from '../../../src/resources/sandbox.ts';
-import { aClaim, aPod, aSandbox } from '../../support/builders.ts';
+import { aClaim, aPod, aSandbox, noon } from '../../support/builders.ts';
 
 const foreign = { 'kubectl.kubernetes.io/last-applied-configuration': 'x'.repeat(5000) };
 const own = { [ownerAnnotation]: 'alice' };
@@ -44,6 +44,32 @@ describe('a cached pod', () => {
         initContainers: [{ name: 'setup', restartPolicy: 'Always' }],
       },
     });
+  });
+
+  it('has of its status what says whether it runs, and why not', () => {
+    const container = {
+      ...{ name: 'agent', image: 'an-image', containerID: 'containerd://1', restartCount: 1 },
+      state: { waiting: { reason: 'CrashLoopBackOff' } },
+      lastState: { terminated: { exitCode: 1, reason: 'Error' } },
+    };
+    const status = {
+      ...{ phase: 'Running', reason: 'Evicted', message: 'No room.', podIP: '127.70.0.1' },
+      conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: noon }],
+      containerStatuses: [container],
+      initContainerStatuses: [container],
+    };
+    const reported = {
+      ...container,
+      ...{ imageID: 'sha256:1', ready: true, started: true },
+      volumeMounts: [{ name: 'workspace', mountPath: '/workspace' }],
+    };
+    const made: Pod = aPod(aSandbox(), {
+      ...status,
+      ...{ qosClass: 'BestEffort', hostIP: '10.0.0.1', podIPs: [{ ip: '127.70.0.1' }] },
+      containerStatuses: [reported],
+      initContainerStatuses: [reported],
+    });
+    expect(cachedPod(made, new Interner()).status).toEqual(status);
   });
 });
 

@@ -9,7 +9,7 @@ import { conversationIdOf } from '../../../resources/ids.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { withFirstMessage } from '../messages/message-status.ts';
-import { storedConversation } from '../stored-conversation.ts';
+import type { RecentAnswers } from '../stored-conversation.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
@@ -18,6 +18,7 @@ import { withTransition } from './start-status.ts';
 export interface CreateConversationOptions extends AwaitAgentOptions {
   readonly stores: Pick<Stores, 'sandboxes'>;
   readonly agent: AgentClient;
+  readonly answers: Pick<RecentAnswers, 'conversation'>;
   readonly configurations: AgentConfigurations;
   readonly clock: Clock;
 }
@@ -36,7 +37,7 @@ export const createConversation =
   async (scope, { signal }) => {
     const { stored, status, workingDir } = scope;
     if (workingDir === undefined) throw new Error('the workspace is not prepared');
-    const conversation = await storedConversation(options.client, stored, signal);
+    const conversation = await options.answers.conversation(stored, signal);
     if (conversation === undefined) return { status, wait: { afterMs: retryMs } };
     const sandbox = currentSandbox(scope, options.stores.sandboxes);
     const agent = agentOf({ stored, status, sandbox }, options);

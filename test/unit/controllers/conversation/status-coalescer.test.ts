@@ -74,6 +74,31 @@ describe('StatusCoalescer', () => {
   });
 });
 
+describe('the reason of a sandbox that starts', () => {
+  const starting = (sandboxStatusReason: string): ConversationStatus => ({
+    start: { status: 'WAITING_FOR_SANDBOX', transitions: [] },
+    ...{ sandboxStatus: 'STARTING', sandboxStatusReason },
+  });
+  const next = starting('WaitingForAgent');
+  const before = starting('WaitingForPod');
+
+  it('is written three seconds later', async () => {
+    const clock = new VirtualClock();
+    const writes = new StatusCoalescer({ clock });
+    expect(writes.withheld(a, next, before)).toBe(true);
+    await clock.advance(2_999);
+    expect(writes.withheld(a, next, before)).toBe(true);
+    await clock.advance(1);
+    expect(writes.withheld(a, next, before)).toBe(false);
+  });
+
+  it('is written at once with the cause of a delay', () => {
+    const writes = new StatusCoalescer({ clock: new VirtualClock() });
+    const start = { status: 'WAITING_FOR_SANDBOX', transitions: [], errorCode: 'ImagePullFailed' };
+    expect(writes.withheld(a, { ...next, start } as ConversationStatus, before)).toBe(false);
+  });
+});
+
 describe('the budget of an owner', () => {
   const pollMs = 500;
   const burst = 100;
