@@ -55,8 +55,8 @@ const byIdleTime: SlotOrder = (one, other) =>
   one.idleSince === other.idleSince ? 0 : one.idleSince - other.idleSince;
 
 /**
- * The order of evictions under a rule. Among the slots that may be evicted now, the rank decides, and
- * then the policy. The others follow in the order in which their protection ends.
+ * The order of evictions under a rule. Among the slots that may be evicted now, the rank decides,
+ * and then the policy. The others follow in the order in which their protection ends.
  */
 export function byEviction(rule: QuotaRule | undefined, now: number): SlotOrder {
   const isIdlenessFirst = rule?.onExceeded === 'PauseLongestIdle';

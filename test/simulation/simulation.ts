@@ -95,9 +95,10 @@ class Play {
     await this.#settle();
     if (this.#stage.world !== 'shared') return this.#beQuiet(quietMs);
     await this.#beQuiet(pauseMs);
-    for (const { exercise, duties, retention, tenant } of this.#stages) {
+    for (const { exercise, duties, retention, pools, tenant } of this.#stages) {
       duties.begin();
       exercise.start();
+      pools.startExercise();
       retention.startExercise();
       tenant.startExercise();
     }
@@ -201,11 +202,12 @@ class Play {
 
   get #isBusy(): boolean {
     return this.#stages.some(
-      ({ users, messageSender, exercise, retention, tenant, node }) =>
+      ({ users, messageSender, exercise, retention, pools, tenant, node }) =>
         !users.done ||
         !messageSender.done ||
         exercise.busy ||
         retention.busy ||
+        pools.busy ||
         tenant.busy ||
         // A run that a client has begun with the agent itself may end the container, too.
         node.running.some(({ mayDie }) => mayDie),

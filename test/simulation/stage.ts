@@ -7,6 +7,7 @@ import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
 import type { StoredConversation } from './agent-process.ts';
+import { CapsCheck } from './caps-check.ts';
 import { WholeCluster, type Cluster } from './cluster.ts';
 import { dutiesOfConversations } from './conversation-duties.ts';
 import { Duties } from './duties.ts';
@@ -39,6 +40,7 @@ import { dutiesOfSandboxes } from './sandbox-duties.ts';
 import { SandboxSteps } from './sandbox-steps.ts';
 import { SandboxHistory } from './sandbox-history.ts';
 import { Scheduler } from './scheduler.ts';
+import { dutiesOfSpares } from './spare-duties.ts';
 import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { Tenant, tenant } from './tenant.ts';
 import { TenantCheck } from './tenant-check.ts';
@@ -204,14 +206,10 @@ export function stage(
     ...{ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs },
     owners: withTenant ? [tenant, ...owners] : owners,
     style: emphasis.quota,
+    besidePools: withPools,
     unknownMs: () => knowledge.unknownMs,
   });
-  const pools = new Pools({
-    ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
-    enabled: withPools,
-    owners,
-    untilMs: busyMs,
-  });
+  if (withPools) new CapsCheck({ cluster, scheduler, unknownMs: () => knowledge.unknownMs });
   const tenantCheck = new TenantCheck({ cluster, node, findings });
   const hostileTenant = new Tenant({
     ...{ cluster, scheduler, owners, random: random.fork('tenant'), untilMs: busyMs },
@@ -236,6 +234,14 @@ export function stage(
     isOperator,
     startDeadline,
     clocksAreRight,
+  });
+  const pools = new Pools({
+    ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
+    admissionCheck,
+    enabled: withPools,
+    mayLoseNodes: faults === 'all',
+    owners,
+    untilMs: busyMs,
   });
   const interruptedRuns = new InterruptedRunsCheck({
     cluster,
@@ -373,6 +379,11 @@ export function stage(
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...dutiesOfRules(cluster),
+      ...dutiesOfSpares({
+        cluster,
+        isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
+        resumable: (owner) => quotas.resumable(owner),
+      }),
       ...(clocksAreRight() ? retention.duties() : []),
     ],
   });
