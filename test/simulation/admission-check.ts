@@ -153,13 +153,15 @@ export class AdmissionCheck {
   }
 
   /**
-   * Whether nothing goes wrong, and every limit has room for this many starts beside one of an
-   * owner, by everything of which an operator may think that it is true. Spares are room.
+   * Whether nothing goes wrong, and every limit had room for this many starts beside one of an
+   * owner, by everything of which an operator may have thought that it is true before the present
+   * write. Spares are room.
    */
   surelyHasRoomFor(owner: string, others: number): boolean {
     return (
       this.#calm &&
       this.#recently(unknownMs + holdsOnMs).every((moment) => {
+        if (moment.at === this.#now) return true;
         const shares = [...moment.owners].filter(([name]) => name !== '').map(([, share]) => share);
         const newcomers = shares.reduce((sum, share) => sum + share.newcomers, 0);
         const held = shares.reduce((sum, { holding }) => sum + holding, 0);

@@ -7,9 +7,11 @@ import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
 import type { StoredConversation } from './agent-process.ts';
+import type { BusyNamespace } from './busy-namespace.ts';
 import { CapsCheck } from './caps-check.ts';
 import { WholeCluster, type Cluster } from './cluster.ts';
 import { dutiesOfConversations } from './conversation-duties.ts';
+import { DecisionCheck } from './decision-check.ts';
 import { Duties } from './duties.ts';
 import { Exercise } from './exercise.ts';
 import { Faults, type FaultKind } from './faults.ts';
@@ -81,6 +83,11 @@ export interface SimulationOptions {
    * 1.
    */
   readonly shards?: number;
+  /**
+   * Whether one namespace of the first shard is very busy for a while; false by default. Only with
+   * several shards.
+   */
+  readonly busy?: boolean;
 }
 
 /** The parts that the namespaces of one cluster share, and the namespace's own view of them. */
@@ -101,6 +108,8 @@ export interface Ground {
   /** The processes that hear notifications of this namespace. */
   readonly listeners: readonly Pick<OperatorProcess, 'notify'>[];
   readonly clocksAreRight: () => boolean;
+  /** A very busy namespace of the same shard; at most one namespace knows of it. */
+  readonly busyNamespace: BusyNamespace | undefined;
 }
 
 const calmTrouble = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
@@ -387,6 +396,7 @@ export function stage(
       ...(clocksAreRight() ? retention.duties() : []),
     ],
   });
+  new DecisionCheck({ cluster, scheduler, isPunctual: () => duties.isPunctual });
   const retryDelay = new RetryDelayCheck({
     ...{ traffic, findings, scheduler },
     leads: (actor) => safety.holder === actor,
@@ -496,6 +506,7 @@ export function stage(
       findings,
       interruptedRuns,
       whole: ground?.whole ?? cluster,
+      busyNamespace: ground?.busyNamespace,
       world,
       faults,
       retention,
