@@ -39,8 +39,8 @@ test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
 	@test/e2e/run
 
-simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core (MESSAGES=1: with messages sent meanwhile; RETENTION=1: with deletions by age; POOLS=1: with spare sandboxes; TENANT=1: with a hostile tenant; SHARDS=3)
-	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1) $(if $(MESSAGES),--messages) $(if $(RETENTION),--retention) $(if $(POOLS),--pools) $(if $(TENANT),--tenant) $(if $(SHARDS),--shards $(SHARDS))
+simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core (MESSAGES=1: with messages sent meanwhile; RETENTION=1: with deletions by age; POOLS=1: with spare sandboxes; TENANT=1: with a hostile tenant; SHARDS=3; BUSY=1: with a busy namespace in one of them)
+	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1) $(if $(MESSAGES),--messages) $(if $(RETENTION),--retention) $(if $(POOLS),--pools) $(if $(TENANT),--tenant) $(if $(SHARDS),--shards $(SHARDS)) $(if $(BUSY),--busy)
 
 fuzz: $(installed) ## REQUESTS=20000 requests made from /openapi.json, valid and hostile, each answer judged by it (SEED)
 	@node test/fuzz/main.ts

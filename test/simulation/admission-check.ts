@@ -152,6 +152,25 @@ export class AdmissionCheck {
     return hasRoom(moment, owner) && taken < (moment.rules.namespace?.limit ?? Infinity);
   }
 
+  /**
+   * Whether nothing goes wrong, and every limit had room for this many starts beside one of an
+   * owner, by everything of which an operator may have thought that it is true before the present
+   * write. Spares are room.
+   */
+  surelyHasRoomFor(owner: string, others: number): boolean {
+    return (
+      this.#calm &&
+      this.#recently(unknownMs + holdsOnMs).every((moment) => {
+        if (moment.at === this.#now) return true;
+        const shares = [...moment.owners].filter(([name]) => name !== '').map(([, share]) => share);
+        const newcomers = shares.reduce((sum, share) => sum + share.newcomers, 0);
+        const held = shares.reduce((sum, { holding }) => sum + holding, 0);
+        const limit = moment.rules.namespace?.limit ?? Infinity;
+        return newcomers === 0 && hasRoom(moment, owner) && held + others < limit;
+      })
+    );
+  }
+
   get #now(): number {
     return this.#options.scheduler.monotonic();
   }

@@ -46,6 +46,11 @@ export class Duties {
     this.#heldUntil = Math.max(this.#heldUntil, this.#scheduler.monotonic() + forMs);
   }
 
+  /** Whether the duties have begun and no one has a reason to be late. */
+  get isPunctual(): boolean {
+    return this.#begun && this.#scheduler.monotonic() >= this.#heldUntil;
+  }
+
   check(): void {
     if (!this.#begun) return;
     const now = this.#scheduler.monotonic();

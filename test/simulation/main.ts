@@ -132,18 +132,20 @@ async function main(): Promise<boolean> {
       pools: { type: 'boolean', default: false },
       tenant: { type: 'boolean', default: false },
       shards: { type: 'string', default: '1' },
+      busy: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
     },
   });
-  const { messages, retention, pools, tenant } = values;
+  const { messages, retention, pools, tenant, busy } = values;
   const options: Options = {
     faults: faultsOf(values.faults),
     world: worldOf(values.world),
     ...(values.focus === undefined ? {} : { focus: focusOf(values.focus) }),
-    ...{ messages, retention, pools, tenant, shards: Number(values.shards) },
+    ...{ messages, retention, pools, tenant, busy, shards: Number(values.shards) },
   };
   if (tenant && options.shards !== 1)
     throw new Error(`--tenant needs --shards 1; not ${values.shards}`);
+  if (busy && options.shards === 1) throw new Error('--busy needs --shards');
   if (values.seed !== undefined)
     return replay({ ...options, seed: Number(values.seed) }, Number(values.lines));
   const [first, count, workers] = [

@@ -9,22 +9,19 @@ import {
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
-import type { Change, Cluster } from './cluster.ts';
+import { roomToStore } from './caps-check.ts';
+import { ClaimsCheck, type ClaimsCheckOptions } from './claims-check.ts';
+import type { Change } from './cluster.ts';
 import { isMadeFor } from './made-for.ts';
-import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
 import { Violation } from './safety.ts';
-import type { Scheduler } from './scheduler.ts';
 
-export interface PoolsOptions {
-  readonly cluster: Cluster;
-  readonly node: SimulatedNode;
-  readonly scheduler: Scheduler;
+export interface PoolsOptions extends Omit<ClaimsCheckOptions, 'isOutdated'> {
   readonly random: Random;
-  /** Whether the actor is a run of an operator. */
-  readonly isOperator: (actor: string) => boolean;
   /** Whether there are pools at all. */
   readonly enabled: boolean;
+  /** Whether nodes may be lost. */
+  readonly mayLoseNodes: boolean;
   /** No pool changes later. */
   readonly untilMs: number;
   readonly owners: readonly string[];
@@ -33,6 +30,8 @@ export interface PoolsOptions {
 const group = `/apis/${apiVersion}/namespaces/default`;
 type PoolName = 'warm' | 'second';
 const maxReplicas = 3;
+/** Time in which the starts of the exercise begin. */
+const exerciseMs = 30_000;
 
 /** The conversation that a sandbox was made for, or that has claimed it. */
 const makerOf = ({ metadata }: Sandbox): string | undefined =>
@@ -45,22 +44,55 @@ export class Pools {
   readonly #options: PoolsOptions;
   /** Uids of sandboxes that were spares, with the maker that has claimed them. */
   readonly #claimedBy = new Map<string, string | undefined>();
+  readonly #claims: ClaimsCheck | undefined;
+  #crowdsToCome = 0;
 
   constructor(options: PoolsOptions) {
     this.#options = options;
-    if (options.enabled) options.cluster.onChange((change) => this.#observe(change));
+    if (!options.enabled) return;
+    options.cluster.onChange((change) => this.#observe(change));
+    this.#claims = new ClaimsCheck({
+      ...options,
+      isOutdated: (spare) => this.#isOutdated(spare),
+    });
   }
 
   start(): void {
-    const { enabled, random, scheduler, untilMs } = this.#options;
+    const { enabled, random, scheduler, untilMs, mayLoseNodes } = this.#options;
     if (!enabled) return;
     void this.#put('warm');
-    if (random.chance(0.2))
+    if (mayLoseNodes && random.chance(0.4))
+      scheduler.after(random.between(5_000, untilMs), () => this.#loseSpares());
+    if (random.chance(0.5))
       scheduler.after(random.between(0, untilMs), () => void this.#put('second'));
     for (let count = random.whole(0, 3); count > 0; count--)
-      scheduler.after(random.between(5_000, untilMs), () => this.#crowd());
+      scheduler.after(random.between(5_000, untilMs), () => this.#crowd(random.whole(2, 4)));
     for (let count = random.chance(0.6) ? random.whole(1, 6) : 0; count > 0; count--)
       scheduler.after(random.between(0, untilMs), () => void this.#meddle());
+  }
+
+  /** While nothing goes wrong any more: starts that find ready spares. */
+  startExercise(): void {
+    const { enabled, random, scheduler } = this.#options;
+    if (!enabled) return;
+    for (let count = random.whole(1, 2); count > 0; count--) {
+      this.#crowdsToCome++;
+      scheduler.after(random.between(1_000, exerciseMs), () => {
+        this.#crowdsToCome--;
+        this.#crowd(random.whole(1, 3));
+      });
+    }
+  }
+
+  /** Whether starts of the exercise are still to come. */
+  get busy(): boolean {
+    return this.#crowdsToCome > 0;
+  }
+
+  /** The node is lost, with every ready spare on it. */
+  #loseSpares(): void {
+    const { node, random, cluster } = this.#options;
+    if (cluster.spares.some(isReady)) node.lose(random.between(5_000, 40_000));
   }
 
   async #put(name: PoolName): Promise<void> {
@@ -81,10 +113,10 @@ export class Pools {
   }
 
   /** Several starts at the same moment, of one owner or of several. */
-  #crowd(): void {
+  #crowd(starts: number): void {
     const { random, cluster, owners } = this.#options;
     const first = random.pick(owners) ?? 'alice';
-    for (let count = random.whole(2, 4); count > 0; count--) {
+    for (let count = starts; count > 0; count--) {
       const digits = Array.from({ length: 32 }, () => random.whole(0, 15).toString(16));
       const owner = random.chance(0.7) ? first : (random.pick(owners) ?? first);
       void cluster.call('kubectl', 'POST', `${group}/conversations`, {
@@ -188,6 +220,7 @@ export class Pools {
   check(): void {
     const { enabled, node, cluster } = this.#options;
     if (!enabled) return;
+    this.#claims?.check();
     for (const { sandboxUid, state } of node.running) {
       if (state !== 'ready') continue;
       const spare = cluster.spares.find(({ metadata }) => metadata.uid === sandboxUid);
@@ -252,9 +285,10 @@ export class Pools {
     return metadata.annotations?.[templateVersionAnnotation] !== `${uid}/${generation}`;
   }
 
-  /** Whether the limit of the namespace leaves no room for spares. */
+  /** Whether the quotas of the namespace leave no room for spares. */
   #isCrowded(): boolean {
     const { cluster } = this.#options;
+    if (roomToStore(cluster) <= 0) return true;
     const limit = quotaRules(cluster.quotas).namespace?.limit ?? Infinity;
     const taken = [...cluster.sandboxes, ...cluster.spares].filter(slotTaken).length;
     return taken >= limit;

@@ -42,6 +42,8 @@ export interface QuotasOptions {
    * what it pauses resumes automatically, for the whole run. Default: any quota or none.
    */
   readonly style?: QuotaStyle | undefined;
+  /** Whether there are pools: then more quotas limit the namespace, under every policy. */
+  readonly besidePools: boolean;
   /** No quota changes later. */
   readonly untilMs: number;
   /** Maximum time for which an operator may not know of a change. */
@@ -81,14 +83,15 @@ export class Quotas {
 
   /** Runs before everything else, so that in half of the runs the same limits hold all the time. */
   async start(): Promise<void> {
-    const { cluster, random, scheduler, untilMs, style } = this.#options;
+    const { cluster, random, scheduler, untilMs, style, besidePools } = this.#options;
     const tight = style !== undefined;
-    if (!tight && random.chance(0.3)) return;
+    if (!tight && random.chance(besidePools ? 0.1 : 0.3)) return;
     if (tight || random.chance(0.8))
       await this.#put('everyone', { scope: 'Owner', ...this.#wish() });
     if (random.chance(0.3)) await this.#put('namespace', { scope: 'Namespace', ...this.#wish() });
     if (random.chance(tight ? 0.6 : 0.2))
       await this.#put('own', { scope: 'Owner', owner: this.#favourite, ...this.#wish() });
+    if (besidePools) await this.#putBesidePools();
     // No operator has known the state before the quotas.
     cluster.notify();
     this.#history.splice(0, this.#history.length - 1);
@@ -96,6 +99,24 @@ export class Quotas {
     for (let count = random.whole(1, 4); count > 0; count--) {
       scheduler.after(random.between(0, untilMs), () => void this.#meddle());
     }
+  }
+
+  /** A limit that spares may fill, and maximum numbers of stored sandboxes. */
+  async #putBesidePools(): Promise<void> {
+    const random = this.#options.random.fork('beside-pools');
+    const onExceeded = random.pick(quotaPolicies) ?? 'Queue';
+    const wish = this.#wish();
+    if (random.chance(0.6))
+      await this.#put('namespace', {
+        ...wish,
+        ...{ scope: 'Namespace', limit: random.whole(2, 4), onExceeded },
+      });
+    if (random.chance(0.4))
+      await this.#put('cap', {
+        ...wish,
+        ...{ scope: random.pick(['Owner', 'Namespace'] as const) ?? 'Owner', limit: 100 },
+        maxSandboxes: random.whole(3, 8),
+      });
   }
 
   #wish(): Omit<ConversationQuotaSpec, 'scope' | 'owner'> {
@@ -232,6 +253,18 @@ export class Quotas {
   /** A sandbox that waits for room, and rightly so. */
   waitsRightly(sandbox: Sandbox): boolean {
     return waits(sandbox) && this.unsettled().length === 0;
+  }
+
+  /**
+   * The sandboxes of an owner that resume automatically as soon as there is room, and have not
+   * resumed automatically before. Empty while the limit of the owner leaves no room.
+   */
+  resumable(owner: string): readonly Sandbox[] {
+    const { quotas, sandboxes: all, conversations } = this.#options.cluster;
+    const group = groupOf(owner, quotaRules(quotas), all, conversations);
+    const taken = this.#slots.get(owner) ?? 0;
+    const isFirst = ({ status }: Sandbox): boolean => status?.automaticResumes === undefined;
+    return taken < group.limit ? group.paused.filter(isFirst) : [];
   }
 
   /** Sentences about everything that violates the quotas once nothing changes any more. */

@@ -3,6 +3,7 @@ import { shardLeaseName } from '../../src/resources/lease-names.ts';
 import { shardOf } from '../../src/controllers/shards/shard-of.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { AgentProcess } from './agent-process.ts';
+import { BusyNamespace } from './busy-namespace.ts';
 import { WholeCluster } from './cluster.ts';
 import { FaultSchedule } from './fault-schedule.ts';
 import { NamespaceCluster } from './namespace-cluster.ts';
@@ -16,10 +17,10 @@ import { outcomeOf } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
 
-/** The first `team-N` of a shard. */
-function namespaceOf(shard: number, shards: number): string {
+/** The first namespace of a shard whose name is the prefix and a number. */
+function namespaceOf(shard: number, shards: number, prefix = 'team'): string {
   for (let index = 0; ; index++)
-    if (shardOf(`team-${index}`, shards) === shard) return `team-${index}`;
+    if (shardOf(`${prefix}-${index}`, shards) === shard) return `${prefix}-${index}`;
 }
 
 /**
@@ -27,7 +28,7 @@ function namespaceOf(shard: number, shards: number): string {
  * common, and each namespace has users, a node and checks of its own.
  */
 export function shardStages(options: SimulationOptions & { readonly shards: number }): Stage[] {
-  const { seed, shards, keepLines = 0, mutant = {} } = options;
+  const { seed, shards, keepLines = 0, mutant = {}, busy = false } = options;
   const random = new Random(`${seed}/shards`);
   const scheduler = new Scheduler();
   const trace = new Trace(scheduler, keepLines);
@@ -73,7 +74,15 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
     const cluster = new NamespaceCluster({
       ...{ whole, namespace, leaseName: shardLeaseName(leaseName, shard) },
     });
+    const busyNamespace =
+      busy && shard === 0
+        ? new BusyNamespace({
+            ...{ whole, scheduler, quiet: cluster, random: random.fork('busy') },
+            namespace: namespaceOf(shard, shards, 'busy'),
+          })
+        : undefined;
     const ground = {
+      busyNamespace,
       ...{
         namespace,
         shard,

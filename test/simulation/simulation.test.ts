@@ -33,6 +33,7 @@ describe(`from seed ${first} on, the whole product keeps its promises`, () => {
     [{ shards: 2, faults: 'of handovers' }, 12, first],
     [{ shards: 3, faults: 'of leaders' }, 12, first],
     [{ shards: 3 }, 12, first],
+    [{ shards: 2, busy: true }, 2, first],
   ])(
     'with %j, %i seeds from %i on',
     async (options, seeds, from) => {

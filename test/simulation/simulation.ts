@@ -95,9 +95,12 @@ class Play {
     await this.#settle();
     if (this.#stage.world !== 'shared') return this.#beQuiet(quietMs);
     await this.#beQuiet(pauseMs);
-    for (const { exercise, duties, retention, tenant } of this.#stages) {
+    for (const one of this.#stages) {
+      const { exercise, duties, retention, pools, tenant, busyNamespace } = one;
       duties.begin();
+      busyNamespace?.startExercise();
       exercise.start();
+      pools.startExercise();
       retention.startExercise();
       tenant.startExercise();
     }
@@ -135,7 +138,9 @@ class Play {
     }
   }
 
-  async #furnish({ cluster, limits, traits, retention, quotas }: Stage): Promise<void> {
+  async #furnish(one: Stage): Promise<void> {
+    const { cluster, limits, traits, retention, quotas, busyNamespace } = one;
+    await busyNamespace?.furnish();
     await cluster.call(
       'kubectl',
       'POST',
@@ -201,11 +206,13 @@ class Play {
 
   get #isBusy(): boolean {
     return this.#stages.some(
-      ({ users, messageSender, exercise, retention, tenant, node }) =>
+      ({ users, messageSender, exercise, retention, pools, tenant, node, busyNamespace }) =>
         !users.done ||
         !messageSender.done ||
         exercise.busy ||
         retention.busy ||
+        pools.busy ||
+        busyNamespace?.busy === true ||
         tenant.busy ||
         // A run that a client has begun with the agent itself may end the container, too.
         node.running.some(({ mayDie }) => mayDie),
@@ -294,6 +301,7 @@ export const replayCommand = ({
   pools = false,
   tenant = false,
   shards = 1,
+  busy = false,
 }: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
@@ -305,4 +313,5 @@ export const replayCommand = ({
     ...(pools ? ['--pools'] : []),
     ...(tenant ? ['--tenant'] : []),
     ...(shards === 1 ? [] : [`--shards ${shards}`]),
+    ...(busy ? ['--busy'] : []),
   ].join(' ');

@@ -7,8 +7,11 @@ import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
 import type { StoredConversation } from './agent-process.ts';
+import type { BusyNamespace } from './busy-namespace.ts';
+import { CapsCheck } from './caps-check.ts';
 import { WholeCluster, type Cluster } from './cluster.ts';
 import { dutiesOfConversations } from './conversation-duties.ts';
+import { DecisionCheck } from './decision-check.ts';
 import { Duties } from './duties.ts';
 import { Exercise } from './exercise.ts';
 import { Faults, type FaultKind } from './faults.ts';
@@ -39,6 +42,7 @@ import { dutiesOfSandboxes } from './sandbox-duties.ts';
 import { SandboxSteps } from './sandbox-steps.ts';
 import { SandboxHistory } from './sandbox-history.ts';
 import { Scheduler } from './scheduler.ts';
+import { dutiesOfSpares } from './spare-duties.ts';
 import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { Tenant, tenant } from './tenant.ts';
 import { TenantCheck } from './tenant-check.ts';
@@ -79,6 +83,11 @@ export interface SimulationOptions {
    * 1.
    */
   readonly shards?: number;
+  /**
+   * Whether one namespace of the first shard is very busy for a while; false by default. Only with
+   * several shards.
+   */
+  readonly busy?: boolean;
 }
 
 /** The parts that the namespaces of one cluster share, and the namespace's own view of them. */
@@ -99,6 +108,8 @@ export interface Ground {
   /** The processes that hear notifications of this namespace. */
   readonly listeners: readonly Pick<OperatorProcess, 'notify'>[];
   readonly clocksAreRight: () => boolean;
+  /** A very busy namespace of the same shard; at most one namespace knows of it. */
+  readonly busyNamespace: BusyNamespace | undefined;
 }
 
 const calmTrouble = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
@@ -204,14 +215,10 @@ export function stage(
     ...{ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs },
     owners: withTenant ? [tenant, ...owners] : owners,
     style: emphasis.quota,
+    besidePools: withPools,
     unknownMs: () => knowledge.unknownMs,
   });
-  const pools = new Pools({
-    ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
-    enabled: withPools,
-    owners,
-    untilMs: busyMs,
-  });
+  if (withPools) new CapsCheck({ cluster, scheduler, unknownMs: () => knowledge.unknownMs });
   const tenantCheck = new TenantCheck({ cluster, node, findings });
   const hostileTenant = new Tenant({
     ...{ cluster, scheduler, owners, random: random.fork('tenant'), untilMs: busyMs },
@@ -236,6 +243,14 @@ export function stage(
     isOperator,
     startDeadline,
     clocksAreRight,
+  });
+  const pools = new Pools({
+    ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
+    admissionCheck,
+    enabled: withPools,
+    mayLoseNodes: faults === 'all',
+    owners,
+    untilMs: busyMs,
   });
   const interruptedRuns = new InterruptedRunsCheck({
     cluster,
@@ -373,9 +388,15 @@ export function stage(
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...dutiesOfRules(cluster),
+      ...dutiesOfSpares({
+        cluster,
+        isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
+        resumable: (owner) => quotas.resumable(owner),
+      }),
       ...(clocksAreRight() ? retention.duties() : []),
     ],
   });
+  new DecisionCheck({ cluster, scheduler, isPunctual: () => duties.isPunctual });
   const retryDelay = new RetryDelayCheck({
     ...{ traffic, findings, scheduler },
     leads: (actor) => safety.holder === actor,
@@ -485,6 +506,7 @@ export function stage(
       findings,
       interruptedRuns,
       whole: ground?.whole ?? cluster,
+      busyNamespace: ground?.busyNamespace,
       world,
       faults,
       retention,

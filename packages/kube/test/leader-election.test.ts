@@ -222,6 +222,17 @@ describe('LeaderElection', () => {
     expect(server.lease?.spec?.holderIdentity).toBe('');
   });
 
+  it('begins no term while a write of its last one may still be executed', async () => {
+    const { clock, join } = aWorld();
+    const one = join('one');
+    one.election.writes.begin().ended(false);
+    await clock.advance(4_900);
+    expect({ log: one.log, leads: one.election.isLeading }).toEqual({ log: [], leads: true });
+    await clock.advance(200);
+    expect(one.log).toEqual(['started 5000']);
+    await one.stop();
+  });
+
   it('refuses durations that do not fit together', () => {
     const { join } = aWorld();
     expect(() => join('one', { renewDeadlineMs: 15_000 })).toThrow(

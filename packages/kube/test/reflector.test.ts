@@ -372,6 +372,24 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
+  it.each([
+    [1, 'continues without a list after', 429],
+    [1, 'continues without a list after', 503],
+    [4, 'lists anew after', 403],
+  ])('(%i lists) %s each of three watches that end with %i', async (lists, _what, status) => {
+    const { clock, server, reflector } = aReflector();
+    reflector.start();
+    await clock.settle();
+    server.put('one');
+    await clock.settle();
+    for (let ends = 0; ends < 3; ends++) {
+      server.endWatches(new ApiError(status, { reason: 'Ended' }));
+      await clock.advance(30_000);
+    }
+    expect({ lists: server.lists, watches: server.watches }).toEqual({ lists, watches: 4 });
+    await reflector.stop();
+  });
+
   it('waits longer after each failure, and starts small again after two minutes of health', async () => {
     const { clock, server, reflector, lines } = aReflector();
     server.failingCalls = 4;

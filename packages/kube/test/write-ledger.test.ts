@@ -18,4 +18,34 @@ describe('a ledger of writes', () => {
     ledger.begin().ended(true);
     expect(ledger.settledAt).toBe(Number.NEGATIVE_INFINITY);
   });
+
+  it('keeps a write of unknown outcome, whatever is known of later ones', async () => {
+    const clock = new VirtualClock();
+    const ledger = new WriteLedger(clock, 5000);
+    const later = ledger.begin();
+    const lost = ledger.begin();
+    await clock.advance(1000);
+    lost.sent();
+    lost.ended(false);
+    expect(ledger.settledAt).toBe(6000);
+    await clock.advance(500);
+    later.ended(true);
+    ledger.begin().ended(true);
+    expect(ledger.settledAt).toBe(6000);
+  });
+
+  it('keeps the last of several writes of unknown outcome, in any order of their ends', async () => {
+    const clock = new VirtualClock();
+    const ledger = new WriteLedger(clock, 5000);
+    const first = ledger.begin();
+    await clock.advance(2000);
+    const second = ledger.begin();
+    second.ended(false);
+    first.ended(false);
+    expect(ledger.settledAt).toBe(7000);
+    const waiting = ledger.begin();
+    expect(ledger.settledAt).toBe(7000);
+    waiting.ended(true);
+    expect(ledger.settledAt).toBe(7000);
+  });
 });

@@ -33,6 +33,7 @@ const checksOf = (rule: string | RegExp): string =>
 function worldOf({
   world = 'shared',
   shards,
+  busy,
   retention,
   pools,
   tenant,
@@ -43,6 +44,7 @@ function worldOf({
   return [
     world,
     ...(shards === undefined ? [] : [`${shards} shards`]),
+    ...(busy === true ? ['one of them busy'] : []),
     ...(retention === true ? ['retention'] : []),
     ...(pools === true ? ['pools'] : []),
     ...(tenant === true ? ['tenant'] : []),

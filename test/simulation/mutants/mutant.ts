@@ -10,7 +10,7 @@ export const rareSeeds = 300;
 /** The world in which the simulation shows a mistake, and the checks that may notice it. */
 export interface Kill extends Pick<
   SimulationOptions,
-  'faults' | 'focus' | 'messages' | 'world' | 'retention' | 'pools' | 'tenant' | 'shards'
+  'faults' | 'focus' | 'messages' | 'world' | 'retention' | 'pools' | 'tenant' | 'shards' | 'busy'
 > {
   /** The check that has to fail, or a pattern of the checks that rightly fail. */
   readonly rule: string | RegExp;

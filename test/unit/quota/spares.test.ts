@@ -234,6 +234,20 @@ describe('a spare of a pool', () => {
     expect(said(decide(queue, 70_001))).toBe('admit x');
   });
 
+  it('gives its slot to automatic resumes at their rate, which asks for a wake-up', () => {
+    const resumable = ['x', 'y'].map((uid) =>
+      aSlot(uid, 'resumable', { resumesAt: 0, owner: uid, unfinished: true }),
+    );
+    const queue = new Snapshot({ resumeRate: { burst: 1, intervalMs: 1_000 } });
+    queue.setRules(quotaRules([aQuota('q', { ...ofNamespace, limit: 2, onExceeded: 'Queue' })]));
+    for (const slot of [...resumable, spare('s')]) queue.put(slot);
+    expect(said(decide(queue, 10_000))).toBe('admit x');
+    queue.put(aSlot('x', 'starting', { owner: 'x' }));
+    expect(said(decide(queue, 10_000))).toBe('nothing');
+    expect(wakeAt(queue, 10_000)).toBe(11_000);
+    expect(said(decide(queue, 11_000))).toBe('evict s');
+  });
+
   it('is room in a forecast', () => {
     const limit = { ...ofNamespace, limit: 2, onExceeded: 'Queue' } as const;
     expect(forecast(queueOf([spare('s'), spare('t')], limit), undefined, 10_000).outcome).toBe(

@@ -103,3 +103,13 @@ it('ends what is open at a sandbox that is deleted', () => {
   bench.listeners.get(bench.sandbox.metadata.name)?.(undefined);
   expect([bench.ended, bench.sessions.size]).toEqual([['a'], 0]);
 });
+
+it('keeps no timer once everything is over that an expiring key has opened', async () => {
+  bench.opens('a', ['x'], bench.clock.now() + 3_600_000);
+  const over = bench.begin('a');
+  await bench.clock.advance(5_000);
+  expect(bench.clock.timers).toBe(1);
+  over?.();
+  await bench.clock.advance(2_000);
+  expect({ timers: bench.clock.timers, ended: bench.ended }).toEqual({ timers: 0, ended: [] });
+});

@@ -1,0 +1,49 @@
+import { ownerRule, quotaRules } from '../../src/resources/quota-rules.ts';
+import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { Cluster } from './cluster.ts';
+import type { Duty } from './duties.ts';
+
+export interface SpareDutiesOptions {
+  readonly cluster: Cluster;
+  /** Whether a person has asked for the sandbox, and no slot counts for it. */
+  readonly isNewcomer: (sandbox: Sandbox) => boolean;
+  /** The sandboxes of an owner that resume automatically, as soon as there is room. */
+  readonly resumable: (owner: string) => readonly Sandbox[];
+}
+
+/** Maximum time until the eviction of a spare is stored. */
+const promptMs = 4_000;
+
+/**
+ * Spares are room: while a start, a resume or an automatic resume has room under the limit of its
+ * owner, no spare keeps it waiting under the limit of the namespace. The eviction of a spare is
+ * due at once, whatever the policy; the end of its pod may take longer.
+ */
+export function dutiesOfSpares({
+  cluster,
+  isNewcomer,
+  resumable,
+}: SpareDutiesOptions): readonly Duty[] {
+  const rules = quotaRules(cluster.quotas);
+  const held = cluster.sandboxes.filter(shouldRun);
+  const spares = cluster.spares.filter(shouldRun);
+  const limit = rules.namespace?.limit ?? Infinity;
+  if (spares.length === 0 || limit === Infinity) return [];
+  const owners = new Set(cluster.sandboxes.map(({ spec }) => spec.owner));
+  const waiting = [...owners].flatMap((owner) => {
+    const isOwn = ({ spec }: Sandbox): boolean => spec.owner === owner;
+    const newcomers = cluster.sandboxes.filter((one) => isOwn(one) && isNewcomer(one));
+    const room = (ownerRule(rules, owner)?.limit ?? Infinity) - held.filter(isOwn).length;
+    return newcomers.length > 0
+      ? newcomers.slice(0, Math.max(0, room))
+      : resumable(owner).slice(0, 1);
+  });
+  const excess = held.length + spares.length + waiting.length - limit;
+  return excess <= 0 || held.length >= limit
+    ? []
+    : waiting.map(({ metadata: { name, generation } }) => ({
+        rule: 'a spare makes room in time',
+        subject: `sandbox ${name} ${generation}`,
+        boundMs: promptMs,
+      }));
+}
