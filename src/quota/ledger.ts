@@ -91,6 +91,11 @@ export class Ledger {
     return this.#all;
   }
 
+  /** Whether nothing is stored. */
+  get isEmpty(): boolean {
+    return this.#conversations.size === 0 && this.#sandboxes.size === 0;
+  }
+
   of(owner: string): Totals {
     return this.#owners.get(owner) ?? none;
   }

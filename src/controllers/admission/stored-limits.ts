@@ -82,6 +82,7 @@ export class StoredLimits {
     const ledger = this.#ledger(namespace);
     if (isGone) ledger.removeSandbox(uid);
     else ledger.putSandbox({ uid, owner, counts: slot.stored, madeFor });
+    this.#forgetEmpty(namespace);
   }
 
   /**
@@ -137,6 +138,7 @@ export class StoredLimits {
     const before = ledger.of(owner);
     const result = change(ledger);
     const now = ledger.of(owner);
+    this.#forgetEmpty(namespace);
     const { caps } = this.#options.queue(namespace);
     const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
     const hasOther = now.conversations !== before.conversations;
@@ -145,6 +147,10 @@ export class StoredLimits {
     else if (now.storedBytes !== before.storedBytes && isLimited('maxStoredBytes'))
       this.#options.onChange(namespace, owner, { isSmall: true });
     return result;
+  }
+
+  #forgetEmpty(namespace: string): void {
+    if (this.#ledgers.get(namespace)?.isEmpty === true) this.#ledgers.delete(namespace);
   }
 
   #ledger(namespace: string): Ledger {

@@ -21,7 +21,7 @@ interface TransferLimits {
 }
 
 /** One request of a sandbox and the answer of a host, within limits of time. */
-class Transfer {
+export class Transfer {
   /** Aborts when a limit is exceeded, or when the signal of the caller aborts. */
   readonly signal: AbortSignal;
   readonly #idle: IdleTimer;
