@@ -1,0 +1,69 @@
+import { ServerResponse, IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { silentLogger } from '@conversation-operator/base/logger';
+import { CloneRelay } from '../../../../src/gateway/git/clone-relay.ts';
+import { createMetrics } from '../../../../src/observability/metrics.ts';
+import { aSandbox } from '../../../support/builders.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const limits = { idleMs: 60_000, totalMs: 3_600_000, maxBodyBytes: 1_000 };
+
+/** A clone whose answer is the body of a host. */
+function aClone() {
+  const clock = new VirtualClock();
+  const body = new PassThrough();
+  const answer = {
+    kind: 'stream' as const,
+    stream: {
+      status: 200,
+      contentType: '',
+      headers: {},
+      body,
+      repository: new URL('https://git.example/a/b'),
+    },
+  };
+  const host = { refs: () => Promise.resolve(answer), pack: () => Promise.resolve(answer) };
+  const request = new IncomingMessage(new Socket());
+  const response = new ServerResponse(request);
+  const { signal } = new AbortController();
+  const relay = new CloneRelay({
+    ...{ host, limits, clock, logger: silentLogger, metrics: createMetrics() },
+  });
+  const grant = { url: 'https://git.example/a/b.git', repository: 'a/b' };
+  const relayed = relay.relay(
+    { request, response, signal } as unknown as Parameters<CloneRelay['relay']>[0],
+    aSandbox(),
+    grant as unknown as Parameters<CloneRelay['relay']>[2],
+    'references',
+  );
+  /** One byte after each interval. */
+  const trickle = async (bytes: number, intervalMs: number): Promise<void> => {
+    for (let sent = 0; sent < bytes && !body.destroyed; sent++) {
+      await clock.advance(intervalMs);
+      body.write('.');
+      await clock.settle();
+    }
+  };
+  return { clock, body, relayed, trickle };
+}
+
+it('never interrupts a clone that is slow and steady before its maximum duration', async () => {
+  const { clock, body, relayed, trickle } = aClone();
+  await trickle(71, 50_000);
+  expect(body.destroyed).toBe(false);
+  await clock.advance(50_000);
+  expect(body.destroyed).toBe(true);
+  await relayed;
+  expect(clock.timers).toBe(0);
+});
+
+it('interrupts a clone that stalls, and not before the maximum pause', async () => {
+  const { clock, body, relayed, trickle } = aClone();
+  await trickle(2, 30_000);
+  await clock.advance(59_999);
+  expect(body.destroyed).toBe(false);
+  await clock.advance(1);
+  expect(body.destroyed).toBe(true);
+  await relayed;
+});
