@@ -11,32 +11,17 @@ import {
   slotTaken,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import { isInSandbox, isNamedBy, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { conversationsIn } from '../lookup/usage.ts';
 import { wireTime } from '../presenters/time.ts';
 import { shortText } from './short-text.ts';
 import { maxItems, type OverviewRecord } from './schemas.ts';
 
-export type QueueLookup = Pick<
-  ResourceLookup,
-  'everyHolding' | 'conversationsNaming' | 'cachedConversation'
->;
+export type QueueLookup = Pick<ResourceLookup, 'everyHolding'>;
 
 /** Whether a sandbox may be waiting; its conversations can only make it need no slot. */
 const mayWait = (sandbox: Sandbox): boolean =>
   sandbox.spec.owner !== '' && !slotTaken(sandbox) && usesSlot(sandbox);
-
-/** The conversations in a sandbox, and those that it was made for, of its owner alone. */
-function conversationsOf(lookup: QueueLookup, sandbox: Sandbox): readonly CachedConversation[] {
-  const inIt = lookup
-    .conversationsNaming(sandbox.metadata.name)
-    .filter((conversation) => isInSandbox(conversation, sandbox));
-  const makers = makerReferencesOf(sandbox).flatMap(({ name }) => {
-    const maker = lookup.cachedConversation(name);
-    return maker !== undefined && isNamedBy(maker, sandbox) && !inIt.includes(maker) ? maker : [];
-  });
-  return [...inIt, ...makers];
-}
 
 interface Waiter {
   readonly slot: Slot;
@@ -49,9 +34,11 @@ interface Waiter {
  * sandboxes let later ones of other owners pass.
  */
 export function queueOf(lookup: QueueLookup, now: number): OverviewRecord['queue'] {
-  const waiters = lookup.everyHolding().sandboxes.flatMap((sandbox): Waiter | [] => {
-    if (!mayWait(sandbox)) return [];
-    const conversations = conversationsOf(lookup, sandbox);
+  const { conversations: all, sandboxes } = lookup.everyHolding();
+  const mayBeWaiting = sandboxes.filter(mayWait);
+  const inside = conversationsIn({ conversations: all, sandboxes: mayBeWaiting });
+  const waiters = mayBeWaiting.flatMap((sandbox): Waiter | [] => {
+    const conversations = inside.get(sandbox.metadata.name) ?? [];
     const slot = classify({ sandbox, conversations, now });
     return slot.state === 'waiting' ? { slot, conversation: conversations[0] } : [];
   });
