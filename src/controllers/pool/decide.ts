@@ -114,12 +114,16 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
     unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
-  const due = Math.max(0, Math.min(missing - observed.delayed, observed.free));
   const allowance = isProbing && isOneBooting ? 0 : observed.allowance;
-  const create = Math.min(due, isProbing ? 1 : Infinity, allowance);
+  const due = Math.min(
+    Math.max(0, missing - observed.delayed),
+    isProbing ? 1 : Infinity,
+    allowance,
+  );
+  const create = Math.min(due, Math.max(0, observed.free));
   // An outdated spare goes when its replacement comes, so that an edit of the template boots no
-  // more agents at once than the pace allows.
-  const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - create);
+  // more agents at once than the pace allows; before that, where the replacement needs its place.
+  const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - due);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter((spare) => !surplus.includes(spare) && isReadySpare(spare)).length;
   return {

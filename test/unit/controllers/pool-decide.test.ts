@@ -171,6 +171,11 @@ describe('a pool', () => {
       { ...nothing, remove: ['a'], create: 1, held: 1, ready: 0, reason: 'Refilling' },
     ],
     [
+      'removes an outdated spare first where its replacement needs its place',
+      { spares: [outdated('a'), outdated('b')], allowance: 1, free: 0 },
+      { ...nothing, remove: ['a'], held: 2, ready: 0, reason: 'Refilling' },
+    ],
+    [
       'keeps an outdated spare as long as it may create no other',
       { spares: [outdated('a'), outdated('b')], allowance: 0 },
       { ...nothing, held: 2, ready: 0, reason: 'Refilling' },
