@@ -18,7 +18,7 @@ export async function storedConversation(
   return stored?.metadata.deletionTimestamp === undefined ? stored : undefined;
 }
 
-/** Maximum time for which the answer to a write stands for a read, in milliseconds. */
+/** Maximum time for which the answer to a write replaces a read, in milliseconds. */
 const recentMs = 1_000;
 const maxRememberedBytes = 4 * 2 ** 20;
 

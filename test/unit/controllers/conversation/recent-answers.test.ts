@@ -27,7 +27,7 @@ const changed = ({ metadata, ...conversation }: Conversation, change: object): C
 });
 
 describe('the answer to a status write', () => {
-  it('stands for a read of the same version within a second', async () => {
+  it('replaces a read of the same version within a second', async () => {
     const { answers, answer, reads } = await written();
     expect(await answers.conversation(answer, signal)).toBe(answer);
     expect(reads).toEqual([]);
@@ -68,7 +68,7 @@ describe('the answer to a status write', () => {
         return answers.conversation(answer, signal);
       },
     ],
-  ])('does not stand for a read %s', async (_when, read) => {
+  ])('does not replace a read %s', async (_when, read) => {
     const scene = await written();
     expect(await read(scene)).toEqual(scene.answer);
     expect(scene.reads).toEqual(['get']);
