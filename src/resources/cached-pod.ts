@@ -10,7 +10,7 @@ type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 /**
  * A pod as caches hold it: of its spec, by far the largest part, only what says which container is
  * the agent's, where it listens, and which of the others may end; of its status what says whether
- * it runs, and why not. The environment of a container, which may hold secrets, is absent.
+ * the pod runs, and why not. The environment of a container, which may hold secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;

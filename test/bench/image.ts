@@ -1,12 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const text = readFileSync(join(import.meta.dirname, '../../images/Containerfile'), 'utf8');
+const textOf = (path: string): string =>
+  readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
+const text = textOf('images/Containerfile');
+
+const flagsIn = (command = ''): readonly string[] => command.match(/--[\w-]+(?:=\w+)?/g) ?? [];
 
 /** With what Node starts the program in its image. */
-export const imageFlags: readonly string[] = (
-  JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1] ?? '[]') as string[]
-).filter((word) => word.startsWith('--'));
+export const imageFlags = flagsIn(/^ENTRYPOINT (\[.*\])$/m.exec(text)?.[1]);
+
+/** With what the chart has Node start the operator. */
+export const operatorFlags = flagsIn(
+  /^ +command: (\[.*\])$/m.exec(textOf('helm/conversation-operator/templates/operator.yaml'))?.[1],
+);
 
 /** The environment that the image sets for the program. */
 export const imageEnvironment: Readonly<Record<string, string>> = Object.fromEntries(

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { program } from '../support/installation.ts';
 import { namespace, type ApiServer } from './api-server.ts';
-import { imageEnvironment, imageFlags } from './image.ts';
+import { imageEnvironment, operatorFlags } from './image.ts';
 
 const clockTicksPerSecond = 100;
 
@@ -65,7 +65,7 @@ export interface OperatorProgram {
 }
 
 /**
- * `conversation-operator operator` as it is built, started as its image starts it. `folder` has its
+ * `conversation-operator operator` as it is built, started as the chart starts it. `folder` has its
  * key, a file `master`. Resolves once the program answers; it may not lead yet.
  */
 export async function startOperator(
@@ -73,7 +73,7 @@ export async function startOperator(
   folder: string,
 ): Promise<OperatorProgram> {
   const metricsPort = await freePort();
-  const child = spawn(process.execPath, [...imageFlags, program, 'operator'], {
+  const child = spawn(process.execPath, [...operatorFlags, program, 'operator'], {
     env: {
       ...imageEnvironment,
       ...{ PATH: process.env['PATH'], HOME: folder, KUBECONFIG: kubeconfig },

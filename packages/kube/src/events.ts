@@ -65,8 +65,8 @@ const burst = 25;
 const refillMs = 300_000;
 
 /**
- * Reports through Events what happened to an object. A repeated Event increments the count of the
- * Event that waits or is stored. No caller waits for the recorder or fails because of it: the
+ * Reports through Events what happened to an object. A repeated Event increments the count of that
+ * Event, which waits or is stored. No caller waits for the recorder or fails because of it: the
  * recorder drops Events that can't be written or exceed a limit.
  */
 export class EventRecorder {
