@@ -80,7 +80,7 @@ const passingMs = 3_000;
  * Delay before a sandbox on which admission has not decided gets a status, in milliseconds. The
  * first decision writes one by itself, and would meet another version.
  */
-const undecidedMs = 30_000;
+const undecidedMs = 5_000;
 /**
  * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
  * admission, one step after the other.
