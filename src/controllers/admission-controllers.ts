@@ -75,12 +75,12 @@ export function quotaController({
   channels,
   admission: cache,
 }: OperatorContext): ControllerSpec {
-  const queue = (namespace: string) => cache.queue(namespace);
+  const snapshot = (namespace: string) => cache.snapshot(namespace);
   const reconciler = new QuotaStatusReconciler({
     client,
     stores,
     clock,
-    queue,
+    snapshot,
     limits: cache.limits,
     now: () => cache.now(),
   });

@@ -21,7 +21,7 @@ export function poolController(context: OperatorContext): ControllerSpec {
     const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
       const { namespace } = sandbox.metadata;
       if (pool !== undefined) queue.enqueueAfter({ namespace, name: pool }, 0);
-      if (admission.queue(namespace).roomForSpares < Infinity)
+      if (admission.snapshot(namespace).roomForSpares < Infinity)
         for (const request of poolsIn(sandbox)) queue.enqueueAfter(request, 0);
     };
     const changed = (sandbox: Sandbox): void =>

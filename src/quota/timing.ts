@@ -1,7 +1,11 @@
 import { findCondition } from '../resources/conditions.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../resources/sandbox.ts';
-import { durationMs, type SandboxTemplate } from '../resources/sandbox-template.ts';
+import {
+  defaultStartDeadline,
+  durationMs,
+  type SandboxTemplate,
+} from '../resources/sandbox-template.ts';
 import { isUnasked, isUnderWay, isWorking } from './agent-work.ts';
 
 export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'> &
@@ -52,11 +56,6 @@ export interface Expiry {
  * after that it counts as stalled.
  */
 export const stalledGraceMs = 30_000;
-/**
- * Default grace of one that comes back from a pause: `startDeadline` of a template that states
- * none.
- */
-const defaultStartDeadlineMs = 5 * 60_000;
 
 interface Ages {
   readonly activeSince: number;
@@ -183,8 +182,7 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const startsInIt = unknownStart || conversations.some(isUnderWay);
   const wasActive = status?.activeSinceTime !== undefined;
   const activeSince = wasActive ? steady(time(status.activeSinceTime, now)) : since;
-  const startDeadlineMs =
-    limits?.startDeadline === undefined ? defaultStartDeadlineMs : durationMs(limits.startDeadline);
+  const startDeadlineMs = durationMs(limits?.startDeadline ?? defaultStartDeadline);
   // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace,
   // none would ever come up.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);

@@ -37,6 +37,9 @@ export function durationMs(text: string): number {
   return Math.min(total * 1000, maxDurationMs);
 }
 
+/** `startDeadline` of a template that states none, or that is not known. */
+export const defaultStartDeadline = '5m';
+
 /**
  * As rules, not as patterns of the schema: caches would drop stored templates that do not fit,
  * while Kubernetes leaves them as they are.
@@ -143,7 +146,7 @@ export const sandboxTemplateSpecSchema = z.object({
     'Time without a run after which the operator pauses the sandbox. Absent: never.',
   ),
   startDeadline: described(
-    duration().default('5m'),
+    duration().default(defaultStartDeadline),
     'Time within which the sandbox becomes RUNNING for the first time, or fails.',
   ),
   maxActiveTime: optional(

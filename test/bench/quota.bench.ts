@@ -469,7 +469,7 @@ const quotaStatus = new QuotaStatusReconciler({
   client,
   stores,
   clock: systemClock,
-  queue: (name) => admission.queue(name),
+  snapshot: (name) => admission.snapshot(name),
   limits: admission.limits,
   now: () => admission.now(),
 });

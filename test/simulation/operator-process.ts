@@ -75,6 +75,7 @@ interface Run {
 export class OperatorProcess {
   readonly #options: OperatorProcessOptions;
   #run: Run | undefined;
+  readonly #stops: AbortController[] = [];
   #caches: Caches | undefined;
   #runs = 0;
   /** Isolated from the API server. */
@@ -139,6 +140,7 @@ export class OperatorProcess {
     const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler, minDelayMs);
     trace.note(`${machine.name} starts`);
     const stop = new AbortController();
+    this.#stops.push(stop);
     const leading: Run['leading'] = new Map();
     const leads = (shard: number, work: Operator | undefined) => {
       if (work === undefined) leading.delete(shard);
@@ -164,6 +166,11 @@ export class OperatorProcess {
     this.#options.trace.note(`${this.#run?.machine.name ?? this.name} crashes`);
     this.#run?.machine.crash();
     this.#run = undefined;
+  }
+
+  /** Aborts the signals of every run, also of those that crashed, at the end of the simulation. */
+  dispose(): void {
+    for (const stop of this.#stops.splice(0)) stop.abort(new Error('the simulation is over'));
   }
 
   /** As after SIGTERM; the machine is gone when it has drained. */

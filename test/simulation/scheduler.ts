@@ -23,9 +23,10 @@ const epoch = Date.UTC(2030, 0, 1);
  * by their time, those of one time as they were set.
  */
 export class Scheduler implements Clock {
-  readonly #tasks = new DelayHeap<Task>();
+  #tasks = new DelayHeap<Task>();
   #time = 0;
   #readings = 0;
+  #isOver = false;
 
   /** Milliseconds since the simulation began. Throws in a loop that lets no time pass. */
   monotonic(): number {
@@ -37,9 +38,18 @@ export class Scheduler implements Clock {
     return epoch + this.#time;
   }
 
+  /**
+   * Forgets every task, and takes no more. Node keeps a composite signal with a listener for as
+   * long as its sources live, and through the tasks a whole simulation.
+   */
+  end(): void {
+    this.#tasks = new DelayHeap();
+    this.#isOver = true;
+  }
+
   after(delayMs: number, run: () => void): Timer {
     const task: Task = { run, cancelled: false };
-    this.#tasks.add(task, this.#time + Math.max(0, delayMs));
+    if (!this.#isOver) this.#tasks.add(task, this.#time + Math.max(0, delayMs));
     return {
       cancel: () => {
         task.cancelled = true;

@@ -79,7 +79,7 @@ class Play {
           : { rule: 'no error', message: String(error instanceof Error ? error.stack : error) };
     }
     for (const operator of operators) operator.machine?.crash();
-    return {
+    const outcome: Outcome = {
       seed,
       failure,
       hash: trace.digest(),
@@ -87,6 +87,9 @@ class Play {
       durationMs: scheduler.monotonic(),
       lines: trace.lines,
     };
+    for (const operator of operators) operator.dispose();
+    scheduler.end();
+    return outcome;
   }
 
   async #acts(): Promise<void> {

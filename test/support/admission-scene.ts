@@ -157,6 +157,6 @@ export class AdmissionScene {
   }
 
   takenBy(owner: string): number {
-    return this.admission.queue(namespace).owner(owner)?.load.taken ?? 0;
+    return this.admission.snapshot(namespace).owner(owner)?.load.taken ?? 0;
   }
 }

@@ -74,7 +74,7 @@ export class AdmissionCache {
       onOrphaned: ({ namespace, podName }) => enqueueRead({ namespace, name: `pod/${podName}` }),
     });
     this.limits = new StoredLimits({
-      queue: (namespace) => this.queue(namespace),
+      snapshot: (namespace) => this.snapshot(namespace),
       onChange: (namespace, owner, { isSmall }) => this.#enqueueQuotasOf(namespace, owner, isSmall),
     });
     this.#orphaned = new OrphanedPods({ ...options, index: this.#index });
@@ -91,8 +91,8 @@ export class AdmissionCache {
     return this.#times.now();
   }
 
-  queue(namespace: string): Snapshot {
-    return this.#index.queue(namespace);
+  snapshot(namespace: string): Snapshot {
+    return this.#index.snapshot(namespace);
   }
 
   /** The newest known version of every sandbox. */
@@ -280,7 +280,7 @@ export class AdmissionCache {
   }
 
   #enqueueQuotasOf(namespace: string, owner: string, isSmall = false): void {
-    const { rules } = this.queue(namespace);
+    const { rules } = this.snapshot(namespace);
     for (const rule of [ownerRule(rules, owner), rules.namespace]) {
       if (rule === undefined) continue;
       // A quota that conflicts with the rule counts the same sandboxes.

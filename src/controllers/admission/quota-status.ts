@@ -19,7 +19,7 @@ import type { StoredLimits } from './stored-limits.ts';
 export interface QuotaStatusOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'quotas'>;
-  readonly queue: (namespace: string) => Snapshot;
+  readonly snapshot: (namespace: string) => Snapshot;
   readonly limits: Pick<StoredLimits, 'countsFor'>;
   readonly clock: Clock;
   /** Milliseconds since 1970, by the clock of admission. */
@@ -63,8 +63,8 @@ function usageOf(
   now: number,
 ): ConversationQuota['status'] {
   const nextToPause = (owner: Owner | undefined) => {
-    const outlook = forecast(snapshot, owner, now);
-    return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
+    const start = forecast(snapshot, owner, now);
+    return start.outcome === 'pauses' ? { nextToPause: start.victim.name } : {};
   };
   if (scope === 'Namespace') return { ...countsOf([snapshot.all.load]), ...nextToPause(undefined) };
   if (name !== undefined) {
@@ -146,8 +146,8 @@ export class QuotaStatusReconciler {
   }
 
   #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
-    const { clock, limits, queue, now } = this.#options;
-    const snapshot = queue(quota.metadata.namespace);
+    const { clock, limits, now } = this.#options;
+    const snapshot = this.#options.snapshot(quota.metadata.namespace);
     const conditions = conditionsOf(quota, snapshot, isoTime(clock));
     return {
       observedGeneration: quota.metadata.generation,

@@ -89,14 +89,14 @@ export class AdmissionReconciler {
     if (failures.length > 0) throw failures[0];
     if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
     const now = cache.now();
-    const dueAt = Math.min(wakeAt(cache.queue(namespace), now), cache.rulesChangeAt(namespace));
+    const dueAt = Math.min(wakeAt(cache.snapshot(namespace), now), cache.rulesChangeAt(namespace));
     return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - now) };
   }
 
   #next(namespace: string): Decision | undefined {
     const { cache, metrics } = this.#options;
     const began = performance.now();
-    const decision = decide(cache.queue(namespace), cache.now());
+    const decision = decide(cache.snapshot(namespace), cache.now());
     metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
     return decision;
   }
@@ -117,7 +117,7 @@ export class AdmissionReconciler {
   async #send(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { client, cache, clock, keys, logger, podCreations, stores } = this.#options;
     const { sandbox, owner } = decision.slot;
-    const decided = decidedSandbox(decision, ownerRule(cache.queue(namespace).rules, owner), {
+    const decided = decidedSandbox(decision, ownerRule(cache.snapshot(namespace).rules, owner), {
       template: stores.templates.get(namespace, sandbox.spec.templateName),
       currentKeyId: keys.currentKeyId,
       now: isoTime(clock),

@@ -30,7 +30,7 @@ export interface OrphanedSlot {
 }
 
 interface Namespace {
-  readonly queue: Snapshot;
+  readonly snapshot: Snapshot;
   readonly quotas: ActiveQuotas;
   /** Orphaned slots by the names of their pods. */
   readonly orphaned: Map<string, readonly OrphanedSlot[]>;
@@ -77,13 +77,13 @@ export class SlotIndex {
     this.#options = options;
   }
 
-  /** The queue of a namespace, under the rules of the quotas that are known now. */
-  queue(namespace: string): Snapshot {
-    const { queue, quotas } = this.#namespace(namespace);
+  /** The snapshot of a namespace, under the rules of the quotas that are known now. */
+  snapshot(namespace: string): Snapshot {
+    const { snapshot, quotas } = this.#namespace(namespace);
     const changed = quotas.takeChanged(this.#options.now());
-    if (changed !== undefined) queue.setRules(quotaRules(changed), quotaCaps(changed));
+    if (changed !== undefined) snapshot.setRules(quotaRules(changed), quotaCaps(changed));
     this.#prune(namespace);
-    return queue;
+    return snapshot;
   }
 
   /** Time when the rules of a namespace change without any event; Infinity: never. */
@@ -224,35 +224,35 @@ export class SlotIndex {
   }
 
   forgetQuota(quota: ConversationQuota): void {
-    const { queue, quotas } = this.#namespace(quota.metadata.namespace);
+    const { snapshot, quotas } = this.#namespace(quota.metadata.namespace);
     const now = this.#options.now();
-    if (quotas.delete(quota, now)) queue.quotaDeleted(now);
+    if (quotas.delete(quota, now)) snapshot.quotaDeleted(now);
   }
 
   #put(namespace: string, slot: Slot): void {
-    const { queue } = this.#namespace(namespace);
-    const before = queue.slot(slot.uid);
+    const { snapshot } = this.#namespace(namespace);
+    const before = snapshot.slot(slot.uid);
     if (before !== undefined && isSameSlot(before, slot)) return;
-    queue.put(slot);
+    snapshot.put(slot);
     this.#options.onChange(namespace, before, slot);
   }
 
   #remove(namespace: string, uid: string): void {
-    const before = this.#namespace(namespace).queue.remove(uid);
+    const before = this.#namespace(namespace).snapshot.remove(uid);
     if (before !== undefined) this.#options.onChange(namespace, before, undefined);
     this.#prune(namespace);
   }
 
   /** Forgets a namespace without sandboxes and quotas. Its automatic resumes begin at full rate. */
   #prune(name: string): void {
-    const { queue, quotas } = this.#namespace(name);
-    if (queue.size === 0 && quotas.isEmpty) this.#namespaces.delete(name);
+    const { snapshot, quotas } = this.#namespace(name);
+    if (snapshot.size === 0 && quotas.isEmpty) this.#namespaces.delete(name);
   }
 
   #namespace(name: string): Namespace {
     let namespace = this.#namespaces.get(name);
     if (namespace === undefined) {
-      namespace = { queue: new Snapshot(), quotas: new ActiveQuotas(), orphaned: new Map() };
+      namespace = { snapshot: new Snapshot(), quotas: new ActiveQuotas(), orphaned: new Map() };
       this.#namespaces.set(name, namespace);
     }
     return namespace;

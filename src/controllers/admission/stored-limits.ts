@@ -10,7 +10,7 @@ import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 export interface StoredLimitsOptions {
-  readonly queue: (namespace: string) => Snapshot;
+  readonly snapshot: (namespace: string) => Snapshot;
   /**
    * Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation
    * has changed.
@@ -91,7 +91,7 @@ export class StoredLimits {
    */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
-    const { caps } = this.#options.queue(namespace);
+    const { caps } = this.#options.snapshot(namespace);
     const cap = this.#change(conversation, (ledger) => ledger.verdictOn(uid, caps));
     return (
       cap && {
@@ -103,11 +103,11 @@ export class StoredLimits {
 
   /** The present usage of everything that a quota limits. */
   countsFor({ metadata: { namespace }, spec }: ConversationQuota): Counts {
-    const queue = this.#options.queue(namespace);
+    const snapshot = this.#options.snapshot(namespace);
     const ledger = this.#ledger(namespace);
     const isMine = (name: string, field: CapField): boolean =>
       spec.owner === undefined
-        ? queue.caps.owners.get(name)?.[field] === undefined
+        ? snapshot.caps.owners.get(name)?.[field] === undefined
         : name === spec.owner;
     const sum = (field: CapField, total: keyof Totals): number => {
       if (spec.scope === 'Namespace') return ledger.all[total];
@@ -115,8 +115,8 @@ export class StoredLimits {
       return owners.reduce((all, name) => all + ledger.of(name)[total], 0);
     };
     const sandboxes = (): number => {
-      if (spec.scope === 'Namespace') return queue.all.load.stored;
-      const owners = [...queue.owners()].filter(({ name }) => isMine(name, 'maxSandboxes'));
+      if (spec.scope === 'Namespace') return snapshot.all.load.stored;
+      const owners = [...snapshot.owners()].filter(({ name }) => isMine(name, 'maxSandboxes'));
       return owners.reduce((all, { load }) => all + load.stored, 0);
     };
     return {
@@ -139,7 +139,7 @@ export class StoredLimits {
     const result = change(ledger);
     const now = ledger.of(owner);
     this.#forgetEmpty(namespace);
-    const { caps } = this.#options.queue(namespace);
+    const { caps } = this.#options.snapshot(namespace);
     const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
     const hasOther = now.conversations !== before.conversations;
     if (hasOther && (isLimited('maxConversations') || isLimited('maxStoredBytes')))

@@ -20,7 +20,7 @@ export interface SpareClaimsOptions {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools' | 'claims'>;
   readonly admission: Pick<
     AdmissionCache,
-    'queue' | 'sent' | 'confirm' | 'notExecuted' | 'assume' | 'isNewest'
+    'snapshot' | 'sent' | 'confirm' | 'notExecuted' | 'assume' | 'isNewest'
   >;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly logger: Logger;
@@ -123,7 +123,7 @@ export class SpareClaims {
       ownVolume !== undefined
     )
       return 'unfit';
-    if (!admission.queue(namespace).mayClaim(owner)) return 'quota';
+    if (!admission.snapshot(namespace).mayClaim(owner)) return 'quota';
     const spares = stores.sandboxes
       .byIndex(bySpareTemplate, `${namespace}/${templateName}`)
       .filter(
@@ -158,7 +158,7 @@ export class SpareClaims {
     const { owner } = conversation.spec;
     await this.#nameOwner(spare, owner, signal);
     // From here to the call of `sent` nothing else can take the room.
-    if (!admission.queue(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
+    if (!admission.snapshot(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
       return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
     admission.sent(spare, taken, conversation);

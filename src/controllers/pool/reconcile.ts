@@ -35,7 +35,7 @@ export interface PoolReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: {
-    queue(namespace: string): Pick<Snapshot, 'roomForSpares'>;
+    snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'>;
     /** The sandboxes that admission knows, from its list at the start of this leader on. */
     sandboxes(): Iterable<Sandbox>;
   };
@@ -173,7 +173,7 @@ export class PoolReconciler {
   #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
     const { stores, admission } = this.#options;
     const { namespace, name } = pool.metadata;
-    const room = admission.queue(namespace).roomForSpares;
+    const room = admission.snapshot(namespace).roomForSpares;
     if (room === Infinity) return { room, free: room };
     const pools = stores.pools.byIndex(byNamespace, namespace).filter((each) => !isGoing(each));
     const wishes = pools.map(({ metadata, spec: { templateName, replicas } }) => ({

@@ -11,7 +11,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import { durationMs } from '../../resources/sandbox-template.ts';
+import { defaultStartDeadline, durationMs } from '../../resources/sandbox-template.ts';
 import {
   bindingInMs,
   claimFailure,
@@ -46,7 +46,6 @@ type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
  * may arrive a little later.
  */
 const templateGraceMs = 5_000;
-const defaultStartDeadlineMs = 5 * 60_000;
 
 /** Whether a pod has come to an end, and no container of it runs again. */
 export const hasEnded = ({ status }: CachedPod): boolean =>
@@ -161,8 +160,7 @@ function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | und
 
 function decideRunning(observed: ObservedSandbox): SandboxStep {
   const { sandbox, template, claim, pod, now, startingForMs } = observed;
-  const deadlineMs =
-    template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
+  const deadlineMs = durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
   // The time of a sandbox that has run counts from when its present reason was first shown; earlier

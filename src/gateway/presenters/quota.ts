@@ -162,22 +162,22 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
 function nextStart(sources: QuotaSources): NextStart {
   const { own, starts, shared, refused, now } = sources;
   if (refused !== undefined) return rejected(refused.rule, `, and ${refused.current} are`);
-  const outlook = forecastUnder(own, now, { starts });
-  switch (outlook.outcome) {
+  const forecast = forecastUnder(own, now, { starts });
+  switch (forecast.outcome) {
     case 'admitted': {
       const rule = own.rule ?? shared?.rule;
       const reason = rule === undefined ? 'No quota limits the start.' : 'There is room.';
       return inShared(sources) ?? { outcome: 'admitted', rule, reason };
     }
     case 'follows':
-      return inShared(sources) ?? waits(outlook.rule, 'a slot is getting free.');
+      return inShared(sources) ?? waits(forecast.rule, 'a slot is getting free.');
     case 'pauses':
-      return pauses(outlook.rule, outlook.victim.sandbox, outlook.at, true);
+      return pauses(forecast.rule, forecast.victim.sandbox, forecast.at, true);
     case 'rejected':
-      return rejected(outlook.rule);
+      return rejected(forecast.rule);
     case 'waits': {
       const more = makesRoom(own) ? ', and none of them can be paused now' : '';
-      return waits(outlook.rule, `${full(outlook.rule)}${more}.`);
+      return waits(forecast.rule, `${full(forecast.rule)}${more}.`);
     }
   }
 }

@@ -61,7 +61,7 @@ it.each(turns)(
     const { signal } = new AbortController();
     // A read may ask for another one.
     for (const name of reads) await cache.read({ namespace: 'default', name }, signal);
-    expect(cache.queue('default').owner('alice')?.load.taken ?? 0).toBe(0);
+    expect(cache.snapshot('default').owner('alice')?.load.taken ?? 0).toBe(0);
     await reflector.stop();
   },
 );

@@ -159,7 +159,7 @@ it('takes a start for over that has failed before it stored which sandbox it has
       ownerReferences: [ownerReferenceTo(joining, { controller: false })],
     },
   };
-  const state = () => scene.admission.queue('default').slot(joined.metadata.uid)?.state;
+  const state = () => scene.admission.snapshot('default').slot(joined.metadata.uid)?.state;
   scene.showConversation(joining);
   scene.show(joined);
   expect(state()).toBe('starting');

@@ -40,7 +40,7 @@ class PoolScene {
     client: this.client,
     stores: this.stores,
     admission: {
-      queue: () => ({ roomForSpares: this.room }),
+      snapshot: () => ({ roomForSpares: this.room }),
       sandboxes: () => this.listed,
     },
     events: { record: (_pool, { message }) => void this.events.push(message) },

@@ -34,7 +34,7 @@ async function statusOf(
   const reconciler = new QuotaStatusReconciler({
     client,
     stores: { quotas: { get, list: () => quotas, byIndex: () => [], size: quotas.length } },
-    queue: () => queue,
+    snapshot: () => queue,
     now: () => noonMs,
     limits: { countsFor: () => ({}) },
     clock: { now: () => noonMs, monotonic: () => 0, after: () => ({ cancel: () => undefined }) },

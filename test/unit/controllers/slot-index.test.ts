@@ -37,16 +37,16 @@ describe('the index forgets a namespace', () => {
     const quota = aQuota('default', {});
     index.observeQuota(quota);
     index.forgetQuota(quota);
-    index.queue('default');
+    index.snapshot('default');
     expect([...index.namespaces]).toEqual(['default']);
     clock.now = 5_000;
-    index.queue('default');
+    index.snapshot('default');
     expect([...index.namespaces]).toEqual([]);
   });
 
   it('that was only asked for', () => {
     const index = indexAt({ now: 0 });
-    index.queue('other');
+    index.snapshot('other');
     expect([...index.namespaces]).toEqual([]);
   });
 });

@@ -138,8 +138,8 @@ describe('a sandbox whose agent can not be used', () => {
   });
 
   it('gives its slot to a newcomer, before any that works', () => {
-    const queue = new Snapshot();
-    queue.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
+    const snapshot = new Snapshot();
+    snapshot.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
     const older = aSandbox({
       name: 'older',
       status: {
@@ -150,21 +150,24 @@ describe('a sandbox whose agent can not be used', () => {
       },
     });
     for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })])
-      queue.put(classify({ sandbox, conversations: [], now: noonMs }));
+      snapshot.put(classify({ sandbox, conversations: [], now: noonMs }));
     const evictableAt = noonMs + minute + 30 * second;
-    expect(decide(queue, noonMs + minute)).toMatchObject({
+    expect(decide(snapshot, noonMs + minute)).toMatchObject({
       kind: 'evict',
       slot: { name: 'older' },
     });
-    expect(decide(queue, evictableAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
+    expect(decide(snapshot, evictableAt)).toMatchObject({
+      kind: 'evict',
+      slot: { name: 'silent' },
+    });
   });
 
   it('is paused for its idleness after 30 min of silence, and not kept for ever', () => {
-    const queue = new Snapshot();
-    queue.put(classify({ sandbox: silent, conversations: [], limits, now: noonMs }));
-    expect(decide(queue, noonMs + 30 * minute)).toBeUndefined();
-    expect(wakeAt(queue, noonMs + 30 * minute)).toBe(noonMs + 31 * minute);
-    expect(decide(queue, noonMs + 31 * minute)).toMatchObject({
+    const snapshot = new Snapshot();
+    snapshot.put(classify({ sandbox: silent, conversations: [], limits, now: noonMs }));
+    expect(decide(snapshot, noonMs + 30 * minute)).toBeUndefined();
+    expect(wakeAt(snapshot, noonMs + 30 * minute)).toBe(noonMs + 31 * minute);
+    expect(decide(snapshot, noonMs + 31 * minute)).toMatchObject({
       kind: 'expire',
       slot: { name: 'silent' },
       reason: 'Idle',

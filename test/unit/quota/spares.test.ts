@@ -11,15 +11,15 @@ import { aQuota, aSlot, aSpare, noonMs } from '../../support/builders.ts';
 const spare = (uid: string, state: 'running' | 'suspended' = 'running', more: Partial<Slot> = {}) =>
   aSlot(uid, state, { owner: '', spare: true, idleSince: 0, stored: true, ...more });
 
-const queueOf = (
+const snapshotOf = (
   slots: readonly Slot[],
   ...specs: readonly Partial<ConversationQuotaSpec>[]
 ): Snapshot => {
-  const queue = new Snapshot();
+  const snapshot = new Snapshot();
   const quotas = specs.map((spec, index) => aQuota(`quota-${index}`, spec));
-  queue.setRules(quotaRules(quotas), quotaCaps(quotas));
-  for (const slot of slots) queue.put(slot);
-  return queue;
+  snapshot.setRules(quotaRules(quotas), quotaCaps(quotas));
+  for (const slot of slots) snapshot.put(slot);
+  return snapshot;
 };
 const said = (step: Decision | undefined): string =>
   step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`;
@@ -150,16 +150,16 @@ describe('a spare of a pool', () => {
     ],
   ];
   it.each(cases)('%s', (_, slots, quotas, expected) => {
-    expect(said(decide(queueOf(slots, ...quotas), 10_000))).toBe(expected);
+    expect(said(decide(snapshotOf(slots, ...quotas), 10_000))).toBe(expected);
   });
 
   it('leaves no trace in the group of spares once an owner has claimed it', () => {
-    const queue = queueOf([spare('s'), aSlot('a', 'waiting')], { limit: 1 });
-    queue.put(aSlot('s', 'starting', { owner: 'alice' }));
-    expect(queue.spares.isEmpty).toBe(true);
-    expect(queue.owner('alice')?.load.taken).toBe(1);
-    expect(queue.all.load.taken).toBe(1);
-    expect(said(decide(queue, 10_000))).toBe('nothing');
+    const snapshot = snapshotOf([spare('s'), aSlot('a', 'waiting')], { limit: 1 });
+    snapshot.put(aSlot('s', 'starting', { owner: 'alice' }));
+    expect(snapshot.spares.isEmpty).toBe(true);
+    expect(snapshot.owner('alice')?.load.taken).toBe(1);
+    expect(snapshot.all.load.taken).toBe(1);
+    expect(said(decide(snapshot, 10_000))).toBe('nothing');
   });
 
   const claims: [string, readonly Slot[], readonly Partial<ConversationQuotaSpec>[], boolean][] = [
@@ -215,11 +215,11 @@ describe('a spare of a pool', () => {
     ['beside other starts without any quota', [spare('s'), aSlot('a', 'waiting')], [], true],
   ];
   it.each(claims)('may be claimed or not %s', (_, slots, quotas, expected) => {
-    expect(queueOf(slots, ...quotas).mayClaim('alice')).toBe(expected);
+    expect(snapshotOf(slots, ...quotas).mayClaim('alice')).toBe(expected);
   });
 
   it('gives its slot to an automatic resume when the delay is over', () => {
-    const queue = queueOf(
+    const snapshot = snapshotOf(
       [
         aSlot('a', 'running', { owner: 'bob' }),
         aSlot('x', 'resumable', { resumesAt: 70_000, unfinished: true }),
@@ -227,43 +227,43 @@ describe('a spare of a pool', () => {
       ],
       { ...ofNamespace, limit: 2, onExceeded: 'Queue' },
     );
-    expect(said(decide(queue, 10_000))).toBe('nothing');
-    expect(wakeAt(queue, 10_000)).toBe(70_000);
-    expect(said(decide(queue, 70_000))).toBe('evict s');
-    queue.put(spare('s', 'suspended'));
-    expect(said(decide(queue, 70_001))).toBe('admit x');
+    expect(said(decide(snapshot, 10_000))).toBe('nothing');
+    expect(wakeAt(snapshot, 10_000)).toBe(70_000);
+    expect(said(decide(snapshot, 70_000))).toBe('evict s');
+    snapshot.put(spare('s', 'suspended'));
+    expect(said(decide(snapshot, 70_001))).toBe('admit x');
   });
 
   it('gives its slot to automatic resumes at their rate, which asks for a wake-up', () => {
     const resumable = ['x', 'y'].map((uid) =>
       aSlot(uid, 'resumable', { resumesAt: 0, owner: uid, unfinished: true }),
     );
-    const queue = new Snapshot({ resumeRate: { burst: 1, intervalMs: 1_000 } });
-    queue.setRules(quotaRules([aQuota('q', { ...ofNamespace, limit: 2, onExceeded: 'Queue' })]));
-    for (const slot of [...resumable, spare('s')]) queue.put(slot);
-    expect(said(decide(queue, 10_000))).toBe('admit x');
-    queue.put(aSlot('x', 'starting', { owner: 'x' }));
-    expect(said(decide(queue, 10_000))).toBe('nothing');
-    expect(wakeAt(queue, 10_000)).toBe(11_000);
-    expect(said(decide(queue, 11_000))).toBe('evict s');
+    const snapshot = new Snapshot({ resumeRate: { burst: 1, intervalMs: 1_000 } });
+    snapshot.setRules(quotaRules([aQuota('q', { ...ofNamespace, limit: 2, onExceeded: 'Queue' })]));
+    for (const slot of [...resumable, spare('s')]) snapshot.put(slot);
+    expect(said(decide(snapshot, 10_000))).toBe('admit x');
+    snapshot.put(aSlot('x', 'starting', { owner: 'x' }));
+    expect(said(decide(snapshot, 10_000))).toBe('nothing');
+    expect(wakeAt(snapshot, 10_000)).toBe(11_000);
+    expect(said(decide(snapshot, 11_000))).toBe('evict s');
   });
 
   it('is room in a forecast', () => {
     const limit = { ...ofNamespace, limit: 2, onExceeded: 'Queue' } as const;
-    expect(forecast(queueOf([spare('s'), spare('t')], limit), undefined, 10_000).outcome).toBe(
+    expect(forecast(snapshotOf([spare('s'), spare('t')], limit), undefined, 10_000).outcome).toBe(
       'admitted',
     );
   });
 
   it('names no preemptor, because nothing of an owner is paused', () => {
-    const queue = queueOf([spare('s'), aSlot('b', 'waiting')], { ...ofNamespace, limit: 1 });
-    expect(decide(queue, 10_000)).toMatchObject({ kind: 'evict', preemptor: undefined });
+    const snapshot = snapshotOf([spare('s'), aSlot('b', 'waiting')], { ...ofNamespace, limit: 1 });
+    expect(decide(snapshot, 10_000)).toMatchObject({ kind: 'evict', preemptor: undefined });
   });
 
   it('leaves room for stored sandboxes of owners', () => {
     const slots = [spare('s'), spare('t'), aSlot('a', 'running', { stored: true })];
-    expect(queueOf(slots, { ...ofNamespace, maxSandboxes: 3 }).roomForSpares).toBe(2);
-    expect(queueOf(slots, { maxSandboxes: 1 }).roomForSpares).toBe(Infinity);
+    expect(snapshotOf(slots, { ...ofNamespace, maxSandboxes: 3 }).roomForSpares).toBe(2);
+    expect(snapshotOf(slots, { maxSandboxes: 1 }).roomForSpares).toBe(Infinity);
   });
 
   it('is no newcomer, and no time limit of its template counts', () => {

@@ -5,14 +5,14 @@ import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 
-const queueOf = (
+const snapshotOf = (
   slots: readonly Slot[],
   ...quotas: readonly Partial<ConversationQuotaSpec>[]
 ): Snapshot => {
-  const queue = new Snapshot();
-  queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
-  for (const slot of slots) queue.put(slot);
-  return queue;
+  const snapshot = new Snapshot();
+  snapshot.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
+  for (const slot of slots) snapshot.put(slot);
+  return snapshot;
 };
 const said = (step: Decision | undefined): string =>
   step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`;
@@ -234,7 +234,7 @@ describe('the next step', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
-    expect(said(decide(queueOf(slots, ...quotas), 100_000))).toBe(expected);
+    expect(said(decide(snapshotOf(slots, ...quotas), 100_000))).toBe(expected);
   });
 });
 

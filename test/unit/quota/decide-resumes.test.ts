@@ -7,11 +7,11 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec>;
 
-const queueOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): Snapshot => {
-  const queue = new Snapshot();
-  queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
-  for (const slot of slots) queue.put(slot);
-  return queue;
+const snapshotOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): Snapshot => {
+  const snapshot = new Snapshot();
+  snapshot.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
+  for (const slot of slots) snapshot.put(slot);
+  return snapshot;
 };
 const said = (step: Decision | undefined): string =>
   step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`;
@@ -135,21 +135,21 @@ describe('for a resume without anything to do the quota', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
-    expect(said(decide(queueOf(slots, ...quotas), 100_000))).toBe(expected);
+    expect(said(decide(snapshotOf(slots, ...quotas), 100_000))).toBe(expected);
   });
 
   it('evicts a sandbox that works at once when a message comes', () => {
-    const queue = queueOf([works('a'), resumes('b')], {});
-    expect(said(decide(queue, 100_000))).toBe('nothing');
-    queue.put(asks('b'));
-    expect(said(decide(queue, 100_000))).toBe('evict a');
+    const snapshot = snapshotOf([works('a'), resumes('b')], {});
+    expect(said(decide(snapshot, 100_000))).toBe('nothing');
+    snapshot.put(asks('b'));
+    expect(said(decide(snapshot, 100_000))).toBe('evict a');
   });
 
   it('pauses at once who becomes idle', () => {
-    const queue = queueOf([works('a'), resumes('b')], {});
-    expect(said(decide(queue, 100_000))).toBe('nothing');
-    queue.put(idles('a'));
-    expect(said(decide(queue, 100_000))).toBe('evict a');
+    const snapshot = snapshotOf([works('a'), resumes('b')], {});
+    expect(said(decide(snapshot, 100_000))).toBe('nothing');
+    snapshot.put(idles('a'));
+    expect(said(decide(snapshot, 100_000))).toBe('evict a');
   });
 });
 
@@ -191,17 +191,17 @@ describe('of those that run, a newcomer has paused', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quota, expected) => {
-    expect(said(decide(queueOf(slots, quota), 100_000))).toBe(expected);
+    expect(said(decide(snapshotOf(slots, quota), 100_000))).toBe(expected);
   });
 });
 
 describe('automatic resumes', () => {
   const comesBack = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'resumable', more);
   /** Applies admissions until there are none. */
-  const drain = (queue: Snapshot, now: number): readonly string[] => {
+  const drain = (snapshot: Snapshot, now: number): readonly string[] => {
     const names: string[] = [];
-    for (let step = decide(queue, now); step?.kind === 'admit'; step = decide(queue, now)) {
-      queue.put({ ...step.slot, state: 'starting', taken: true });
+    for (let step = decide(snapshot, now); step?.kind === 'admit'; step = decide(snapshot, now)) {
+      snapshot.put({ ...step.slot, state: 'starting', taken: true });
       names.push(step.slot.uid);
     }
     return names;
@@ -212,37 +212,37 @@ describe('automatic resumes', () => {
     );
 
   it('waits for the end of its delay', () => {
-    const queue = queueOf([comesBack('a', { resumesAt: 5_000 })], {});
-    expect(said(decide(queue, 4_999))).toBe('nothing');
-    expect(wakeAt(queue, 4_999)).toBe(5_000);
-    expect(said(decide(queue, 5_000))).toBe('admit a');
+    const snapshot = snapshotOf([comesBack('a', { resumesAt: 5_000 })], {});
+    expect(said(decide(snapshot, 4_999))).toBe('nothing');
+    expect(wakeAt(snapshot, 4_999)).toBe(5_000);
+    expect(said(decide(snapshot, 5_000))).toBe('admit a');
   });
 
   it('comes back ten at once when a limit is raised, then one in a second', () => {
-    const queue = queueOf(herd(), { limit: 0 });
-    expect(drain(queue, 1_000_000)).toEqual([]);
-    queue.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
-    expect(drain(queue, 1_000_000)).toHaveLength(10);
-    expect(wakeAt(queue, 1_000_000)).toBe(1_001_000);
-    expect(drain(queue, 1_000_999)).toHaveLength(0);
-    expect(drain(queue, 1_001_000)).toHaveLength(1);
-    expect(drain(queue, 1_005_000)).toHaveLength(4);
+    const snapshot = snapshotOf(herd(), { limit: 0 });
+    expect(drain(snapshot, 1_000_000)).toEqual([]);
+    snapshot.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
+    expect(drain(snapshot, 1_000_000)).toHaveLength(10);
+    expect(wakeAt(snapshot, 1_000_000)).toBe(1_001_000);
+    expect(drain(snapshot, 1_000_999)).toHaveLength(0);
+    expect(drain(snapshot, 1_001_000)).toHaveLength(1);
+    expect(drain(snapshot, 1_005_000)).toHaveLength(4);
   });
 
   it('slows no newcomer down', () => {
-    const queue = queueOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
-    queue.setRules(quotaRules([]));
-    expect(drain(queue, 1_000_000)).toHaveLength(50);
+    const snapshot = snapshotOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
+    snapshot.setRules(quotaRules([]));
+    expect(drain(snapshot, 1_000_000)).toHaveLength(50);
   });
 
   it('comes back of each owner in turn', () => {
-    const queue = queueOf([...herd('alice'), ...herd('bob')], { limit: 100 });
-    const owners = drain(queue, 1_000_000).map((uid) => uid.split('-')[0]);
+    const snapshot = snapshotOf([...herd('alice'), ...herd('bob')], { limit: 100 });
+    const owners = drain(snapshot, 1_000_000).map((uid) => uid.split('-')[0]);
     expect(owners.filter((owner) => owner === 'bob')).toHaveLength(5);
   });
 
   it('comes back with unfinished work first, whosever turn it is', () => {
-    const queue = queueOf(
+    const snapshot = snapshotOf(
       [
         comesBack('a'),
         comesBack('b', { owner: 'bob', unfinished: true }),
@@ -252,15 +252,15 @@ describe('automatic resumes', () => {
         limit: 9,
       },
     );
-    expect(drain(queue, 1_000_000)).toEqual(['b', 'c', 'a']);
+    expect(drain(snapshot, 1_000_000)).toEqual(['b', 'c', 'a']);
   });
 
   it('stays where it is for a minute after a quota has vanished', () => {
-    const queue = queueOf(herd(), { limit: 1 });
-    queue.quotaDeleted(1_000_000);
-    queue.setRules(quotaRules([]));
-    expect(drain(queue, 1_059_999)).toEqual([]);
-    expect(wakeAt(queue, 1_059_999)).toBe(1_060_000);
-    expect(drain(queue, 1_060_000)).toHaveLength(10);
+    const snapshot = snapshotOf(herd(), { limit: 1 });
+    snapshot.quotaDeleted(1_000_000);
+    snapshot.setRules(quotaRules([]));
+    expect(drain(snapshot, 1_059_999)).toEqual([]);
+    expect(wakeAt(snapshot, 1_059_999)).toBe(1_060_000);
+    expect(drain(snapshot, 1_060_000)).toHaveLength(10);
   });
 });

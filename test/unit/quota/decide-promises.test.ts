@@ -21,7 +21,7 @@ const holds = ({ state }: Slot) => state === 'starting' || state === 'running';
  * A world that obeys every step at once, or a little later, and in which people do as they like.
  */
 class World {
-  queue = new Snapshot({ resumeRate: { burst, intervalMs } });
+  snapshot = new Snapshot({ resumeRate: { burst, intervalMs } });
   now = 1_000;
   rules: { owner: Wish; namespace: Wish } = { owner: undefined, namespace: undefined };
   pauses = 0;
@@ -34,11 +34,11 @@ class World {
         ? []
         : [aQuota(`q${index}`, { ...spec, scope: index === 0 ? 'Owner' : 'Namespace' })],
     );
-    this.queue.setRules(quotaRules(quotas.flat()));
+    this.snapshot.setRules(quotaRules(quotas.flat()));
   }
 
   get slots(): readonly Slot[] {
-    return [...this.queue.slots()];
+    return [...this.snapshot.slots()];
   }
 
   of(owner: string): readonly Slot[] {
@@ -84,7 +84,7 @@ class World {
   /** Takes every step there is, and checks each. */
   settle(): void {
     for (let steps = 0; ; steps++) {
-      const step = decide(this.queue, this.now);
+      const step = decide(this.snapshot, this.now);
       if (step === undefined) return;
       expect(steps).toBeLessThan(1000);
       this.apply(step);
@@ -94,7 +94,7 @@ class World {
   apply(step: Decision): void {
     const { slot, kind } = step;
     const change = (state: SlotState, more: Partial<Slot> = {}) =>
-      this.queue.put({
+      this.snapshot.put({
         ...slot,
         ...more,
         state,
@@ -191,7 +191,7 @@ class World {
     for (const slot of this.slots) {
       if (slot.state === 'starting' && slot.stalledAt === Infinity) continue;
       if (slot.state === 'starting' && !slot.name.endsWith('hangs'))
-        this.queue.put({
+        this.snapshot.put({
           ...slot,
           state: 'running',
           activeSince: this.now,
@@ -200,7 +200,7 @@ class World {
         });
       if (slot.state !== 'freeing') continue;
       if (slot.spare) {
-        this.queue.put({ ...slot, taken: false, state: 'suspended' });
+        this.snapshot.put({ ...slot, taken: false, state: 'suspended' });
         continue;
       }
       const comesBack = !slot.automatic || slot.unfinished;
@@ -209,7 +209,7 @@ class World {
         resumesAt: slot.automatic ? this.now + 5_000 : 0,
         automatic: false,
       };
-      this.queue.put({
+      this.snapshot.put({
         ...slot,
         ...more,
         state: slot.releasable ? 'none' : comesBack ? 'resumable' : 'suspended',
@@ -304,7 +304,7 @@ function happen(world: World, happens: Happening, count: number): void {
   const asks = { requestedAt: world.now, explained: false, automatic: false };
   if (happens.kind === 'come') {
     const name = `s${String(count).padStart(3, '0')}${happens.hangs ? 'hangs' : ''}`;
-    world.queue.put(
+    world.snapshot.put(
       aSlot(name, 'waiting', {
         ...asks,
         owner: happens.owner,
@@ -314,23 +314,23 @@ function happen(world: World, happens: Happening, count: number): void {
     );
   } else if (happens.kind === 'pool') {
     const name = `s${String(count).padStart(3, '0')}spare`;
-    world.queue.put(aSlot(name, 'suspended', { owner: '', spare: true }));
+    world.snapshot.put(aSlot(name, 'suspended', { owner: '', spare: true }));
   } else if (happens.kind === 'quotas') world.setQuotas(happens.owner, happens.namespace);
   else if (happens.kind === 'work') {
     world.now += happens.ms;
     world.work();
   }
   if (at === undefined) return;
-  if (happens.kind === 'leave') world.queue.remove(at.uid);
+  if (happens.kind === 'leave') world.snapshot.remove(at.uid);
   if (at.spare) return;
   if (happens.kind === 'ask' && ['resumable', 'suspended'].includes(at.state))
-    world.queue.put({ ...at, ...asks, state: 'waiting', bare: happens.bare });
-  if (happens.kind === 'send' && at.state === 'waiting') world.queue.put({ ...at, bare: false });
+    world.snapshot.put({ ...at, ...asks, state: 'waiting', bare: happens.bare });
+  if (happens.kind === 'send' && at.state === 'waiting') world.snapshot.put({ ...at, bare: false });
   if (happens.kind === 'turn' && at.state === 'running') {
     const idleSince = happens.to === 'idle' ? world.now : Infinity;
     const stalled =
       happens.to === 'silent' ? { state: 'starting' as const, stalledAt: world.now + 2_000 } : {};
-    world.queue.put({ ...at, idleSince, confirming: happens.to === 'confirming', ...stalled });
+    world.snapshot.put({ ...at, idleSince, confirming: happens.to === 'confirming', ...stalled });
   }
 }
 
@@ -354,7 +354,7 @@ it('holds every promise whatever happens', () => {
           for (let round = 0; round < 100; round++) {
             world.work();
             world.settle();
-            const wakesAt = wakeAt(world.queue, world.now);
+            const wakesAt = wakeAt(world.snapshot, world.now);
             if (wakesAt < Infinity) world.now = Math.max(world.now, wakesAt);
           }
           world.now += 6_000;
@@ -366,11 +366,11 @@ it('holds every promise whatever happens', () => {
         expect(world.pauses).toBe(pauses);
         // Some leave: the others take their room.
         for (const slot of world.slots.filter((_, index) => index % 2 === 0))
-          world.queue.remove(slot.uid);
+          world.snapshot.remove(slot.uid);
         rest();
         world.setQuotas(undefined, undefined);
         rest();
-        expect(wakeAt(world.queue, world.now)).toBe(Infinity);
+        expect(wakeAt(world.snapshot, world.now)).toBe(Infinity);
       },
     ),
     { numRuns: 500 },

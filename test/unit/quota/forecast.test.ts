@@ -12,20 +12,20 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec> | undefined;
 
-const queueOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): Snapshot => {
+const snapshotOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): Snapshot => {
   const quotas: ConversationQuota[] = [];
   if (owner !== undefined) quotas.push(aQuota('owner', owner));
   if (namespace !== undefined)
     quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
-  const queue = new Snapshot();
-  queue.setRules(quotaRules(quotas));
-  for (const slot of slots) queue.put(slot);
-  return queue;
+  const snapshot = new Snapshot();
+  snapshot.setRules(quotaRules(quotas));
+  for (const slot of slots) snapshot.put(slot);
+  return snapshot;
 };
-const forecastOf = (queue: Snapshot, owner: string, now = 10_000): AdmissionForecast =>
-  forecast(queue, queue.owner(owner), now);
-const said = (outlook: AdmissionForecast): string =>
-  outlook.outcome === 'pauses' ? `pauses ${outlook.victim.uid}` : outlook.outcome;
+const forecastOf = (snapshot: Snapshot, owner: string, now = 10_000): AdmissionForecast =>
+  forecast(snapshot, snapshot.owner(owner), now);
+const said = (start: AdmissionForecast): string =>
+  start.outcome === 'pauses' ? `pauses ${start.victim.uid}` : start.outcome;
 const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) =>
   aSlot(uid, 'running', { activeSince, ...more });
 
@@ -88,14 +88,14 @@ describe('one more start of alice', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, owner, namespace, expected) => {
-    expect(said(forecastOf(queueOf(slots, owner, namespace), 'alice'))).toBe(expected);
+    expect(said(forecastOf(snapshotOf(slots, owner, namespace), 'alice'))).toBe(expected);
   });
 });
 
 /** Takes every step there is; says who was paused, who was admitted and who refused. */
-function settled(queue: Snapshot, now: number): ReadonlyMap<string, string> {
+function settled(snapshot: Snapshot, now: number): ReadonlyMap<string, string> {
   const done = new Map<string, string>();
-  for (let step = decide(queue, now); step !== undefined; step = decide(queue, now)) {
+  for (let step = decide(snapshot, now); step !== undefined; step = decide(snapshot, now)) {
     const state: Readonly<Record<typeof step.kind, SlotState>> = {
       ...{
         release: 'none',
@@ -109,7 +109,7 @@ function settled(queue: Snapshot, now: number): ReadonlyMap<string, string> {
     };
     const next = state[step.kind];
     done.set(step.slot.uid, step.kind);
-    queue.put({
+    snapshot.put({
       ...step.slot,
       state: next,
       taken: ['starting', 'freeing'].includes(next),
@@ -165,13 +165,13 @@ it('says who is paused because of it, and what becomes of it itself', () => {
         // An owner of whom something is known, and which takes no part.
         slots.push(aSlot('rest', 'suspended'));
         const now = 10_000;
-        const before = queueOf(slots, owner, namespace);
+        const before = snapshotOf(slots, owner, namespace);
         settled(before, now);
         const there = [...before.slots()];
-        const without = settled(queueOf(there, owner, namespace), now);
-        const outlook = forecastOf(before, 'alice');
+        const without = settled(snapshotOf(there, owner, namespace), now);
+        const start = forecastOf(before, 'alice');
         const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
-        const withIt = settled(queueOf([...there, newcomer], owner, namespace), now);
+        const withIt = settled(snapshotOf([...there, newcomer], owner, namespace), now);
         const paused = [...withIt]
           .filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict')
           .map(([uid]) => uid);
@@ -183,9 +183,7 @@ it('says who is paused because of it, and what becomes of it itself', () => {
           owner !== undefined &&
           there.some(({ state, bare }) => state === 'waiting' && bare);
         if (!displaces)
-          expect(paused.slice(0, 1)).toEqual(
-            outlook.outcome === 'pauses' ? [outlook.victim.uid] : [],
-          );
+          expect(paused.slice(0, 1)).toEqual(start.outcome === 'pauses' ? [start.victim.uid] : []);
         if (namespace === undefined) expect(paused.length).toBeLessThan(2);
         const becomes = {
           admitted: 'admit',
@@ -194,7 +192,7 @@ it('says who is paused because of it, and what becomes of it itself', () => {
           follows: 'wait',
           waits: 'wait',
         } as const;
-        expect(withIt.get('new')).toBe(becomes[outlook.outcome]);
+        expect(withIt.get('new')).toBe(becomes[start.outcome]);
       },
     ),
     { numRuns: 2000 },
