@@ -32,13 +32,6 @@ export const poolMutants = {
     rule: 'only a claimed spare gets keys',
     pools: true,
   },
-  'the limit of each owner counts the spares': {
-    file: 'src/resources/quota-rules.ts',
-    from: "owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner)",
-    to: 'rules.owners.get(owner) ?? rules.everyOwner',
-    rule: /no controller runs hot|everything settles/,
-    pools: true,
-  },
   'a claimed sandbox is a spare again': {
     file: 'src/resources/sandbox.ts',
     from: "export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';",
@@ -75,16 +68,6 @@ export const poolMutants = {
     to: 'makesRoom(view.all) && sparesInTheWay(view, view.wanted) > 0 ?',
     rule: /a spare makes room in time|everything settles/,
     pools: true,
-  },
-  'an automatic resume waits while spares hold the slots': {
-    file: 'src/quota/decide.ts',
-    from: 'return sparesInTheWay(view, view.wanted + 1) > 0 ? evictionOfSpare(view) : undefined;',
-    to: 'return undefined;',
-    rule: /a spare makes room in time|everything settles/,
-    pools: true,
-    faults: 'none',
-    focus: 'resumes',
-    seeds: rareSeeds,
   },
   'a claim needs a slot beside that of the spare': {
     file: 'src/quota/snapshot.ts',

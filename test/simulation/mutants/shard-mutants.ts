@@ -10,13 +10,4 @@ export const shardMutants = {
     shards: 2,
     rule: /no controller acts on a version that it has overwritten|only the leader writes/,
   },
-  'one worker decides for all namespaces': {
-    file: 'src/controllers/workers.ts',
-    from: 'lookup: 8,',
-    to: 'lookup: 8, admission: 1,',
-    faults: 'none',
-    shards: 2,
-    busy: true,
-    rule: 'no namespace waits for the decisions of another one',
-  },
 } as const satisfies Readonly<Record<string, Mutant>>;
