@@ -9,7 +9,15 @@ import {
   makesRoom,
   type Limited,
 } from './load.ts';
-import { byCreation, byEviction, byRequest, byResume, evictableAt, firstOf } from './order.ts';
+import {
+  byCreation,
+  byEviction,
+  byRequest,
+  byResume,
+  evictableAt,
+  firstOf,
+  type SlotOrder,
+} from './order.ts';
 import type { Slot } from './slot.ts';
 import type { Owner, Snapshot, View } from './snapshot.ts';
 import type { Expiry } from './timing.ts';
@@ -44,7 +52,7 @@ export type Decision =
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
 /**
- * The next decision; undefined until something changes, or until `wakeAt`. Pure. The rules are in
+ * The next decision; undefined until something changes, or until `wakeAt`. Pure. The steps are in
  * the order in which they decide, and guarantee:
  * - A sandbox is admitted only where every limit has room: newcomers in the order of their
  *   requests, those with work to do before bare resumes, and all newcomers before automatic
@@ -58,27 +66,27 @@ export type Decision =
  */
 export function decide(snapshot: Snapshot, now: number): Decision | undefined {
   const view = snapshot.view(now);
-  for (const rule of rules) {
-    const decision = rule(view);
+  for (const step of steps) {
+    const decision = step(view);
     if (decision !== undefined) return decision;
   }
   return undefined;
 }
 
-type Rule = (view: View) => Decision | undefined;
+type Step = (view: View) => Decision | undefined;
 
-const release: Rule = ({ owners, spares }) => {
+const release: Step = ({ owners, spares }) => {
   const [slot] = [...owners, spares].flatMap(({ load }) => load.releasable);
   return slot && { kind: 'release', slot };
 };
 
-const expire: Rule = ({ owners, now }) => {
-  const [slot] = owners.flatMap(({ load }) => load.expiring).filter((one) => expiryOf(one) <= now);
+const expire: Step = ({ owners, now }) => {
+  const slot = owners.find(({ load }) => expiryOf(load.expiring) <= now)?.load.expiring;
   return slot?.expiry && { kind: 'expire', slot, reason: slot.expiry.reason };
 };
 
 /** Fails the undecided sandbox above `maxSandboxes` that was created last. */
-const failOverCap: Rule = ({ owners, all }) => {
+const failOverCap: Step = ({ owners, all }) => {
   for (const { cap, load } of [...owners, all]) {
     if (cap === undefined || load.stored <= cap.limit) continue;
     const slot = load.undecided.at(-1);
@@ -91,7 +99,7 @@ const failOverCap: Rule = ({ owners, all }) => {
 const isSlotFree = ({ all, spares }: View): boolean =>
   all.load.taken + spares.load.taken < limitOf(all);
 
-const admit: Rule = (view) => {
+const admit: Step = (view) => {
   if (view.wanted === 0 || !isSlotFree(view)) return undefined;
   const slot = firstOf(readyIn(view), byRequest);
   return slot && { kind: 'admit', slot, resumed: false };
@@ -101,7 +109,7 @@ const admit: Rule = (view) => {
 const readyIn = ({ owners }: View): readonly Slot[] => owners.flatMap(({ ready }) => ready ?? []);
 
 /** Rejects the last newcomer where the policy Reject lets no more of them wait. */
-const reject: Rule = (view) => {
+const reject: Step = (view) => {
   const { owners, all, wanted } = view;
   const tooMany = [
     ...owners.filter((owner) => owner.load.waiting.length > owner.wanted),
@@ -120,7 +128,7 @@ const sparesInTheWay = ({ all, spares: { load } }: View, newcomers: number): num
   Math.min(load.holding, all.load.holding + load.holding + newcomers - limitOf(all));
 
 /** Spares make room under every policy. */
-const evictSpare: Rule = (view) =>
+const evictSpare: Step = (view) =>
   sparesInTheWay(view, view.wanted) > 0 ? evictionOfSpare(view) : undefined;
 
 function evictionOfSpare({ all: { rule }, spares }: View): Decision | undefined {
@@ -133,7 +141,7 @@ function evictionOfSpare({ all: { rule }, spares }: View): Decision | undefined 
  * newcomers waiting and makes no room, an owner's newcomers evict nothing: the slot would go to the
  * newcomer that has waited longest.
  */
-const evict: Rule = ({ owners, all, demand, now }) => {
+const evict: Step = ({ owners, all, demand, now }) => {
   const over = owners.filter((owner) => excessOf(owner, owner.load.demanding) > 0);
   const [overLimit, crowded] = [
     over.filter((owner) => owner.load.holding > limitOf(owner)),
@@ -149,7 +157,7 @@ const evict: Rule = ({ owners, all, demand, now }) => {
 const isIdle = ({ idleSince }: Slot): boolean => idleSince < Infinity;
 
 /** Evicts idle sandboxes for bare resumes, which come after the newcomers with work to do. */
-const evictIdle: Rule = ({ owners, all, wanted, now }) => {
+const evictIdle: Step = ({ owners, all, wanted, now }) => {
   const crowded = isFullFor(all, wanted)
     ? []
     : owners.filter((owner) => excessOf(owner, owner.load.waiting.length) > 0);
@@ -190,43 +198,51 @@ const preemptorOf = (limited: Limited): Slot | undefined =>
     ? limited.load.waiting[Math.max(0, limitOf(limited) - limited.load.holding)]
     : undefined;
 
+/** The first automatic resume of an owner who has room that no newcomer of theirs takes. */
+function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
+  const { load, rule } = owner;
+  if (load.waiting.length > 0 || !hasRoom(owner)) return undefined;
+  const policies = [rule?.autoResume, all.rule?.autoResume];
+  if (policies.includes('Never')) return undefined;
+  const slot = load.resumable.find(({ resumesAt }) => resumesAt <= now);
+  return slot?.unfinished === true || !policies.includes('Unfinished') ? slot : undefined;
+}
+
 /**
  * Resumes automatically where newcomers leave room: unfinished work first, then owners take turns.
  */
-const resume: Rule = (view) => {
-  if (view.resumeRate.readyAt > view.now) return undefined;
-  const [first] = resumesIn(view).sort(
-    (one, other) =>
-      Number(other.slot.unfinished) - Number(one.slot.unfinished) ||
-      one.owner.lastResume - other.owner.lastResume ||
-      byResume(one.slot, other.slot),
-  );
-  if (first === undefined) return undefined;
-  if (isSlotFree(view)) return { kind: 'admit', slot: first.slot, resumed: true };
-  return sparesInTheWay(view, view.wanted + 1) > 0 ? evictionOfSpare(view) : undefined;
+const resume: Step = (view) => {
+  const isFree = isSlotFree(view);
+  const hasPlace = isFree || sparesInTheWay(view, view.wanted + 1) > 0;
+  if (!hasPlace || view.resumeRate.readyAt > view.now) return undefined;
+  const turns = new Map<Slot, number>();
+  for (const owner of view.resuming) {
+    const slot = resumeOf(owner, view);
+    if (slot !== undefined) turns.set(slot, owner.lastResume);
+  }
+  const byTurn: SlotOrder = (one, other) =>
+    Number(other.unfinished) - Number(one.unfinished) ||
+    (turns.get(one) ?? 0) - (turns.get(other) ?? 0) ||
+    byResume(one, other);
+  const slot = firstOf([...turns.keys()], byTurn);
+  if (slot === undefined) return undefined;
+  return isFree ? { kind: 'admit', slot, resumed: true } : evictionOfSpare(view);
 };
 
-/** The first automatic resume of each owner who has room that no newcomer of theirs takes. */
-function resumesIn({ owners, all, now }: View): { readonly owner: Owner; readonly slot: Slot }[] {
-  return owners.flatMap((owner) => {
-    const { load, rule } = owner;
-    if (load.resumable.length === 0 || load.waiting.length > 0 || !hasRoom(owner)) return [];
-    const policies = [rule?.autoResume, all.rule?.autoResume];
-    if (policies.includes('Never')) return [];
-    const slot = load.resumable.find(({ resumesAt }) => resumesAt <= now);
-    const isOne = slot !== undefined && (slot.unfinished || !policies.includes('Unfinished'));
-    return isOne ? [{ owner, slot }] : [];
-  });
-}
-
-const admitSpare: Rule = (view) => {
+/** A spare takes only a place that nothing else may take now. */
+const admitSpare: Step = (view) => {
+  if (!isSlotFree(view)) return undefined;
   const waiting = [...view.spares.slots()].filter(({ state }) => state === 'suspended');
-  const slot = isSlotFree(view) ? firstOf(waiting, byCreation) : undefined;
-  const isHeld = limitOf(view.all) < Infinity && (view.wanted > 0 || resumesIn(view).length > 0);
-  return isHeld ? undefined : slot && { kind: 'admit', slot, resumed: false };
+  const slot = firstOf(waiting, byCreation);
+  if (slot === undefined) return undefined;
+  const isPlaceWanted = (): boolean =>
+    view.wanted > 0 || view.resuming.some((owner) => resumeOf(owner, view) !== undefined);
+  return limitOf(view.all) < Infinity && isPlaceWanted()
+    ? undefined
+    : { kind: 'admit', slot, resumed: false };
 };
 
-const explain: Rule = ({ owners, all }) => {
+const explain: Step = ({ owners, all }) => {
   for (const owner of owners) {
     const slot = owner.load.waiting.find(({ explained }) => !explained);
     const rules = slot === owner.ready ? [all.rule, owner.rule] : [owner.rule, all.rule];
@@ -236,7 +252,7 @@ const explain: Rule = ({ owners, all }) => {
   return undefined;
 };
 
-const rules: readonly Rule[] = [
+const steps: readonly Step[] = [
   release,
   expire,
   failOverCap,
@@ -256,19 +272,18 @@ const rules: readonly Rule[] = [
  */
 export function wakeAt(snapshot: Snapshot, now: number): number {
   const view = snapshot.view(now);
-  const { all, wanted, spares, resumeRate } = view;
-  const owners = [...snapshot.owners()];
-  const crowded = [
-    ...view.owners.filter((owner) => excessOf(owner, owner.load.waiting.length) > 0),
-    ...(excessOf(all, wanted) > 0 ? [all] : []),
-  ];
-  const times = [
-    ...crowded.flatMap(({ rule, load }) => load.candidates.map((slot) => evictableAt(slot, rule))),
-    ...view.owners.flatMap(({ load }) => load.resumable.map(({ resumesAt }) => resumesAt)),
-    ...owners.flatMap(({ load }) => load.expiring.slice(0, 1).map(expiryOf)),
-  ];
-  const mayResume = (isSlotFree(view) || spares.load.holding > 0) && resumesIn(view).length > 0;
-  return times
-    .filter((time) => time > now)
-    .reduce((one, other) => Math.min(one, other), mayResume ? resumeRate.readyAt : Infinity);
+  const { owners, resuming, all, wanted, spares, resumeRate } = view;
+  let first = Infinity;
+  const at = (time: number): void => {
+    if (time > now && time < first) first = time;
+  };
+  for (const { load } of snapshot.owners()) at(expiryOf(load.expiring));
+  for (const { load } of resuming) for (const { resumesAt } of load.resumable) at(resumesAt);
+  const crowded = owners.filter((owner) => excessOf(owner, owner.load.waiting.length) > 0);
+  for (const { rule, load } of excessOf(all, wanted) > 0 ? [...crowded, all] : crowded)
+    for (const slot of load.candidates) at(evictableAt(slot, rule));
+  const mayResume =
+    (isSlotFree(view) || spares.load.holding > 0) &&
+    resuming.some((owner) => resumeOf(owner, view) !== undefined);
+  return mayResume ? Math.min(first, resumeRate.readyAt) : first;
 }

@@ -62,7 +62,7 @@ export function forecast(
  * as where no other limit keeps any of them waiting. Pure.
  */
 export function forecastUnder(
-  limited: Pick<Limited, 'rule' | 'load'>,
+  limited: Limited,
   now: number,
   newcomers: Partial<Waiting> = {},
 ): AdmissionForecast {

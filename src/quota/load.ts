@@ -1,4 +1,3 @@
-import type { Cap } from '../resources/quota-caps.ts';
 import type { QuotaRule } from '../resources/quota-rules.ts';
 import { byCreation, byRequest, byResume } from './order.ts';
 import type { Slot } from './slot.ts';
@@ -11,7 +10,7 @@ export interface Load {
   readonly holding: number;
   /** Number of sandboxes that count against `maxSandboxes`. */
   readonly stored: number;
-  /** Number of the waiting ones with work to do; the others are bare resumes. */
+  /** Number of waiting newcomers that have work to do; the other newcomers are bare resumes. */
   readonly demanding: number;
   /** In the order of admission. */
   readonly waiting: readonly Slot[];
@@ -22,15 +21,15 @@ export interface Load {
   /** Stored sandboxes without a first decision, in the order of their creation. */
   readonly undecided: readonly Slot[];
   readonly releasable: readonly Slot[];
-  /** Slots with a time limit, the one that expires first at the front. */
-  readonly expiring: readonly Slot[];
+  /** The slot whose time limit ends first. */
+  readonly expiring: Slot | undefined;
 }
 
 const holds = ({ state }: Slot): boolean => state === 'starting' || state === 'running';
 const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
   state === 'running' || (state === 'starting' && stalledAt < Infinity);
 /** Time when the time limit of a template pauses a sandbox; Infinity: never. */
-export const expiryOf = ({ expiry }: Slot): number => expiry?.at ?? Infinity;
+export const expiryOf = (slot: Slot | undefined): number => slot?.expiry?.at ?? Infinity;
 
 export function loadOf(slots: Iterable<Slot>): Load {
   let [taken, holding, stored, demanding] = [0, 0, 0, 0];
@@ -39,7 +38,7 @@ export function loadOf(slots: Iterable<Slot>): Load {
   const candidates: Slot[] = [];
   const undecided: Slot[] = [];
   const releasable: Slot[] = [];
-  const expiring: Slot[] = [];
+  let expiring: Slot | undefined;
   for (const slot of slots) {
     if (slot.taken) taken++;
     if (slot.stored) stored++;
@@ -50,12 +49,11 @@ export function loadOf(slots: Iterable<Slot>): Load {
     if (mayBeEvicted(slot)) candidates.push(slot);
     if (slot.undecided) undecided.push(slot);
     if (slot.releasable) releasable.push(slot);
-    if (slot.expiry !== undefined) expiring.push(slot);
+    if (expiryOf(slot) < expiryOf(expiring)) expiring = slot;
   }
   waiting.sort(byRequest);
   resumable.sort(byResume);
   undecided.sort(byCreation);
-  expiring.sort((one, other) => expiryOf(one) - expiryOf(other));
   return {
     ...{ taken, holding, stored, demanding },
     ...{ waiting, resumable, candidates, undecided, releasable, expiring },
@@ -85,8 +83,9 @@ export function sumOf(loads: readonly Load[]): Load {
     get undecided() {
       return loads.flatMap(({ undecided }) => undecided).sort(byCreation);
     },
+    // No limit counts these.
     releasable: [],
-    expiring: [],
+    expiring: undefined,
   };
 }
 
@@ -94,13 +93,10 @@ export function sumOf(loads: readonly Load[]): Load {
 export interface Limited {
   readonly rule: QuotaRule | undefined;
   readonly load: Load;
-  /** The lowest `maxSandboxes` of the quotas with this scope. */
-  readonly cap: Cap | undefined;
 }
 
 export const limitOf = ({ rule }: Pick<Limited, 'rule'>): number => rule?.limit ?? Infinity;
-export const hasRoom = (limited: Pick<Limited, 'rule' | 'load'>): boolean =>
-  limited.load.taken < limitOf(limited);
+export const hasRoom = (limited: Limited): boolean => limited.load.taken < limitOf(limited);
 /** Whether newcomers have others evicted. */
 export const makesRoom = ({ rule }: Pick<Limited, 'rule'>): boolean =>
   rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';

@@ -1,5 +1,10 @@
-import { capsOf, quotaCaps, type Cap } from '../resources/quota-caps.ts';
-import { ownerRule, quotaRules, type QuotaRule } from '../resources/quota-rules.ts';
+import { capsOf, quotaCaps, type Cap, type QuotaCaps } from '../resources/quota-caps.ts';
+import {
+  ownerRule,
+  quotaRules,
+  type QuotaRule,
+  type QuotaRules,
+} from '../resources/quota-rules.ts';
 import { expiryOf, hasRoom, limitOf, loadOf, sumOf, type Limited, type Load } from './load.ts';
 import type { Slot } from './slot.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
@@ -8,6 +13,7 @@ import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/bas
 export class Owner implements Limited {
   readonly name: string;
   rule: QuotaRule | undefined;
+  /** The lowest `maxSandboxes` of the quotas for this owner. */
   cap: Cap | undefined;
   /** Sequence number of the last automatic resume; 0 before the first. */
   lastResume = 0;
@@ -47,7 +53,7 @@ export class Owner implements Limited {
     return Math.min(waiting.length, Math.max(0, limitOf(this) - holding));
   }
 
-  /** Those of them with work to do. */
+  /** Number of these newcomers that have work to do. */
   get demand(): number {
     return Math.min(this.load.demanding, this.wanted);
   }
@@ -58,29 +64,35 @@ export class Owner implements Limited {
   }
 }
 
+/** The sandboxes of all owners under the limits of the namespace, where spares are room. */
+export interface Everyone extends Limited {
+  /** `maxSandboxes` of the namespace. */
+  readonly cap: Cap | undefined;
+}
+
 /** The parts of a snapshot that one decision reads. */
 export interface View {
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** The owners whose sandboxes may need a decision. */
+  /** The owners whose sandboxes may need a decision other than an automatic resume. */
   readonly owners: readonly Owner[];
-  /** The sandboxes of all owners under the limits of the namespace. Spares are room there. */
-  readonly all: Limited;
+  /** The owners with sandboxes that resume automatically, now or after a delay. */
+  readonly resuming: readonly Owner[];
+  readonly all: Everyone;
   readonly spares: Owner;
   /** Number of newcomers that only the limit of the namespace may keep waiting. */
   readonly wanted: number;
-  /** Those of them with work to do; the others are bare resumes. */
+  /** Number of these newcomers that have work to do; the other newcomers are bare resumes. */
   readonly demand: number;
   readonly resumeRate: TokenBucket;
 }
 
 const mayNeedDecision = ({ load, rule }: Owner, now: number): boolean =>
   load.waiting.length > 0 ||
-  load.resumable.length > 0 ||
   load.undecided.length > 0 ||
   load.releasable.length > 0 ||
   load.holding > limitOf({ rule }) ||
-  load.expiring.slice(0, 1).some((slot) => expiryOf(slot) <= now);
+  expiryOf(load.expiring) <= now;
 
 /** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
 const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
@@ -114,15 +126,15 @@ export class Snapshot {
     this.#resumeRate = new TokenBucket(resumeRate);
   }
 
-  get rules(): ReturnType<typeof quotaRules> {
+  get rules(): QuotaRules {
     return this.#rules;
   }
 
-  get caps(): ReturnType<typeof quotaCaps> {
+  get caps(): QuotaCaps {
     return this.#caps;
   }
 
-  setRules(rules: ReturnType<typeof quotaRules>, caps = quotaCaps([])): void {
+  setRules(rules: QuotaRules, caps = quotaCaps([])): void {
     this.#rules = rules;
     this.#caps = caps;
     for (const owner of this.#owners.values()) this.#applyRules(owner);
@@ -204,8 +216,7 @@ export class Snapshot {
     return owner;
   }
 
-  /** The sandboxes of all owners under the limits of the namespace. */
-  get all(): Limited {
+  get all(): Everyone {
     const loads = Array.from(this.#owners.values(), ({ load }) => load);
     const cap = this.#caps.namespace.maxSandboxes;
     return { rule: this.#rules.namespace, cap, load: sumOf(loads) };
@@ -214,14 +225,16 @@ export class Snapshot {
   /** Takes time in proportion to the number of owners. */
   view(now: number): View {
     this.#viewedAt = Math.max(this.#viewedAt, now);
-    const owners = [...this.#owners.values()].filter((owner) => mayNeedDecision(owner, now));
+    const every = [...this.#owners.values()];
+    const owners = every.filter((owner) => mayNeedDecision(owner, now));
+    const resuming = every.filter(({ load }) => load.resumable.length > 0);
     let [wanted, demand] = [0, 0];
     for (const owner of owners) {
       wanted += owner.wanted;
       demand += owner.demand;
     }
     const { all, spares } = this;
-    return { now, owners, all, spares, wanted, demand, resumeRate: this.#resumeRate };
+    return { now, owners, resuming, all, spares, wanted, demand, resumeRate: this.#resumeRate };
   }
 
   /** Number of spares for which `maxSandboxes` of the namespace leaves room. */

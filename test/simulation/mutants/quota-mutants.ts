@@ -117,7 +117,7 @@ export const quotaMutants = {
   },
   'autoResume Never is ignored': {
     file: 'src/quota/decide.ts',
-    from: "if (policies.includes('Never')) return [];",
+    from: "if (policies.includes('Never')) return undefined;",
     to: '',
     rule: 'a sandbox that must not resume stays paused',
     faults: 'none',
