@@ -1,25 +1,10 @@
 import type { Cap } from '../resources/quota-caps.ts';
 import type { QuotaRule } from '../resources/quota-rules.ts';
-import {
-  excessOf,
-  expiryOf,
-  hasRoom,
-  isFullFor,
-  limitOf,
-  makesRoom,
-  type Limited,
-} from './load.ts';
-import {
-  byCreation,
-  byEviction,
-  byRequest,
-  byResume,
-  evictableAt,
-  firstOf,
-  type SlotOrder,
-} from './order.ts';
+import { excessOf, expiryOf, isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
+import { byCreation, byRank, byRequest, byResume, firstOf, type SlotOrder } from './order.ts';
 import type { Slot } from './slot.ts';
-import type { Owner, Snapshot, View } from './snapshot.ts';
+import type { Owner } from './owner.ts';
+import type { Everyone, Snapshot, View } from './snapshot.ts';
 import type { Expiry } from './timing.ts';
 
 /**
@@ -167,17 +152,24 @@ const evictIdle: Step = ({ owners, all, wanted, now }) => {
   );
 };
 
+const ownersUnder = (limited: Owner | Everyone): Iterable<Owner> =>
+  'owners' in limited ? limited.owners.values() : [limited];
+
 /** The eviction under the first of the limits that has a sandbox for it. */
 function firstEviction(
-  limits: readonly Limited[],
+  limits: readonly (Owner | Everyone)[],
   now: number,
   among: (slot: Slot) => boolean = () => true,
   hasPreemptor = true,
 ): Decision | undefined {
   for (const limited of limits) {
-    const { rule, load } = limited;
-    const ripe = load.candidates.filter((slot) => evictableAt(slot, rule) <= now && among(slot));
-    const slot = firstOf(ripe, byEviction(rule, now));
+    const { rule } = limited;
+    const firsts: Slot[] = [];
+    for (const owner of ownersUnder(limited)) {
+      const first = owner.evictable(rule, now).slots.find(among);
+      if (first !== undefined) firsts.push(first);
+    }
+    const slot = firstOf(firsts, byRank(rule));
     if (slot === undefined || rule === undefined) continue;
     return {
       kind: 'evict',
@@ -198,10 +190,9 @@ const preemptorOf = (limited: Limited): Slot | undefined =>
     ? limited.load.waiting[Math.max(0, limitOf(limited) - limited.load.holding)]
     : undefined;
 
-/** The first automatic resume of an owner who has room that no newcomer of theirs takes. */
+/** The first automatic resume that is due and that the policies allow. */
 function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
   const { load, rule } = owner;
-  if (load.waiting.length > 0 || !hasRoom(owner)) return undefined;
   const policies = [rule?.autoResume, all.rule?.autoResume];
   if (policies.includes('Never')) return undefined;
   const slot = load.resumable.find(({ resumesAt }) => resumesAt <= now);
@@ -273,15 +264,13 @@ const steps: readonly Step[] = [
 export function wakeAt(snapshot: Snapshot, now: number): number {
   const view = snapshot.view(now);
   const { owners, resuming, all, wanted, spares, resumeRate } = view;
-  let first = Infinity;
+  let first = view.dueAt;
   const at = (time: number): void => {
     if (time > now && time < first) first = time;
   };
-  for (const { load } of snapshot.owners()) at(expiryOf(load.expiring));
-  for (const { load } of resuming) for (const { resumesAt } of load.resumable) at(resumesAt);
   const crowded = owners.filter((owner) => excessOf(owner, owner.load.waiting.length) > 0);
-  for (const { rule, load } of excessOf(all, wanted) > 0 ? [...crowded, all] : crowded)
-    for (const slot of load.candidates) at(evictableAt(slot, rule));
+  for (const limited of excessOf(all, wanted) > 0 ? [...crowded, all] : crowded)
+    for (const owner of ownersUnder(limited)) at(owner.evictable(limited.rule, now).until);
   const mayResume =
     (isSlotFree(view) || spares.load.holding > 0) &&
     resuming.some((owner) => resumeOf(owner, view) !== undefined);

@@ -1,8 +1,9 @@
 import type { QuotaRule } from '../resources/quota-rules.ts';
 import { isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
-import { byEviction, evictableAt } from './order.ts';
+import { byEviction, evictableAt, firstOf, type SlotOrder } from './order.ts';
 import type { Slot } from './slot.ts';
-import type { Owner, Snapshot } from './snapshot.ts';
+import type { Owner } from './owner.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** The forecast of one more start, or of a resume with a message or a run. */
 export type AdmissionForecast =
@@ -45,16 +46,18 @@ export function forecast(
 ): AdmissionForecast {
   const { owners, all, wanted, demand } = snapshot.view(now);
   const ready = owners.filter((one) => one.ready?.bare === false).length;
-  const shared = forecastUnder(all, now, { demanding: demand, ready, bare: wanted - demand });
-  if (owner === undefined) return shared;
+  const underAll = (): AdmissionForecast =>
+    forecastUnder(all, now, { demanding: demand, ready, bare: wanted - demand });
+  if (owner === undefined) return underAll();
   const own = forecastUnder(owner, now);
   const isBlocked = owner.load.holding <= limitOf(owner) && isFullFor(all, demand);
-  if (own.outcome === 'pauses' && isBlocked) return shared;
+  if (own.outcome === 'pauses' && isBlocked) return underAll();
   // The limit of the owner decides first: a start that it keeps waiting, or for which it evicts,
   // needs no room in the namespace yet.
-  const needsNamespace =
-    own.outcome === 'admitted' || (own.outcome === 'follows' && shared.outcome !== 'admitted');
-  return needsNamespace ? shared : own;
+  if (own.outcome === 'admitted') return underAll();
+  if (own.outcome !== 'follows') return own;
+  const shared = underAll();
+  return shared.outcome === 'admitted' ? own : shared;
 }
 
 /**
@@ -71,7 +74,7 @@ export function forecastUnder(
   const { bare = load.waiting.length - demanding } = newcomers;
   const limit = limitOf(limited);
   if (rule === undefined || load.taken + ready + starts < limit) return { outcome: 'admitted' };
-  const candidates = load.candidates.toSorted(byEviction(rule, now));
+  const order = byEviction(rule, now);
   const pauses = (victim: Slot): AdmissionForecast => ({
     outcome: 'pauses',
     rule,
@@ -82,14 +85,20 @@ export function forecastUnder(
   if (before < 0) {
     // The slot that is being freed was meant for a bare resume, which has another idle sandbox
     // evicted instead.
-    const idle = candidates.filter(
-      (slot) => slot.idleSince < Infinity && evictableAt(slot, rule) <= now,
-    );
-    const displaced = makesRoom(limited) && before + bare >= 0 ? idle[before + bare] : undefined;
+    const isDisplaced = makesRoom(limited) && before + bare >= 0;
+    const idle = isDisplaced
+      ? load.candidates.filter(
+          (slot) => slot.idleSince < Infinity && evictableAt(slot, rule) <= now,
+        )
+      : [];
+    const displaced = nthOf(idle, order, before + bare);
     return displaced === undefined ? { outcome: 'follows', rule } : pauses(displaced);
   }
   if (rule.onExceeded === 'Reject') return { outcome: 'rejected', rule };
   // Evictions for other newcomers, or for a lowered limit, come first.
-  const victim = makesRoom(limited) ? candidates[before] : undefined;
+  const victim = makesRoom(limited) ? nthOf(load.candidates, order, before) : undefined;
   return victim === undefined ? { outcome: 'waits', rule } : pauses(victim);
 }
+
+const nthOf = (slots: readonly Slot[], order: SlotOrder, index: number): Slot | undefined =>
+  index === 0 ? firstOf(slots, order) : slots.toSorted(order)[index];

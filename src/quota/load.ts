@@ -60,28 +60,37 @@ export function loadOf(slots: Iterable<Slot>): Load {
   };
 }
 
-/** The sum of several loads. Its lists are put together when a decision asks for them. */
-export function sumOf(loads: readonly Load[]): Load {
-  let [taken, holding, stored, demanding] = [0, 0, 0, 0];
-  for (const load of loads) {
-    taken += load.taken;
-    holding += load.holding;
-    stored += load.stored;
-    demanding += load.demanding;
-  }
+type Counts = Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'>;
+type Loaded = Pick<Limited, 'load'>;
+
+/**
+ * The load of all owners. Its lists are put together when a decision asks for them; newcomers have
+ * only the owners that a decision visits.
+ */
+export function sumOf(
+  { taken, holding, stored, demanding }: Counts,
+  owners: ReadonlyMap<string, Loaded>,
+  deciding: Iterable<Loaded>,
+): Load {
   return {
     ...{ taken, holding, stored, demanding },
     get waiting() {
-      return loads.flatMap(({ waiting }) => waiting).sort(byRequest);
+      return Array.from(deciding, ({ load }) => load.waiting)
+        .flat()
+        .sort(byRequest);
     },
     get resumable() {
-      return loads.flatMap(({ resumable }) => resumable).sort(byResume);
+      return Array.from(owners.values(), ({ load }) => load.resumable)
+        .flat()
+        .sort(byResume);
     },
     get candidates() {
-      return loads.flatMap(({ candidates }) => candidates);
+      return Array.from(owners.values(), ({ load }) => load.candidates).flat();
     },
     get undecided() {
-      return loads.flatMap(({ undecided }) => undecided).sort(byCreation);
+      return Array.from(deciding, ({ load }) => load.undecided)
+        .flat()
+        .sort(byCreation);
     },
     // No limit counts these.
     releasable: [],

@@ -54,21 +54,25 @@ const byStart: SlotOrder = (one, other) =>
 const byIdleTime: SlotOrder = (one, other) =>
   one.idleSince === other.idleSince ? 0 : one.idleSince - other.idleSince;
 
+/** The order of evictions among the slots that may be evicted now: by rank, and then by policy. */
+export function byRank(rule: QuotaRule | undefined): SlotOrder {
+  const isIdlenessFirst = rule?.onExceeded === 'PauseLongestIdle';
+  return (one, other) =>
+    evictionRank(one) - evictionRank(other) ||
+    (isIdlenessFirst ? byIdleTime(one, other) : 0) ||
+    byStart(one, other);
+}
+
 /**
- * The order of evictions under a rule. Among the slots that may be evicted now, the rank decides,
- * and then the policy. The others follow in the order in which their protection ends.
+ * The order of evictions under a rule: first the slots that may be evicted now, and then the others
+ * in the order in which their protection ends.
  */
 export function byEviction(rule: QuotaRule | undefined, now: number): SlotOrder {
-  const isIdlenessFirst = rule?.onExceeded === 'PauseLongestIdle';
+  const amongRipe = byRank(rule);
   return (one, other) => {
     const [ofOne, ofOther] = [evictableAt(one, rule), evictableAt(other, rule)];
-    if (ofOne > now || ofOther > now)
-      return Math.max(now, ofOne) - Math.max(now, ofOther) || byName(one, other);
-    return (
-      evictionRank(one) - evictionRank(other) ||
-      (isIdlenessFirst ? byIdleTime(one, other) : 0) ||
-      byStart(one, other)
-    );
+    if (ofOne <= now && ofOther <= now) return amongRipe(one, other);
+    return Math.max(now, ofOne) - Math.max(now, ofOther) || byName(one, other);
   };
 }
 

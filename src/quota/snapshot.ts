@@ -1,98 +1,32 @@
 import { capsOf, quotaCaps, type Cap, type QuotaCaps } from '../resources/quota-caps.ts';
-import {
-  ownerRule,
-  quotaRules,
-  type QuotaRule,
-  type QuotaRules,
-} from '../resources/quota-rules.ts';
-import { expiryOf, hasRoom, limitOf, loadOf, sumOf, type Limited, type Load } from './load.ts';
+import { ownerRule, quotaRules, type QuotaRules } from '../resources/quota-rules.ts';
+import { limitOf, sumOf, type Limited } from './load.ts';
+import { Owner } from './owner.ts';
 import type { Slot } from './slot.ts';
+import { Totals, type Sums } from './totals.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
-
-/** The sandboxes of one owner in a namespace. */
-export class Owner implements Limited {
-  readonly name: string;
-  rule: QuotaRule | undefined;
-  /** The lowest `maxSandboxes` of the quotas for this owner. */
-  cap: Cap | undefined;
-  /** Sequence number of the last automatic resume; 0 before the first. */
-  lastResume = 0;
-  readonly #slots = new Map<string, Slot>();
-  #load: Load | undefined;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-
-  /** Read anew after a change of a slot. */
-  get load(): Load {
-    return (this.#load ??= loadOf(this.#slots.values()));
-  }
-
-  get isEmpty(): boolean {
-    return this.#slots.size === 0;
-  }
-
-  slots(): Iterable<Slot> {
-    return this.#slots.values();
-  }
-
-  put(slot: Slot): void {
-    this.#slots.set(slot.uid, slot);
-    this.#load = undefined;
-  }
-
-  remove(uid: string): void {
-    this.#slots.delete(uid);
-    this.#load = undefined;
-  }
-
-  /** Number of newcomers that only the limit of the namespace may keep waiting. */
-  get wanted(): number {
-    const { waiting, holding } = this.load;
-    return Math.min(waiting.length, Math.max(0, limitOf(this) - holding));
-  }
-
-  /** Number of these newcomers that have work to do. */
-  get demand(): number {
-    return Math.min(this.load.demanding, this.wanted);
-  }
-
-  /** The first newcomer, where the owner's limit has room for it. */
-  get ready(): Slot | undefined {
-    return hasRoom(this) ? this.load.waiting[0] : undefined;
-  }
-}
 
 /** The sandboxes of all owners under the limits of the namespace, where spares are room. */
 export interface Everyone extends Limited {
   /** `maxSandboxes` of the namespace. */
   readonly cap: Cap | undefined;
+  readonly owners: ReadonlyMap<string, Owner>;
 }
 
 /** The parts of a snapshot that one decision reads. */
-export interface View {
+export interface View extends Pick<Sums, 'wanted' | 'demand'> {
   /** Milliseconds since 1970. */
   readonly now: number;
   /** The owners whose sandboxes may need a decision other than an automatic resume. */
   readonly owners: readonly Owner[];
-  /** The owners with sandboxes that resume automatically, now or after a delay. */
+  /** The owners who have sandboxes that resume automatically, and room for them. */
   readonly resuming: readonly Owner[];
   readonly all: Everyone;
   readonly spares: Owner;
-  /** Number of newcomers that only the limit of the namespace may keep waiting. */
-  readonly wanted: number;
-  /** Number of these newcomers that have work to do; the other newcomers are bare resumes. */
-  readonly demand: number;
   readonly resumeRate: TokenBucket;
+  /** The first time after now when a time limit ends or a delayed resume is due. */
+  readonly dueAt: number;
 }
-
-const mayNeedDecision = ({ load, rule }: Owner, now: number): boolean =>
-  load.waiting.length > 0 ||
-  load.undecided.length > 0 ||
-  load.releasable.length > 0 ||
-  load.holding > limitOf({ rule }) ||
-  expiryOf(load.expiring) <= now;
 
 /** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
 const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
@@ -108,12 +42,14 @@ export interface SnapshotOptions {
 }
 
 /**
- * The sandboxes of one namespace, by owner, and the quotas that hold for them. A change costs no
- * more than the next reading of its owner's load. Pure: no I/O and no clock.
+ * The sandboxes of one namespace, by owner, and the quotas that hold for them. A view counts only
+ * the owners anew who have changed since the view before. Pure: no I/O and no clock.
  */
 export class Snapshot {
   readonly #slots = new Map<string, Slot>();
   readonly #owners = new Map<string, Owner>();
+  readonly #changed = new Set<Owner>();
+  readonly #totals = new Totals();
   readonly #resumeRate: TokenBucket;
   #lastResume = 0;
   #viewedAt = 0;
@@ -141,7 +77,9 @@ export class Snapshot {
   }
 
   #applyRules(owner: Owner): void {
+    const before = limitOf(owner);
     owner.rule = ownerRule(this.#rules, owner.name);
+    if (limitOf(owner) !== before) this.#changed.add(owner);
     owner.cap = capsOf(this.#caps, owner.name, 'maxSandboxes').find(
       ({ scope }) => scope === 'Owner',
     );
@@ -186,6 +124,7 @@ export class Snapshot {
     this.#slots.set(slot.uid, slot);
     const owner = this.#ownerOf(slot);
     owner.put(slot);
+    this.#changed.add(owner);
     if (old?.state !== 'resumable' || !slot.taken) return;
     this.#resumeRate.take(this.#viewedAt);
     owner.lastResume = ++this.#lastResume;
@@ -202,6 +141,7 @@ export class Snapshot {
   #leave(slot: Slot): void {
     const owner = this.#ownerOf(slot);
     owner.remove(slot.uid);
+    this.#changed.add(owner);
     if (owner.isEmpty) this.#owners.delete(owner.name);
   }
 
@@ -216,25 +156,36 @@ export class Snapshot {
     return owner;
   }
 
-  get all(): Everyone {
-    const loads = Array.from(this.#owners.values(), ({ load }) => load);
-    const cap = this.#caps.namespace.maxSandboxes;
-    return { rule: this.#rules.namespace, cap, load: sumOf(loads) };
+  /** Counts the owners that have changed. */
+  #countChanges(): void {
+    for (const owner of this.#changed) {
+      if (owner === this.spares) continue;
+      if (owner.isEmpty) this.#totals.forget(owner);
+      else this.#totals.count(owner, this.#viewedAt);
+    }
+    this.#changed.clear();
   }
 
-  /** Takes time in proportion to the number of owners. */
+  get all(): Everyone {
+    this.#countChanges();
+    const { sums, deciding } = this.#totals;
+    return {
+      rule: this.#rules.namespace,
+      cap: this.#caps.namespace.maxSandboxes,
+      owners: this.#owners,
+      load: sumOf(sums, this.#owners, deciding),
+    };
+  }
+
   view(now: number): View {
     this.#viewedAt = Math.max(this.#viewedAt, now);
-    const every = [...this.#owners.values()];
-    const owners = every.filter((owner) => mayNeedDecision(owner, now));
-    const resuming = every.filter(({ load }) => load.resumable.length > 0);
-    let [wanted, demand] = [0, 0];
-    for (const owner of owners) {
-      wanted += owner.wanted;
-      demand += owner.demand;
-    }
     const { all, spares } = this;
-    return { now, owners, resuming, all, spares, wanted, demand, resumeRate: this.#resumeRate };
+    const { sums, deciding, resuming } = this.#totals;
+    const { nextAt: dueAt, owners: due } = this.#totals.due(now);
+    const owners = due.length === 0 ? [...deciding] : [...new Set([...deciding, ...due])];
+    const { wanted, demand } = sums;
+    const resumeRate = this.#resumeRate;
+    return { now, owners, resuming: [...resuming], all, spares, wanted, demand, resumeRate, dueAt };
   }
 
   /** Number of spares for which `maxSandboxes` of the namespace leaves room. */

@@ -13,7 +13,8 @@ import {
 } from '../../resources/conversation-quota.ts';
 import { forecast } from '../../quota/forecast.ts';
 import { limitOf, type Load } from '../../quota/load.ts';
-import type { Owner, Snapshot } from '../../quota/snapshot.ts';
+import type { Owner } from '../../quota/owner.ts';
+import type { Snapshot } from '../../quota/snapshot.ts';
 import type { StoredLimits } from './stored-limits.ts';
 
 export interface QuotaStatusOptions {

@@ -70,10 +70,12 @@ export class AdmissionReconciler {
     const endsAt = clock.monotonic() + turnMs;
     const inFlight = new Set<Promise<void>>();
     const failures: unknown[] = [];
+    let now = cache.now();
     while (failures.length === 0) {
       if (signal.aborted) failures.push(signal.reason);
       const isOver = signal.aborted || clock.monotonic() >= endsAt;
-      const decision = isOver ? undefined : this.#next(namespace);
+      if (!isOver) now = cache.now();
+      const decision = isOver ? undefined : this.#next(namespace, now);
       if (decision === undefined && (isOver || inFlight.size === 0)) break;
       if (decision !== undefined) {
         const write = this.#write(namespace, decision, signal)
@@ -88,15 +90,15 @@ export class AdmissionReconciler {
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
     if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
-    const now = cache.now();
+    // At the time of the last decision: what became due since then is due at once.
     const dueAt = Math.min(wakeAt(cache.snapshot(namespace), now), cache.rulesChangeAt(namespace));
-    return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - now) };
+    return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - cache.now()) };
   }
 
-  #next(namespace: string): Decision | undefined {
+  #next(namespace: string, now: number): Decision | undefined {
     const { cache, metrics } = this.#options;
     const began = performance.now();
-    const decision = decide(cache.snapshot(namespace), cache.now());
+    const decision = decide(cache.snapshot(namespace), now);
     metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
     return decision;
   }

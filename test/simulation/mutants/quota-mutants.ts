@@ -28,9 +28,9 @@ export const quotaMutants = {
   },
   'the limit of an owner counts the sandboxes of all owners': {
     file: 'src/quota/decide.ts',
-    from: 'owners.flatMap(({ ready }) => ready ?? [])',
-    to: 'owners.flatMap((owner) => (owners.reduce((sum, { load }) => sum + load.taken, 0) < limitOf(owner) ? owner.ready ?? [] : []))',
-    rule: 'first come, first served',
+    from: '({ owners }: View): readonly Slot[] => owners.flatMap(({ ready }) => ready ?? [])',
+    to: '({ owners, all }: View): readonly Slot[] => owners.flatMap((owner) => (all.load.taken < limitOf(owner) ? owner.ready ?? [] : []))',
+    rule: /first come, first served|a sandbox is admitted in time when the quota has room/,
     faults: 'none',
     focus: 'quota',
   },
