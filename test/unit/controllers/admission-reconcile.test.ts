@@ -149,7 +149,10 @@ it('reads what its list shows in another version than the cache', async () => {
   const status = { replicas: 1 };
   await client.mergePatch(sandboxes, 'default', 'changed', { status }, { subresource: 'status' });
   const read: string[] = [];
-  client.fault = ({ verb, name = '' }) => void (verb === 'get' && read.push(name));
+  client.fault = ({ verb, name = '' }) => {
+    if (verb === 'get') read.push(name);
+    return undefined;
+  };
   const fill = await scene.reads.seed();
   expect(read).toEqual(['changed']);
   fill();
