@@ -1,7 +1,8 @@
+import { quotaStatusDelayMs } from './admission/cache.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { handle, observing, requestOf, watch, type ControllerSpec } from './event-source.ts';
-import { quotaStatusDelayMs, type OperatorContext } from './operator-context.ts';
+import type { OperatorContext } from './operator-context.ts';
 import { workers } from './workers.ts';
 
 /** Delay between reads that fail; no decision waits for them. */
@@ -12,9 +13,10 @@ export function admissionController({
   caches,
   channels,
   admission: cache,
+  reads,
   ...context
 }: OperatorContext): ControllerSpec {
-  const reconciler = new AdmissionReconciler({ ...context, cache });
+  const reconciler = new AdmissionReconciler({ ...context, cache, reads });
   return {
     name: 'admission',
     workers: workers.admission,
@@ -27,25 +29,26 @@ export function admissionController({
         ),
       ),
       handle(
-        caches.sandboxes,
-        observing(
-          (sandbox) => cache.observe(sandbox),
-          (sandbox) => cache.forget(sandbox),
-        ),
-      ),
-      handle(
         caches.conversations,
         observing(
           (conversation) => cache.observeConversation(conversation),
           (conversation) => cache.forgetConversation(conversation),
         ),
       ),
-      handle(caches.pods, { deleted: (pod) => cache.podDeleted(pod) }),
+      handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
       handle(
         caches.templates,
         observing(
           (template) => cache.observeTemplate(template),
           (template) => cache.observeTemplate(template),
+        ),
+      ),
+      // The last, because each change of another object has its sandboxes classified again.
+      handle(
+        caches.sandboxes,
+        observing(
+          (sandbox) => cache.observe(sandbox),
+          (sandbox) => cache.forget(sandbox),
         ),
       ),
       channels.admission.source,
@@ -55,35 +58,22 @@ export function admissionController({
 }
 
 /** Reads from the API server on which the admission cache depends, and which no watch reports. */
-export const lookupController = ({
-  channels,
-  admission: cache,
-}: OperatorContext): ControllerSpec => ({
+export const lookupController = ({ channels, reads }: OperatorContext): ControllerSpec => ({
   name: 'lookup',
   workers: workers.lookup,
   backoff: lookupBackoff,
   sources: [channels.lookup.source],
-  reconcile: (request, signal) => cache.read(request, signal),
+  reconcile: (request, signal) => reads.read(request, signal),
 });
 
 /** Writes the status of quotas. */
 export function quotaController({
-  client,
-  stores,
-  clock,
   caches,
   channels,
   admission: cache,
+  ...context
 }: OperatorContext): ControllerSpec {
-  const snapshot = (namespace: string) => cache.snapshot(namespace);
-  const reconciler = new QuotaStatusReconciler({
-    client,
-    stores,
-    clock,
-    snapshot,
-    limits: cache.limits,
-    now: () => cache.now(),
-  });
+  const reconciler = new QuotaStatusReconciler({ ...context, cache });
   return {
     name: 'quota',
     workers: workers.quota,

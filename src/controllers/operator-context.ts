@@ -7,6 +7,7 @@ import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
+import { AdmissionReads } from './admission/reads.ts';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
 import type { OperatorCaches } from './caches.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
@@ -52,17 +53,6 @@ export interface OperatorOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
-
-/**
- * Delay before the status of a quota is written after a change, in which further changes are
- * merged.
- */
-export const quotaStatusDelayMs = 500;
-/**
- * Delay after a change of the size of stored conversations alone: each status of an agent is such a
- * change.
- */
-const storedBytesDelayMs = 30_000;
 
 /** The parts that several controllers share. */
 export type OperatorContext = ReturnType<typeof createContext>;
@@ -111,12 +101,10 @@ export function createContext(options: OperatorOptions) {
   });
   const podCreations = new PodCreations(clock);
   const unresponsiveAgents = new UnresponsiveAgents({ clock });
-  const admission = new AdmissionCache({
-    ...{ client, stores, podCreations, clock, logger, metrics, namespace: options.namespace },
-    enqueue: (request) => channels.admission.enqueue(request),
-    enqueueRead: (request) => channels.lookup.enqueue(request),
-    enqueueQuota: (request, isSmall) =>
-      channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
+  const admission = new AdmissionCache({ stores, clock, metrics, channels });
+  const reads = new AdmissionReads({
+    ...{ client, stores, cache: admission, podCreations, clock, logger, channels },
+    namespace: options.namespace,
   });
   const spares = new SpareClaims({
     ...{ client, stores, admission, metrics, logger, clock },
@@ -151,6 +139,7 @@ export function createContext(options: OperatorOptions) {
     podCreations,
     unresponsiveAgents,
     admission,
+    reads,
     conversations,
     conversationsInWork,
   };

@@ -1,3 +1,4 @@
+import { sleep } from '@conversation-operator/base/clock';
 import { Controller } from '@conversation-operator/kube/controller';
 import type { AgentNotification } from '../agent/notifications.ts';
 import { admissionController, lookupController, quotaController } from './admission-controllers.ts';
@@ -32,45 +33,31 @@ function countPhases(
 }
 
 /**
- * All controllers. Admission is the first: an event has to count in its cache before another
- * controller acts on it.
+ * The controllers of admission. They start first: an event has to count in the cache of admission
+ * before another controller acts on it, and the first decision waits for no work of the others.
  */
-const controllersOf = (context: OperatorContext): readonly ControllerSpec[] => [
-  admissionController(context),
-  lookupController(context),
-  quotaController(context),
-  sandboxController(context),
-  startController(context),
-  statusController(context),
-  templateController(context),
-  poolController(context),
-  retentionController(context),
+const admissionControllers = [admissionController, lookupController, quotaController];
+
+const otherControllers = [
+  sandboxController,
+  startController,
+  statusController,
+  templateController,
+  poolController,
+  retentionController,
 ];
 
 /** Runs every controller of the product. */
 export class Operator {
   readonly #context: OperatorContext;
-  readonly #controllers: readonly (readonly [ControllerSpec, Controller])[];
+  readonly #controllers: Controller[] = [];
   readonly #disconnects: (() => void)[] = [];
   readonly #notifications: AgentNotifications;
 
   constructor(options: OperatorOptions) {
     const context = createContext(options);
-    const { clock, random, logger, metrics, stores, channels, conversations } = context;
+    const { clock, stores, channels, conversations } = context;
     this.#context = context;
-    this.#controllers = controllersOf(context).map((spec) => {
-      const { sources: _sources, ...more } = spec;
-      return [
-        spec,
-        new Controller({
-          ...more,
-          clock,
-          random,
-          metrics,
-          logger: logger.child({ controller: spec.name }),
-        }),
-      ] as const;
-    });
     this.#notifications = new AgentNotifications({
       ...{ stores, clock },
       onNotification: (request) => {
@@ -85,14 +72,40 @@ export class Operator {
    * create objects that exist already.
    */
   async start(signal?: AbortSignal): Promise<void> {
-    const { caches, admission, metrics } = this.#context;
+    const { caches, reads, clock, metrics } = this.#context;
     await Promise.all(Object.values(caches).map((cache) => cache.synced(signal)));
-    const fillAdmission = await admission.seed(signal);
-    for (const [{ sources }, controller] of this.#controllers)
-      this.#disconnects.push(...sources.map((connect) => connect(controller)));
+    const fillAdmission = await reads.seed(signal);
+    const startAdmission = this.#connect(admissionControllers);
     fillAdmission();
+    startAdmission();
+    try {
+      // The first decisions are sent before the other controllers read every object.
+      await sleep(clock, 0, signal);
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+    const startOthers = this.#connect(otherControllers);
     this.#disconnects.push(countPhases(caches.sandboxes, metrics));
-    for (const [, controller] of this.#controllers) controller.start();
+    startOthers();
+  }
+
+  /** Connects controllers with their sources. Returns the function that starts the controllers. */
+  #connect(definitions: readonly ((context: OperatorContext) => ControllerSpec)[]): () => void {
+    const { clock, random, logger, metrics } = this.#context;
+    const controllers = definitions.map((definition) => {
+      const { sources, ...spec } = definition(this.#context);
+      const controller = new Controller({
+        ...{ ...spec, clock, random, metrics },
+        logger: logger.child({ controller: spec.name }),
+      });
+      this.#disconnects.push(...sources.map((connect) => connect(controller)));
+      return controller;
+    });
+    this.#controllers.push(...controllers);
+    return () => {
+      for (const controller of controllers) controller.start();
+    };
   }
 
   /**
@@ -106,7 +119,7 @@ export class Operator {
   /** Ends running reconciles, after `graceMs` at most, and begins no new ones. */
   async stop(graceMs = 5_000): Promise<void> {
     for (const disconnect of this.#disconnects.splice(0)) disconnect();
-    await Promise.all(this.#controllers.map(([, controller]) => controller.stop(graceMs)));
+    await Promise.all(this.#controllers.map((controller) => controller.stop(graceMs)));
     await this.#context.events.close();
   }
 }

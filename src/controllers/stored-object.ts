@@ -15,10 +15,10 @@ export async function storedObject<T extends KubeObject>(
   client: Pick<KubeClient, 'get'>,
   resource: ResourceDefinition<T>,
   { metadata: { namespace = '', name, uid } }: ObjectIdentity,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<T | undefined> {
   try {
-    const stored = await client.get(resource, namespace, name, { signal });
+    const stored = await client.get(resource, namespace, name, signal && { signal });
     return uid === undefined || stored.metadata.uid === uid ? stored : undefined;
   } catch (error) {
     if (isNotFound(error)) return undefined;

@@ -46,7 +46,7 @@ export interface CapUse extends Cap {
 }
 
 /** The total that each limit bounds. */
-const cappedTotal = {
+export const cappedTotal = {
   maxConversations: 'conversations',
   maxStoredBytes: 'storedBytes',
   maxSandboxes: 'sandboxes',
@@ -204,20 +204,12 @@ export class Ledger {
     if (conversation === undefined) return;
     if (!this.#isOpen(conversation))
       this.#add(conversation.owner, this.#totalsOf(conversation), sign);
-    else if (sign === 1) this.#open.splice(this.#placeOf(conversation), 0, conversation);
-    else this.#open.splice(this.#placeOf(conversation), 1);
-  }
-
-  /** Number of open conversations that were created before one. */
-  #placeOf(conversation: StoredConversation): number {
-    let [low, high] = [0, this.#open.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const other = this.#open[middle];
-      if (other !== undefined && byCreation(other, conversation) < 0) low = middle + 1;
-      else high = middle;
+    else if (sign === -1) this.#open.splice(this.#open.indexOf(conversation), 1);
+    else {
+      // Conversations arrive nearly in the order of their creation.
+      const before = this.#open.findLastIndex((other) => byCreation(other, conversation) < 0);
+      this.#open.splice(before + 1, 0, conversation);
     }
-    return low;
   }
 
   #countSandbox({ owner, counts, madeFor = '' }: StoredSandbox, sign: 1 | -1): void {

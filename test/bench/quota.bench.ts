@@ -1,4 +1,5 @@
 import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
+import { AdmissionReads } from '../../src/controllers/admission/reads.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { QuotaStatusReconciler } from '../../src/controllers/admission/quota-status.ts';
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
@@ -219,20 +220,23 @@ const options = {
   logger: silentLogger,
   metrics: createMetrics(),
 };
+const ignored = { enqueue: () => undefined };
+const channels = { admission: ignored, lookup: ignored, quota: ignored };
+const podCreations = new PodCreations(systemClock);
 const newAdmission = (): AdmissionCache =>
   new AdmissionCache({
     ...options,
-    podCreations: new PodCreations(systemClock),
-    enqueue: () => undefined,
-    enqueueRead: () => undefined,
-    enqueueQuota: () => undefined,
+    channels,
   });
+const readsOf = (cache: AdmissionCache): AdmissionReads =>
+  new AdmissionReads({ ...options, cache, channels, podCreations });
 const { signal } = new AbortController();
 const decide = (cache: AdmissionCache) =>
   new AdmissionReconciler({
     ...options,
     cache,
-    podCreations: new PodCreations(systemClock),
+    reads: readsOf(cache),
+    podCreations,
     keys: { currentKeyId: 'key' },
     events: { record: () => undefined },
   }).reconcile({ namespace, name: '' }, signal);
@@ -358,7 +362,7 @@ async function restartMs(): Promise<{ readonly cpu: number; readonly wall: numbe
   const from = cpuMs();
   const wallFrom = performance.now();
   const admission = newAdmission();
-  (await admission.seed())();
+  (await readsOf(admission).seed())();
   for (const quota of stores.quotas.list()) admission.observeQuota(quota);
   for (const sandbox of stores.sandboxes.list()) admission.observe(sandbox);
   for (const conversation of stores.conversations.list())
@@ -385,7 +389,7 @@ stores.quotas.set(aQuota('all', { scope: 'Namespace', limit: ownerCount * active
 pages = pagesOf(stores.sandboxes.list());
 
 const admission = newAdmission();
-(await admission.seed())();
+(await readsOf(admission).seed())();
 await settle(admission);
 for (let round = 0; round < 2000; round++) await somethingHappens(admission);
 samples = [];
@@ -469,9 +473,7 @@ const quotaStatus = new QuotaStatusReconciler({
   client,
   stores,
   clock: systemClock,
-  snapshot: (name) => admission.snapshot(name),
-  limits: admission.limits,
-  now: () => admission.now(),
+  cache: admission,
 });
 const beforeStatus = cpuMs();
 for (let round = 0; round < 20; round++)

@@ -1,4 +1,5 @@
 import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
+import { AdmissionReads } from '../../src/controllers/admission/reads.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { workers } from '../../src/controllers/workers.ts';
@@ -44,12 +45,13 @@ export class AdmissionScene {
     pods: new IndexedStore<CachedPod>(),
   };
   readonly admission: AdmissionCache;
+  readonly reads: AdmissionReads;
   readonly #reconciler: AdmissionReconciler;
   readonly #decisions = this.#controller('admission', (request, signal) =>
     this.#reconciler.reconcile(request, signal),
   );
-  readonly #reads = this.#controller('lookup', (request, signal) =>
-    this.admission.read(request, signal),
+  readonly #lookups = this.#controller('lookup', (request, signal) =>
+    this.reads.read(request, signal),
   );
 
   constructor() {
@@ -62,20 +64,24 @@ export class AdmissionScene {
       logger: silentLogger,
       metrics: createMetrics(),
     };
-    this.admission = new AdmissionCache({
-      ...options,
-      enqueue: (request) => this.#decisions.enqueue(request),
-      enqueueRead: (request) => this.#reads.enqueue(request),
-      enqueueQuota: ({ name }) => this.quotaStatuses.push(name),
-    });
+    const channels = {
+      admission: this.#decisions,
+      lookup: {
+        enqueue: (request: Request, delayMs = 0) => this.#lookups.enqueueAfter(request, delayMs),
+      },
+      quota: { enqueue: ({ name }: Request) => void this.quotaStatuses.push(name) },
+    };
+    this.admission = new AdmissionCache({ ...options, channels });
+    this.reads = new AdmissionReads({ ...options, cache: this.admission, channels });
     this.#reconciler = new AdmissionReconciler({
       ...options,
       cache: this.admission,
+      reads: this.reads,
       keys: { currentKeyId: 'key' },
       events: { record: () => undefined },
     });
     this.#decisions.start();
-    this.#reads.start();
+    this.#lookups.start();
   }
 
   #controller(
@@ -94,7 +100,7 @@ export class AdmissionScene {
   }
 
   async stop(): Promise<void> {
-    await this.clock.run(Promise.all([this.#decisions.stop(), this.#reads.stop()]));
+    await this.clock.run(Promise.all([this.#decisions.stop(), this.#lookups.stop()]));
   }
 
   async addQuota({ metadata: { name }, ...quota }: ConversationQuota): Promise<ConversationQuota> {

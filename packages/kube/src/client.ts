@@ -21,6 +21,15 @@ export interface ListOptions {
   readonly fieldSelector?: string;
 }
 
+/** Options for readers that need only the metadata of objects. */
+export interface MetadataOptions {
+  /**
+   * The server sends the metadata alone, where it supports that form. The objects lack the rest,
+   * and the caller reads nothing else of them.
+   */
+  readonly metadataOnly?: boolean;
+}
+
 /** Options for readers that need only the beginning of long texts. */
 export interface ShorteningOptions {
   /**
@@ -117,7 +126,7 @@ export interface KubeClient {
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
     map: Mapping<T, R>,
-    options?: ListOptions & CallOptions & ShorteningOptions,
+    options?: ListOptions & CallOptions & ShorteningOptions & MetadataOptions,
   ): Promise<ListResult<R>>;
   /**
    * Ends when the server ends the stream. Throws `ApiError` for an ERROR event; 410 means that the

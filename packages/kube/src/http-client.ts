@@ -5,6 +5,7 @@ import type {
   ListOptions,
   ListResult,
   Mapping,
+  MetadataOptions,
   ShorteningOptions,
   Subresource,
   WatchEvent,
@@ -13,7 +14,7 @@ import type {
 import { ResponseTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import { Flattened } from './flattened.ts';
 import { linesIn, linesOf, wholeLines } from './lines.ts';
-import { PageSize } from './page-size.ts';
+import { PageSize, maxLimit } from './page-size.ts';
 import { ScratchBuffer } from './scratch-buffer.ts';
 import { shortenTexts } from './shortened-texts.ts';
 import { statusPatch } from './status-patch.ts';
@@ -21,6 +22,7 @@ import type { Transport, TransportRequest } from './transport.ts';
 import { parseObject, watchEvent, withoutManagedFields } from './watch-event.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
+type Listing = ListOptions & CallOptions & ShorteningOptions & MetadataOptions;
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 interface ListPage<T> {
@@ -34,11 +36,13 @@ interface ListPage<T> {
  */
 const maxPageBytes = 16_777_216;
 /**
- * Accept header for metadata alone. A server without support for this form answers with the whole
- * object.
+ * Returns the Accept header for a form of metadata alone. A server without support for this form
+ * answers with the whole object.
  */
-const metadataOnlyAccept =
-  'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
+const accepting = (form: string): string =>
+  `application/json;as=${form};g=meta.k8s.io;v=v1,application/json`;
+const metadataOnlyAccept = accepting('PartialObjectMetadata');
+const metadataListAccept = accepting('PartialObjectMetadataList');
 /**
  * Maximum attempts to list in pages before the client requests the whole list at once, as
  * client-go's pager does; a small list succeeds that way.
@@ -57,7 +61,7 @@ export interface HttpKubeClientOptions {
 /** Client of an API server over HTTP. The returned objects have no `managedFields`. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
-  /** Page sizes by plural and group. */
+  /** Page sizes by plural and group, apart for metadata alone. */
   readonly #pageSizes = new Map<string, PageSize>();
 
   constructor({ transport }: HttpKubeClientOptions) {
@@ -231,10 +235,10 @@ export class HttpKubeClient implements KubeClient {
   async #pages<T extends KubeObject, R>(
     resource: Resource<T>,
     map: Mapping<T, R>,
-    options: ListOptions & CallOptions & ShorteningOptions,
+    options: Listing,
     mode: 'in pages' | 'all at once' = 'in pages',
   ): Promise<ListResult<R>> {
-    const size = this.#pageSize(resource);
+    const size = this.#pageSize(resource, options);
     const items: R[] = [];
     const scratch = new ScratchBuffer();
     let next: string | undefined;
@@ -243,7 +247,8 @@ export class HttpKubeClient implements KubeClient {
       const page = await this.#page(resource, options, limit, next, scratch);
       if (page === 'too large') continue;
       for (const [index, item] of (page.items ?? []).entries()) {
-        const mapped = map(withoutManagedFields(resource, item), page.removed[index] ?? 0);
+        const part = options.metadataOnly === true ? { metadata: item.metadata } : item;
+        const mapped = map(withoutManagedFields(resource, part), page.removed[index] ?? 0);
         if (mapped !== undefined) items.push(mapped);
       }
       next = page.metadata.continue;
@@ -254,13 +259,13 @@ export class HttpKubeClient implements KubeClient {
 
   async #page<T extends KubeObject>(
     resource: Resource<T>,
-    options: ListOptions & CallOptions & ShorteningOptions,
+    options: Listing,
     limit: number | undefined,
     next: string | undefined,
     scratch: ScratchBuffer,
   ): Promise<(ListPage<T> & { readonly removed: readonly number[] }) | 'too large'> {
-    const size = this.#pageSize(resource);
-    const { maxTextBytes } = options;
+    const size = this.#pageSize(resource, options);
+    const { maxTextBytes, metadataOnly = false } = options;
     let removed: readonly number[] = [];
     const gather = (chunks: readonly Uint8Array[], count: number): Buffer => {
       const response = scratch.gather(chunks, count);
@@ -275,6 +280,7 @@ export class HttpKubeClient implements KubeClient {
       const response = await this.#transport.call({
         ...{ verb: 'list', resource: resource.plural, method: 'GET' },
         path: withQuery(collectionPath(resource, options.namespace), query),
+        accept: metadataOnly ? metadataListAccept : undefined,
         // A single object may be as large as etcd permits.
         maxResponseBytes: limit === 1 ? undefined : maxPageBytes,
         onResponseBytes: (count) => (bytes = count),
@@ -295,9 +301,12 @@ export class HttpKubeClient implements KubeClient {
     }
   }
 
-  #pageSize({ group, plural }: Resource<KubeObject>): PageSize {
-    const key = `${plural}.${group}`;
-    const known = this.#pageSizes.get(key) ?? new PageSize();
+  #pageSize(
+    { group, plural }: Resource<KubeObject>,
+    { metadataOnly = false }: MetadataOptions,
+  ): PageSize {
+    const key = `${plural}.${group}${metadataOnly ? '/metadata' : ''}`;
+    const known = this.#pageSizes.get(key) ?? new PageSize(metadataOnly ? maxLimit : undefined);
     this.#pageSizes.set(key, known);
     return known;
   }

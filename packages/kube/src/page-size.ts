@@ -4,14 +4,18 @@
  */
 const targetPageBytes = 8_388_608;
 const initialLimit = 100;
-const maxLimit = 500;
+export const maxLimit = 500;
 /** Maximum growth from one page to the next, since later objects may be larger. */
 const maxGrowthFactor = 5;
 const shrinkFactor = 4;
 
 /** Limit for the pages of a kind, learned from the sizes of earlier pages. */
 export class PageSize {
-  #limit = initialLimit;
+  #limit: number;
+
+  constructor(limit = initialLimit) {
+    this.#limit = limit;
+  }
 
   get limit(): number {
     return this.#limit;

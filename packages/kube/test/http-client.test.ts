@@ -205,6 +205,23 @@ describe('HttpKubeClient', () => {
     expect(await client.create(things, sent, { metadataOnly: true })).toEqual(one);
   });
 
+  it('lists metadata alone, also from a server that knows objects alone', async () => {
+    const { apiVersion, kind, metadata } = one;
+    const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
+    const { stub, client } = await clientTo(page([partial], 'next'), page([one]));
+    const { items } = await client.listMapped(things, (object) => object, { metadataOnly: true });
+    expect(items).toEqual([
+      { apiVersion, kind, metadata },
+      { apiVersion, kind, metadata },
+    ]);
+    expect(stub.requests.map(({ headers, query }) => [headers.accept, query['limit']])).toEqual(
+      Array.from({ length: 2 }, () => [
+        'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
+        '500',
+      ]),
+    );
+  });
+
   it('lists page by page, and gives every item its kind', async () => {
     const { kind: _kind, apiVersion: _apiVersion, ...bare } = one;
     const { stub, client } = await clientTo(page([bare], 'next'), page([bare]));

@@ -1,88 +1,111 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
-import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { Logger } from '@conversation-operator/base/logger';
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '@conversation-operator/base/clock';
+import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Snapshot } from '../../quota/snapshot.ts';
-import type { Slot } from '../../quota/slot.ts';
+import { ActiveQuotas } from '../../quota/active-quotas.ts';
+import { Snapshot } from '../../quota/snapshot.ts';
+import type { Slot, SlotState } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { ownerRule } from '../../resources/quota-rules.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { quotaCaps } from '../../resources/quota-caps.ts';
+import { ownerRule, quotaRules } from '../../resources/quota-rules.ts';
+import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
-import type { PodCreations } from '../sandbox/pod-creations.ts';
-import { LiveReads } from './live-reads.ts';
-import { OrphanedPods } from './orphaned-pods.ts';
+import type { Channel } from '../event-source.ts';
 import { SandboxClassifier } from './sandbox-classifier.ts';
-import { seed } from './seed.ts';
-import { SlotIndex, type Assumed } from './slot-index.ts';
-import { countSlot } from './slot-metrics.ts';
 import { SteadyTimes } from './steady-times.ts';
 import { StoredLimits } from './stored-limits.ts';
 
-/** The state of a slot that a write leads to. */
-type AssumedOutcome = Pick<Slot, 'state' | 'taken'> & Pick<Assumed, 'owner'>;
-
-export interface AdmissionCacheOptions {
-  readonly client: KubeClient;
-  readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'templates' | 'quotas' | 'pods'>;
-  readonly podCreations: PodCreations;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  /** Absent: all namespaces. */
-  readonly namespace?: string | undefined;
-  /** Requests a decision in a namespace. */
-  readonly enqueue: (request: Request) => void;
-  /** Requests a call of `read`. */
-  readonly enqueueRead: (request: Request) => void;
-  /**
-   * Requests a new status of a quota; `isSmall`: only the size of stored conversations has changed.
-   */
-  readonly enqueueQuota: (request: Request, isSmall?: boolean) => void;
+/** The state that a sandbox counts with until the outcome of a write is known. */
+export interface Outcome {
+  readonly state: SlotState;
+  readonly taken: boolean;
+  /** The owner that the write gives to a spare. Absent: the owner stays. */
+  readonly owner?: string;
 }
 
-const seedRetryMs = 1_000;
+/** A sandbox whose last write is in flight, has an unknown outcome, or was refused. */
+export interface Assumed extends Outcome {
+  readonly sandbox: Sandbox;
+  /**
+   * Time by the monotonic clock after which the API server no longer executes the write; Infinity:
+   * the write is in flight.
+   */
+  readonly until: number;
+}
+
+export type AdmissionChannels = Readonly<
+  Record<'admission' | 'lookup' | 'quota', Pick<Channel, 'enqueue'>>
+>;
+
+export interface AdmissionCacheOptions {
+  readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'templates'>;
+  readonly clock: Clock;
+  readonly metrics: Pick<Metrics, 'quotaSlots'>;
+  /** Requests of decisions in a namespace, of calls of `read`, and of statuses of quotas. */
+  readonly channels: AdmissionChannels;
+}
 
 /**
- * The state on which admission decides, like the cache of kube-scheduler: watches, live reads and
- * own writes update it, and no decision waits for a read. An assumed write, and a pod that may
- * still exist, count as a taken slot until a read shows the truth.
+ * Delay before the status of a quota is written after a change, in which further changes are
+ * merged.
+ */
+export const quotaStatusDelayMs = 500;
+
+interface Namespace {
+  readonly snapshot: Snapshot;
+  readonly quotas: ActiveQuotas;
+}
+
+const isSameSlot = (one: Slot, other: Slot): boolean =>
+  (Object.keys(one) as (keyof Slot)[]).every(
+    (key) =>
+      one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
+  );
+
+/** An assumed or orphaned slot needs no decision. */
+const undecidable = { releasable: false, expiry: undefined, undecided: false } as const;
+
+const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;
+
+const states = ['active', 'waiting', 'paused'] as const;
+
+/** The state of a slot in the metric. */
+const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined => {
+  if (taken) return 'active';
+  if (state === 'waiting') return 'waiting';
+  return state === 'resumable' ? 'paused' : undefined;
+};
+
+/**
+ * The state on which admission decides, like the cache of kube-scheduler: the newest known version
+ * of every sandbox and quota, from watches, from reads, and from the operator's own writes. No
+ * decision waits for a read. A write counts from the moment when it is sent; an assumed write, and
+ * a pod that may still exist, count as a taken slot until a read shows the truth.
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;
   readonly #times: SteadyTimes;
   readonly #classifier: SandboxClassifier;
-  readonly #index: SlotIndex;
-  readonly #orphaned: OrphanedPods;
-  readonly #reads: LiveReads;
+  readonly #namespaces = new Map<string, Namespace>();
+  /** Sandboxes by uid. */
+  readonly #sandboxes = new Map<string, Sandbox>();
+  /** Assumed writes by the uid of their sandbox. */
+  readonly #assumed = new Map<string, Assumed>();
+  /** Deleted sandboxes whose pods may still exist, by namespace and name. */
+  readonly #orphaned = new Map<string, readonly Sandbox[]>();
   /** The limits of quotas on stored objects. */
   readonly limits: StoredLimits;
 
   constructor(options: AdmissionCacheOptions) {
-    const { clock, metrics, enqueueRead } = options;
     this.#options = options;
-    this.#times = new SteadyTimes(clock);
+    this.#times = new SteadyTimes(options.clock);
     this.#classifier = new SandboxClassifier({ ...options, times: this.#times });
-    countSlot(metrics, undefined, undefined);
-    this.#index = new SlotIndex({
-      now: () => this.now(),
-      classify: (sandbox) => this.#classifier.classify(sandbox),
-      onChange: (namespace, before, after) => this.#slotChanged(namespace, before, after),
-      onOrphaned: ({ namespace, podName }) => enqueueRead({ namespace, name: `pod/${podName}` }),
-    });
+    for (const state of states) options.metrics.quotaSlots.set({ state }, 0);
     this.limits = new StoredLimits({
       snapshot: (namespace) => this.snapshot(namespace),
-      onChange: (namespace, owner, { isSmall }) => this.#enqueueQuotasOf(namespace, owner, isSmall),
-    });
-    this.#orphaned = new OrphanedPods({ ...options, index: this.#index });
-    this.#reads = new LiveReads({
-      ...options,
-      index: this.#index,
-      onUnseen: (object) => this.#enqueueReadOf(object),
-      onQuotaDeleted: (quota) => this.forgetQuota(quota),
+      onChange: (namespace, owner, delayMs) => this.#enqueueQuotasOf(namespace, owner, delayMs),
     });
   }
 
@@ -91,58 +114,108 @@ export class AdmissionCache {
     return this.#times.now();
   }
 
-  snapshot(namespace: string): Snapshot {
-    return this.#index.snapshot(namespace);
+  /** The snapshot of a namespace, under the rules of the quotas that are known now. */
+  snapshot(name: string): Snapshot {
+    const { snapshot, quotas } = this.#namespace(name);
+    const changed = quotas.takeChanged(this.now());
+    if (changed !== undefined) snapshot.setRules(quotaRules(changed), quotaCaps(changed));
+    this.#prune(name);
+    return snapshot;
   }
 
-  /** The newest known version of every sandbox. */
-  sandboxes(): Iterable<Sandbox> {
-    return this.#index.sandboxes();
+  get namespaces(): Iterable<string> {
+    return this.#namespaces.keys();
   }
 
-  /** Time when the rules of a namespace change without any event; Infinity: never. */
-  rulesChangeAt(namespace: string): number {
-    return this.#index.rulesChangeAt(namespace);
+  /** The newest known version of a sandbox. */
+  sandbox(uid: string): Sandbox | undefined {
+    return this.#sandboxes.get(uid);
   }
 
-  /**
-   * Lists the objects of the API server, because the watches may lack what the leader before has
-   * admitted last. Called once, when no other operator leads any more, before the first decision.
-   *
-   * @returns The function that takes the objects over. The caller connects the watches before.
-   */
-  async seed(signal?: AbortSignal): Promise<() => void> {
-    const { client, stores, namespace, logger, clock } = this.#options;
-    for (;;) {
-      try {
-        const fill = await seed({
-          client,
-          stores,
-          namespace,
-          signal,
-          index: this.#index,
-          onSeen: (object) => this.#reads.watch(object),
-        });
-        return () => {
-          fill();
-          for (const name of this.#index.namespaces) this.rulesChanged(name);
-        };
-      } catch (error) {
-        signal?.throwIfAborted();
-        logger.warn('The state of the quotas could not be read', { error });
-        await sleep(clock, seedRetryMs, signal);
-      }
-    }
+  assumed(uid: string): Assumed | undefined {
+    return this.#assumed.get(uid);
+  }
+
+  /** Whether this is the newest known version of the sandbox, and no write of it is under way. */
+  isNewest({ metadata: { uid, resourceVersion } }: Sandbox): boolean {
+    return (
+      !this.#assumed.has(uid) &&
+      this.#sandboxes.get(uid)?.metadata.resourceVersion === resourceVersion
+    );
+  }
+
+  conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
+    return this.#classifier.conversationsOf(sandbox);
   }
 
   observe(sandbox: Sandbox): void {
-    this.#index.observe(sandbox);
+    this.#takeOver(sandbox);
     this.#enqueue(sandbox.metadata.namespace);
   }
 
-  forget(sandbox: Sandbox): void {
-    this.#index.forget(sandbox);
-    this.#enqueue(sandbox.metadata.namespace);
+  /**
+   * Takes over a version of a sandbox. Older versions change nothing; a newer one shows the outcome
+   * of every earlier write. A write in flight keeps its sandbox from other decisions all the same.
+   */
+  #takeOver(sandbox: Sandbox): void {
+    const { uid, resourceVersion } = sandbox.metadata;
+    const known = this.#sandboxes.get(uid);
+    if (known !== undefined && !isNewerVersion(sandbox, known)) {
+      // The object of the cache replaces the one of an answer, so that memory holds one of them.
+      if (this.#assumed.has(uid) || known.metadata.resourceVersion !== resourceVersion) return;
+      if (known === sandbox) return;
+    }
+    this.#sandboxes.set(uid, sandbox);
+    if (this.#assumed.get(uid)?.until !== Infinity) this.#assumed.delete(uid);
+    this.#reclassify(uid);
+  }
+
+  /**
+   * Removes a deleted sandbox. Its slot stays taken until a read has shown that its pod is gone.
+   */
+  forget(deleted: Sandbox): void {
+    const { uid, namespace } = deleted.metadata;
+    const known = this.#sandboxes.get(uid) ?? deleted;
+    const isTaken =
+      slotTaken(known) || slotTaken(deleted) || this.#assumed.get(uid)?.taken === true;
+    this.#sandboxes.delete(uid);
+    this.#assumed.delete(uid);
+    // Before the slot is removed: in between, the slot must not seem free.
+    if (isTaken) this.addOrphaned(known);
+    this.#remove(namespace, uid);
+    this.#enqueue(namespace);
+  }
+
+  /** Adds the slot of a deleted sandbox whose pod may still exist, and requests a read of the pod. */
+  addOrphaned(sandbox: Sandbox): void {
+    const { namespace, name, uid } = sandbox.metadata;
+    this.#orphaned.set(`${namespace}/${name}`, [...this.#othersThan(sandbox), sandbox]);
+    this.#options.channels.lookup.enqueue({ namespace, name: `pod/${name}` });
+    this.#put({
+      ...this.#classifier.classify(sandbox),
+      uid: orphanedUid(uid),
+      state: 'freeing',
+      taken: true,
+      stored: false,
+      ...undecidable,
+    });
+  }
+
+  removeOrphaned(sandbox: Sandbox): void {
+    const { namespace, name, uid } = sandbox.metadata;
+    const others = this.#othersThan(sandbox);
+    if (others.length > 0) this.#orphaned.set(`${namespace}/${name}`, others);
+    else this.#orphaned.delete(`${namespace}/${name}`);
+    this.#remove(namespace, orphanedUid(uid));
+  }
+
+  /** The deleted sandboxes whose slots the pod of this name keeps. */
+  orphanedBy(namespace: string, podName: string): readonly Sandbox[] {
+    return this.#orphaned.get(`${namespace}/${podName}`) ?? [];
+  }
+
+  #othersThan({ metadata: { namespace, name, uid } }: Sandbox): readonly Sandbox[] {
+    return this.orphanedBy(namespace, name).filter(({ metadata }) => metadata.uid !== uid);
   }
 
   observeConversation(conversation: CachedConversation): void {
@@ -156,144 +229,171 @@ export class AdmissionCache {
     this.#reclassifySandboxesOf(conversation);
   }
 
-  #reclassifySandboxesOf(conversation: CachedConversation): void {
-    const { metadata, spec, status } = conversation;
-    const { namespace } = metadata;
+  #reclassifySandboxesOf({ metadata, spec, status }: CachedConversation): void {
+    const { namespace, uid } = metadata;
     // A sandbox names a conversation that joins it before the conversation stores that, and a start
     // may fail in between.
     const { sandboxes } = this.#options.stores;
     const named = [spec.sandboxName, status?.sandboxName].flatMap((name) =>
       name === undefined ? [] : (sandboxes.get(namespace, name) ?? []),
     );
-    const naming = sandboxes.byIndex(byNamed, metadata.uid);
-    for (const sandbox of new Set([...naming, ...named]))
-      this.#index.reclassify(sandbox.metadata.uid);
+    for (const sandbox of new Set([...sandboxes.byIndex(byNamed, uid), ...named]))
+      this.#reclassify(sandbox.metadata.uid);
     this.#enqueue(namespace);
   }
 
   observeTemplate({ metadata: { namespace, name } }: SandboxTemplate): void {
-    for (const sandbox of this.#options.stores.sandboxes.byIndex(
-      byTemplate,
-      `${namespace}/${name}`,
-    ))
-      this.#index.reclassify(sandbox.metadata.uid);
+    const { sandboxes } = this.#options.stores;
+    for (const sandbox of sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
+      this.#reclassify(sandbox.metadata.uid);
     this.#enqueue(namespace);
   }
 
   observeQuota(quota: ConversationQuota): void {
-    if (this.#index.observeQuota(quota)) this.rulesChanged(quota.metadata.namespace);
+    const { namespace } = quota.metadata;
+    if (this.#namespace(namespace).quotas.observe(quota)) this.rulesChanged(namespace);
   }
 
   forgetQuota(quota: ConversationQuota): void {
-    this.#index.forgetQuota(quota);
-    this.rulesChanged(quota.metadata.namespace);
+    const { namespace } = quota.metadata;
+    const { snapshot, quotas } = this.#namespace(namespace);
+    const now = this.now();
+    if (quotas.delete(quota, now)) snapshot.quotaDeleted(now);
+    this.rulesChanged(namespace);
   }
 
-  podDeleted({ metadata: { namespace = '', name } }: CachedPod): void {
-    if (this.#index.orphanedSlots(namespace, name).length === 0) return;
-    this.#orphaned.podDeleted(namespace, name);
-    this.#options.enqueueRead({ namespace, name: `pod/${name}` });
+  /** Time when the rules of a namespace change without any event; Infinity: never. */
+  rulesChangeAt(namespace: string): number {
+    return this.#namespace(namespace).quotas.nextChangeAt;
   }
 
-  /** Reads an object that `enqueueRead` has named. */
-  async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const [kind = '', key = ''] = name.split('/');
-    const result =
-      kind === 'pod'
-        ? await this.#orphaned.read(namespace, key, signal)
-        : await this.#reads.read(key, signal);
+  rulesChanged(namespace: string): void {
+    for (const { metadata } of this.#namespace(namespace).quotas.values())
+      this.#enqueueQuota(namespace, metadata.name);
     this.#enqueue(namespace);
-    return result;
   }
 
   /**
    * Counts a sandbox with the outcome of a write that is sent now, and keeps it from other
-   * decisions, until one of `confirm`, `refresh`, `assume` and `notExecuted` takes over.
-   * `claimant`: the conversation whose start claims the sandbox by the write.
+   * decisions, until one of `confirm`, `assume` and `notExecuted` takes over. `claimant`: the
+   * conversation whose start claims the sandbox by the write.
    */
-  sent(sandbox: Sandbox, outcome: AssumedOutcome, claimant?: CachedConversation): void {
+  sent(sandbox: Sandbox, outcome: Outcome, claimant?: CachedConversation): void {
     if (claimant !== undefined) this.limits.claimed(sandbox, claimant);
-    this.#index.assume(sandbox, { ...outcome, until: Infinity });
-  }
-
-  /** Whether this is the newest known version of the sandbox, and no write of it is under way. */
-  isNewest({ metadata: { uid, resourceVersion } }: Sandbox): boolean {
-    return (
-      this.#index.assumed(uid) === undefined &&
-      this.#index.sandbox(uid)?.metadata.resourceVersion === resourceVersion
-    );
+    this.assume(sandbox, { ...outcome, until: Infinity });
   }
 
   /**
    * Takes over the answer to a write, unless a watch has shown the deletion of the sandbox before.
    */
   confirm(answer: Sandbox): void {
-    const { uid } = answer.metadata;
-    if (this.#index.sandbox(uid) === undefined) return;
-    this.#index.observe(answer);
-    this.#index.forgetAssumed(uid);
+    if (!this.#sandboxes.has(answer.metadata.uid)) return;
+    this.#takeOver(answer);
+    this.notExecuted(answer);
   }
 
-  /** Forgets what was assumed of a write that the API server has not executed. */
+  /** Forgets what was assumed of a write: the API server has not executed it, or has answered. */
   notExecuted({ metadata: { uid } }: Sandbox): void {
-    this.#index.forgetAssumed(uid);
-  }
-
-  /** Reads a sandbox whose write has met another version. */
-  async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
-    try {
-      await this.#reads.refresh(sandbox, signal);
-    } finally {
-      // The write was refused, whether or not the read succeeds.
-      this.#index.forgetAssumed(sandbox.metadata.uid);
-    }
+    if (this.#assumed.delete(uid)) this.#reclassify(uid);
   }
 
   /**
-   * Assumes that a write of unknown outcome has taken a slot, until a read after `until` (by the
-   * monotonic clock) shows the truth.
+   * Assumes an outcome of a write of this version, unless a newer version is known. A write of
+   * unknown outcome counts until a read after `until` shows the truth.
    */
-  assume(sandbox: Sandbox, outcome: AssumedOutcome & { readonly until: number }): void {
-    this.#index.forgetAssumed(sandbox.metadata.uid);
-    this.#index.assume(sandbox, outcome);
-    this.#enqueueReadOf(sandbox);
+  assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
+    const { namespace, uid } = sandbox.metadata;
+    const known = this.#sandboxes.get(uid);
+    if (known === undefined || isNewerVersion(known, sandbox)) {
+      this.notExecuted(sandbox);
+      return;
+    }
+    this.#sandboxes.set(uid, sandbox);
+    this.#assumed.set(uid, { sandbox, ...outcome });
+    this.#reclassify(uid);
+    if (outcome.until < Infinity)
+      this.#options.channels.lookup.enqueue({ namespace, name: `object/${uid}` });
   }
 
-  conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
-    return this.#classifier.conversationsOf(sandbox);
+  /** Classifies a sandbox again after a change of it or of another object. */
+  #reclassify(uid: string): void {
+    const sandbox = this.#sandboxes.get(uid);
+    if (sandbox === undefined) return;
+    const slot = this.#classifier.classify(sandbox);
+    const assumed = this.#assumed.get(uid);
+    if (assumed === undefined) this.#put(slot);
+    else {
+      const { state, taken, owner } = assumed;
+      const claimed = owner === undefined ? {} : { owner, spare: false };
+      this.#put({ ...slot, ...claimed, state, taken: taken || slot.taken, ...undecidable });
+    }
   }
 
-  rulesChanged(namespace: string): void {
-    for (const { metadata } of this.#index.quotas(namespace))
-      this.#options.enqueueQuota({ namespace, name: metadata.name });
-    this.#enqueue(namespace);
+  #put(slot: Slot): void {
+    const { snapshot } = this.#namespace(slot.sandbox.metadata.namespace);
+    const before = snapshot.slot(slot.uid);
+    if (before !== undefined && isSameSlot(before, slot)) return;
+    snapshot.put(slot);
+    this.#count(before, slot);
+    this.#slotChanged(slot, false);
   }
 
-  #slotChanged(namespace: string, before: Slot | undefined, after: Slot | undefined): void {
-    countSlot(this.#options.metrics, before, after);
-    const slot = after ?? before;
-    if (slot === undefined) return;
-    this.limits.slotChanged(namespace, slot, after === undefined);
-    if (before !== undefined && after === undefined)
+  #remove(namespace: string, uid: string): void {
+    const before = this.#namespace(namespace).snapshot.remove(uid);
+    if (before !== undefined) {
+      this.#count(before, undefined);
+      this.#slotChanged(before, true);
       this.#times.forget(before.sandbox.metadata.uid);
+    }
+    this.#prune(namespace);
+  }
+
+  #slotChanged(slot: Slot, isGone: boolean): void {
+    const { namespace } = slot.sandbox.metadata;
+    this.limits.slotChanged(namespace, slot, isGone);
     this.#enqueueQuotasOf(namespace, slot.owner);
   }
 
-  #enqueueQuotasOf(namespace: string, owner: string, isSmall = false): void {
+  /** Moves a slot in the gauge of slots by state. */
+  #count(before: Slot | undefined, after: Slot | undefined): void {
+    const { quotaSlots } = this.#options.metrics;
+    const old = before && stateOf(before);
+    const state = after && stateOf(after);
+    if (old === state) return;
+    if (old !== undefined) quotaSlots.dec({ state: old });
+    if (state !== undefined) quotaSlots.inc({ state });
+  }
+
+  #enqueueQuotasOf(namespace: string, owner: string, delayMs?: number): void {
     const { rules } = this.snapshot(namespace);
     for (const rule of [ownerRule(rules, owner), rules.namespace]) {
       if (rule === undefined) continue;
       // A quota that conflicts with the rule counts the same sandboxes.
       for (const name of rules.conflicts.get(rule.quotaName) ?? [rule.quotaName])
-        this.#options.enqueueQuota({ namespace, name }, isSmall);
+        this.#enqueueQuota(namespace, name, delayMs);
     }
   }
 
-  #enqueue(namespace: string): void {
-    this.#options.enqueue({ namespace, name: '' });
+  #enqueueQuota(namespace: string, name: string, delayMs = quotaStatusDelayMs): void {
+    this.#options.channels.quota.enqueue({ namespace, name }, delayMs);
   }
 
-  #enqueueReadOf({ metadata: { namespace, uid } }: Sandbox | ConversationQuota): void {
-    this.#options.enqueueRead({ namespace, name: `object/${uid}` });
+  #enqueue(namespace: string): void {
+    this.#options.channels.admission.enqueue({ namespace, name: '' });
+  }
+
+  #namespace(name: string): Namespace {
+    let namespace = this.#namespaces.get(name);
+    if (namespace === undefined) {
+      namespace = { snapshot: new Snapshot(), quotas: new ActiveQuotas() };
+      this.#namespaces.set(name, namespace);
+    }
+    return namespace;
+  }
+
+  /** Forgets a namespace without sandboxes and quotas. Its automatic resumes begin at full rate. */
+  #prune(name: string): void {
+    const { snapshot, quotas } = this.#namespace(name);
+    if (snapshot.size === 0 && quotas.isEmpty) this.#namespaces.delete(name);
   }
 }

@@ -11,7 +11,7 @@ import {
   type SandboxState,
 } from '../../resources/sandbox.ts';
 import type { Decision } from '../../quota/decide.ts';
-import type { Assumed } from './slot-index.ts';
+import type { Outcome } from './cache.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
 import type { Expiry } from '../../quota/timing.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
@@ -211,7 +211,7 @@ export function decidedSandbox(
  * The state that a sandbox counts with until the outcome of the write is known: the largest use
  * that the write allows.
  */
-export function assumedSlot({ kind, slot }: Decision): Pick<Assumed, 'state' | 'taken'> {
+export function assumedSlot({ kind, slot }: Decision): Outcome {
   switch (kind) {
     case 'admit':
       return { state: 'starting', taken: true };

@@ -19,37 +19,32 @@ const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${
  */
 export function eventsOf(decision: Decision, message: string): readonly DecisionEvent[] {
   const { slot: about } = decision;
+  const one = (reason: string, text = message) => [{ about, reason, message: text }];
   switch (decision.kind) {
     case 'release':
       return [];
     case 'admit':
       return decision.resumed
-        ? [
-            {
-              about,
-              reason: 'ResumedByQuota',
-              message: 'The sandbox resumes automatically: there is room again.',
-            },
-          ]
+        ? one('ResumedByQuota', 'The sandbox resumes automatically: there is room again.')
         : [];
     case 'wait':
-      return [{ about, reason: waitingReasonOf(about), message }];
+      return one(waitingReasonOf(about));
     case 'reject':
-      return [{ about, reason: 'QuotaExceeded', message }];
+      return one('QuotaExceeded');
     case 'fail':
-      return [{ about, reason: CapExceeded.maxSandboxes, message }];
+      return one(CapExceeded.maxSandboxes);
     case 'expire':
-      return [{ about, reason: decision.reason, message }];
+      return one(decision.reason);
     case 'evict': {
       const { preemptor, rule } = decision;
-      const eviction = { about, reason: 'PausedByQuota', message };
-      if (preemptor === undefined) return [eviction];
+      const eviction = one('PausedByQuota');
+      if (preemptor === undefined) return eviction;
       const paused =
         preemptor.owner === about.owner
           ? capitalised(subjectOf(about.sandbox))
           : 'A conversation of another owner';
       return [
-        eviction,
+        ...eviction,
         {
           about: preemptor,
           reason: 'RoomMade',

@@ -15,16 +15,13 @@ import { forecast } from '../../quota/forecast.ts';
 import { limitOf, type Load } from '../../quota/load.ts';
 import type { Owner } from '../../quota/owner.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
-import type { StoredLimits } from './stored-limits.ts';
+import type { AdmissionCache } from './cache.ts';
 
 export interface QuotaStatusOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'quotas'>;
-  readonly snapshot: (namespace: string) => Snapshot;
-  readonly limits: Pick<StoredLimits, 'countsFor'>;
+  readonly cache: Pick<AdmissionCache, 'snapshot' | 'limits' | 'now'>;
   readonly clock: Clock;
-  /** Milliseconds since 1970, by the clock of admission. */
-  readonly now: () => number;
 }
 
 const maxNames = 10;
@@ -147,13 +144,13 @@ export class QuotaStatusReconciler {
   }
 
   #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
-    const { clock, limits, now } = this.#options;
-    const snapshot = this.#options.snapshot(quota.metadata.namespace);
+    const { clock, cache } = this.#options;
+    const snapshot = cache.snapshot(quota.metadata.namespace);
     const conditions = conditionsOf(quota, snapshot, isoTime(clock));
     return {
       observedGeneration: quota.metadata.generation,
-      ...usageOf(quota, snapshot, now()),
-      ...limits.countsFor(quota),
+      ...usageOf(quota, snapshot, cache.now()),
+      ...cache.limits.countsFor(quota),
       ...(conditions === undefined ? {} : { conditions: [...conditions] }),
     };
   }

@@ -15,6 +15,7 @@ import type { Stores } from '../caches.ts';
 import type { AdmissionCache } from './cache.ts';
 import { assumedSlot, decidedSandbox } from './decided-sandbox.ts';
 import { eventsOf } from './events.ts';
+import type { AdmissionReads } from './reads.ts';
 
 export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
@@ -22,6 +23,7 @@ export interface AdmissionReconcilerOptions {
   readonly podCreations: Pick<PodCreations, 'admitting'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
+  readonly reads: Pick<AdmissionReads, 'refresh'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -117,7 +119,7 @@ export class AdmissionReconciler {
   }
 
   async #send(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
-    const { client, cache, clock, keys, logger, podCreations, stores } = this.#options;
+    const { client, cache, clock, keys, logger, podCreations, reads, stores } = this.#options;
     const { sandbox, owner } = decision.slot;
     const decided = decidedSandbox(decision, ownerRule(cache.snapshot(namespace).rules, owner), {
       template: stores.templates.get(namespace, sandbox.spec.templateName),
@@ -131,7 +133,7 @@ export class AdmissionReconciler {
       cache.confirm(await storing);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) {
-        await cache.refresh(sandbox, signal);
+        await reads.refresh(sandbox, signal);
         return;
       }
       if (!outcomeUnknown(error)) {

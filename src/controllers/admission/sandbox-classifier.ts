@@ -26,7 +26,7 @@ const maxRemembered = 20_000;
  */
 type Maker = CachedConversation | 'deleted' | undefined;
 
-/** Puts together what the caches know of a sandbox, for what it is to its quotas. */
+/** Puts together the facts of the caches by which a sandbox is classified. */
 export class SandboxClassifier {
   readonly #options: SandboxClassifierOptions;
   /** Uids of conversations whose deletion the cache has shown. */
@@ -51,7 +51,7 @@ export class SandboxClassifier {
     return times.translate(uid, (steady) =>
       classify({
         sandbox,
-        conversations: this.#conversationsOf(sandbox, makers),
+        conversations: this.conversationsOf(sandbox, makers),
         // A conversation that the cache does not show may exist, because the cache may be behind.
         unknownStart: makers.includes(undefined),
         orphaned: makers.length > 0 && makers.every(isGone),
@@ -67,11 +67,10 @@ export class SandboxClassifier {
    * The conversations of its owner in a sandbox, and those that the sandbox was made for, which may
    * not have its name yet.
    */
-  conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
-    return this.#conversationsOf(sandbox, this.#makersOf(sandbox));
-  }
-
-  #conversationsOf(sandbox: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
+  conversationsOf(
+    sandbox: Sandbox,
+    makers = this.#makersOf(sandbox),
+  ): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
     const { namespace, name } = sandbox.metadata;
     const found = new Map(

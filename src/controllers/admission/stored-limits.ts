@@ -1,25 +1,18 @@
-import { Ledger, type Totals } from '../../quota/ledger.ts';
+import { Ledger, cappedTotal, type Totals } from '../../quota/ledger.ts';
 import type { Slot } from '../../quota/slot.ts';
-import type { Snapshot } from '../../quota/snapshot.ts';
+import type { Owner, Snapshot } from '../../quota/snapshot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { startStatusOf, wantsOwnSandbox } from '../../resources/conversation.ts';
-import { capsOf, type CapField } from '../../resources/quota-caps.ts';
+import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
 import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 export interface StoredLimitsOptions {
   readonly snapshot: (namespace: string) => Snapshot;
-  /**
-   * Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation
-   * has changed.
-   */
-  readonly onChange: (
-    namespace: string,
-    owner: string,
-    change: { readonly isSmall: boolean },
-  ) => void;
+  /** Requests new statuses of the quotas of an owner, by default after a short delay. */
+  readonly onChange: (namespace: string, owner: string, delayMs?: number) => void;
 }
 
 /** The reason why a start is refused. */
@@ -32,6 +25,14 @@ type Counts = Pick<
   NonNullable<ConversationQuota['status']>,
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
+
+/**
+ * Delay after a change of the size of stored conversations alone: each status of an agent is such a
+ * change.
+ */
+const storedBytesDelayMs = 30_000;
+
+const nameOf = ({ name }: Owner): string => name;
 
 /**
  * StoredLimits applies the limits of quotas on stored objects to conversations that the gateway has
@@ -79,10 +80,10 @@ export class StoredLimits {
     if (slot.uid !== uid) return;
     if (isGone || spare) this.#claims.delete(uid);
     const madeFor = madeForReferenceOf(sandbox)?.uid ?? this.#claims.get(uid);
-    const ledger = this.#ledger(namespace);
-    if (isGone) ledger.removeSandbox(uid);
-    else ledger.putSandbox({ uid, owner, counts: slot.stored, madeFor });
-    this.#forgetEmpty(namespace);
+    this.#changeIn(namespace, (ledger) => {
+      if (isGone) ledger.removeSandbox(uid);
+      else ledger.putSandbox({ uid, owner, counts: slot.stored, madeFor });
+    });
   }
 
   /**
@@ -105,57 +106,51 @@ export class StoredLimits {
   countsFor({ metadata: { namespace }, spec }: ConversationQuota): Counts {
     const snapshot = this.#options.snapshot(namespace);
     const ledger = this.#ledger(namespace);
-    const isMine = (name: string, field: CapField): boolean =>
-      spec.owner === undefined
-        ? snapshot.caps.owners.get(name)?.[field] === undefined
-        : name === spec.owner;
-    const sum = (field: CapField, total: keyof Totals): number => {
-      if (spec.scope === 'Namespace') return ledger.all[total];
-      const owners = [...ledger.owners()].filter((name) => isMine(name, field));
-      return owners.reduce((all, name) => all + ledger.of(name)[total], 0);
+    const stored = (total: keyof Totals, owner?: string): number => {
+      // The ledger counts also the sandboxes that starts are to get.
+      if (total === 'sandboxes')
+        return (owner === undefined ? snapshot.all : snapshot.owner(owner))?.load.stored ?? 0;
+      return (owner === undefined ? ledger.all : ledger.of(owner))[total];
     };
-    const sandboxes = (): number => {
-      if (spec.scope === 'Namespace') return snapshot.all.load.stored;
-      const owners = [...snapshot.owners()].filter(({ name }) => isMine(name, 'maxSandboxes'));
-      return owners.reduce((all, { load }) => all + load.stored, 0);
-    };
-    return {
-      ...(spec.maxConversations !== undefined && {
-        conversations: sum('maxConversations', 'conversations'),
-      }),
-      ...(spec.maxStoredBytes !== undefined && {
-        storedBytes: sum('maxStoredBytes', 'storedBytes'),
-      }),
-      ...(spec.maxSandboxes !== undefined && { sandboxes: sandboxes() }),
-    };
+    const every = new Set([...ledger.owners(), ...Array.from(snapshot.owners(), nameOf)]);
+    const counts = capFields.flatMap((field): readonly (readonly [string, number])[] => {
+      const total = cappedTotal[field];
+      if (spec[field] === undefined) return [];
+      if (spec.scope === 'Namespace') return [[total, stored(total)]];
+      const hasNone = (name: string) => snapshot.caps.owners.get(name)?.[field] === undefined;
+      const owners = spec.owner === undefined ? [...every].filter(hasNone) : [spec.owner];
+      return [[total, owners.reduce((all, name) => all + stored(total, name), 0)]];
+    });
+    return Object.fromEntries(counts);
   }
 
   /** Makes a change of the ledger on which the usage of a conversation's owner may depend. */
   #change<T>(conversation: CachedConversation, change: (ledger: Ledger) => T): T {
     const { namespace } = conversation.metadata;
     const { owner } = conversation.spec;
-    const ledger = this.#ledger(namespace);
-    const before = ledger.of(owner);
-    const result = change(ledger);
-    const now = ledger.of(owner);
-    this.#forgetEmpty(namespace);
+    const before = this.#ledger(namespace).of(owner);
+    const result = this.#changeIn(namespace, change);
+    const now = this.#ledger(namespace).of(owner);
     const { caps } = this.#options.snapshot(namespace);
     const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
     const hasOther = now.conversations !== before.conversations;
     if (hasOther && (isLimited('maxConversations') || isLimited('maxStoredBytes')))
-      this.#options.onChange(namespace, owner, { isSmall: false });
+      this.#options.onChange(namespace, owner);
     else if (now.storedBytes !== before.storedBytes && isLimited('maxStoredBytes'))
-      this.#options.onChange(namespace, owner, { isSmall: true });
+      this.#options.onChange(namespace, owner, storedBytesDelayMs);
     return result;
   }
 
-  #forgetEmpty(namespace: string): void {
-    if (this.#ledgers.get(namespace)?.isEmpty === true) this.#ledgers.delete(namespace);
+  /** Makes a change of the ledger of a namespace, which is kept while something is stored. */
+  #changeIn<T>(namespace: string, change: (ledger: Ledger) => T): T {
+    const ledger = this.#ledger(namespace);
+    const result = change(ledger);
+    if (ledger.isEmpty) this.#ledgers.delete(namespace);
+    else this.#ledgers.set(namespace, ledger);
+    return result;
   }
 
   #ledger(namespace: string): Ledger {
-    let ledger = this.#ledgers.get(namespace);
-    if (ledger === undefined) this.#ledgers.set(namespace, (ledger = new Ledger()));
-    return ledger;
+    return this.#ledgers.get(namespace) ?? new Ledger();
   }
 }

@@ -23,6 +23,7 @@ import {
 } from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamespace, bySparePool, type Stores } from '../caches.ts';
+import type { AdmissionReads } from '../admission/reads.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
 import { deleteVersion, storedObject } from '../stored-object.ts';
 import { decidePool, unfitness, type ObservedPool } from './decide.ts';
@@ -34,11 +35,8 @@ import { poolStatus } from './status.ts';
 export interface PoolReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
-  readonly admission: {
-    snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'>;
-    /** The sandboxes that admission knows, from its list at the start of this leader on. */
-    sandboxes(): Iterable<Sandbox>;
-  };
+  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
+  readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   /** Uniform in 0..1. */
@@ -46,7 +44,7 @@ export interface PoolReconcilerOptions {
   readonly logger: Logger;
 }
 
-/** Delay before a spare that the cache does not show is read. */
+/** Delay before the next reconcile while the cache lacks a spare, which may be gone. */
 const unseenMs = 5_000;
 /** Minimum time between two writes of the status of a pool. */
 const statusIntervalMs = 1_000;
@@ -57,11 +55,6 @@ const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestam
 /** The memory of this process about a pool. */
 interface Memory {
   readonly pace: PoolPace;
-  /**
-   * Spares that the API server has stored and that the cache has not shown, by uid, with the time
-   * of their creation or of their last read.
-   */
-  readonly unseen: Map<string, { readonly spare: Sandbox; readonly createdAt: number }>;
   /** Number of spares whose creation is under way. */
   creating: number;
   /** Uids of failed spares that were counted. */
@@ -107,14 +100,13 @@ export class PoolReconciler {
     }
     const template = stores.templates.get(namespace, pool.spec.templateName);
     const memory = this.#memoryOf(pool);
-    const { pace, unseen } = memory;
-    await this.#forgetSeen(memory, signal);
+    const { pace } = memory;
     this.#observeBoots(memory, spares);
     const plan = decidePool({
       pool,
       template,
       spares,
-      unseen: unseen.size,
+      unseen: this.#unseenOf(pool),
       ...this.#roomOf(pool),
       allowance: pace.allowance,
       delayed: pace.delayed,
@@ -133,15 +125,16 @@ export class PoolReconciler {
     } finally {
       memory.creating = 0;
     }
+    const unseen = this.#unseenOf(pool);
     const status = poolStatus({
-      ...{ pool, plan, spares, refused, unseen: unseen.size },
+      ...{ pool, plan, spares, refused, unseen },
       ...{ failures: pace.failures, now: isoTime(clock) },
     });
     const writeAfterMs = await this.#write(memory, pool, status, signal);
     const waits = [
       writeAfterMs,
       ...(plan.held > 0 ? [pace.nextMs(plan.held)] : []),
-      ...(unseen.size > 0 ? [unseenMs] : []),
+      ...(unseen > 0 ? [unseenMs] : []),
     ].filter((ms) => ms !== undefined);
     return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) };
   }
@@ -183,9 +176,9 @@ export class PoolReconciler {
           ? replicas
           : 0,
     }));
-    const taken = pools.map(({ metadata }) => {
-      const { unseen, creating = 0 } = this.#memories.get(metadata.uid) ?? {};
-      return this.#sparesOf(namespace, metadata.name).length + (unseen?.size ?? 0) + creating;
+    const taken = pools.map((each) => {
+      const { creating = 0 } = this.#memories.get(each.metadata.uid) ?? {};
+      return this.#sparesOf(namespace, each.metadata.name).length + this.#unseenOf(each) + creating;
     });
     return {
       room: shareOfRoom(name, wishes, room),
@@ -202,7 +195,6 @@ export class PoolReconciler {
     }
     const memory: Memory = {
       pace: new PoolPace(this.#options.clock, spec.refill, status?.failures ?? 0),
-      unseen: this.#known(pool),
       creating: 0,
       counted: new Set(),
       booted: new Set(),
@@ -213,36 +205,14 @@ export class PoolReconciler {
   }
 
   /**
-   * The stored spares of a pool. Earlier leaders, of this process too, may have created spares that
-   * the cache does not show yet.
+   * Number of spares of a pool that the API server has stored and that the cache does not show yet,
+   * those of earlier leaders included.
    */
-  #known({ metadata: { namespace, name } }: SandboxPool): Memory['unseen'] {
-    const { admission, clock } = this.#options;
-    const unseen: Memory['unseen'] = new Map();
-    for (const spare of admission.sandboxes()) {
-      const { metadata, spec } = spare;
-      const isStored = isSpare(spare) && metadata.deletionTimestamp === undefined;
-      if (isStored && metadata.namespace === namespace && spec.poolName === name)
-        unseen.set(metadata.uid, { spare, createdAt: clock.monotonic() });
-    }
-    return unseen;
-  }
-
-  /** Forgets spares that the cache shows now, or that are gone. */
-  async #forgetSeen({ unseen }: Memory, signal: AbortSignal): Promise<void> {
-    const { stores, clock } = this.#options;
-    for (const [uid, { spare, createdAt }] of unseen) {
-      const { namespace, name } = spare.metadata;
-      const isCached = stores.sandboxes.get(namespace, name)?.metadata.uid === uid;
-      const isOld = clock.monotonic() - createdAt >= unseenMs;
-      if (isCached || (isOld && (await this.#isGone(spare, signal)))) unseen.delete(uid);
-      else if (isOld) unseen.set(uid, { spare, createdAt: clock.monotonic() });
-    }
-  }
-
-  async #isGone(spare: Sandbox, signal: AbortSignal): Promise<boolean> {
-    const stored = await storedObject(this.#options.client, sandboxes, spare, signal);
-    return stored === undefined || stored.spec.owner !== '';
+  #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
+    return this.#options.reads
+      .unseen()
+      .filter((sandbox) => sandbox.metadata.namespace === namespace && !isGoing(sandbox))
+      .filter((sandbox) => isSpare(sandbox) && sandbox.spec.poolName === name).length;
   }
 
   #observeBoots(memory: Memory, spares: readonly Sandbox[]): void {
@@ -279,13 +249,13 @@ export class PoolReconciler {
     template: SandboxTemplate,
     signal: AbortSignal,
   ): Promise<string | undefined> {
-    const { client, clock, logger } = this.#options;
+    const { client, logger, reads } = this.#options;
     memory.pace.created();
     try {
       const spare = await client.create(sandboxes, newSpare(pool, template, this.#options), {
         signal,
       });
-      memory.unseen.set(spare.metadata.uid, { spare, createdAt: clock.monotonic() });
+      reads.created(spare);
       return undefined;
     } catch (error) {
       const createError = createErrorOf(error, 'sandbox');

@@ -1,8 +1,9 @@
-import { OrphanedPods } from '../../../src/controllers/admission/orphaned-pods.ts';
-import { SlotIndex } from '../../../src/controllers/admission/slot-index.ts';
+import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
+import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
 import { createCaches } from '../../../src/controllers/caches.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { ActiveQuotas } from '../../../src/quota/active-quotas.ts';
 import { Snapshot } from '../../../src/quota/snapshot.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
@@ -67,11 +68,11 @@ export const admissionMutants = {
     })),
   },
   'the pods of deleted sandboxes are forgotten': {
-    patches: [patched(SlotIndex.prototype, 'addOrphaned', () => undefined)],
+    patches: [patched(AdmissionCache.prototype, 'addOrphaned', () => undefined)],
   },
   'a write of unknown outcome counts as not executed': {
     patches: [
-      patched(SlotIndex.prototype, 'assume', (_, assume, sandbox, { until }) =>
+      patched(AdmissionCache.prototype, 'assume', (_, assume, sandbox, { until }) =>
         assume(sandbox, { until, state: 'none', taken: slotTaken(sandbox) }),
       ),
     ],
@@ -176,17 +177,17 @@ export const admissionMutants = {
     slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot,
   ),
   'the pods of deleted sandboxes are never read': {
-    patches: [patched(OrphanedPods.prototype, 'read', () => Promise.resolve(undefined))],
+    patches: [patched(AdmissionReads.prototype, 'readPod', () => Promise.resolve(undefined))],
   },
   'a change of a quota is ignored': {
     patches: [
-      patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {
-        const { namespace, uid } = quota.metadata;
-        return (
-          [...index.quotas(namespace)].every(({ metadata }) => metadata.uid !== uid) &&
-          observe(quota)
-        );
-      }),
+      patched(
+        ActiveQuotas.prototype,
+        'observe',
+        (quotas, observe, quota) =>
+          [...quotas.values()].every(({ metadata }) => metadata.uid !== quota.metadata.uid) &&
+          observe(quota),
+      ),
     ],
   },
   'the limit of the namespace is ignored': {

@@ -48,7 +48,7 @@ export const poolMutants = {
   },
   'a pool forgets the spares that its cache does not show': {
     file: 'src/controllers/pool/reconcile.ts',
-    from: 'unseen: unseen.size,\n      ...this.#roomOf(pool),',
+    from: 'unseen: this.#unseenOf(pool),\n      ...this.#roomOf(pool),',
     to: 'unseen: 0,\n      ...this.#roomOf(pool),',
     rule: 'a pool has no more spares than it wants',
     pools: true,

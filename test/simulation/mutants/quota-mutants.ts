@@ -11,7 +11,7 @@ export const quotaMutants = {
     focus: 'quota',
   },
   'the quota counts an old version that a watch delivers': {
-    file: 'src/controllers/admission/slot-index.ts',
+    file: 'src/controllers/admission/cache.ts',
     from: '!isNewerVersion(sandbox, known)) {',
     to: 'known === sandbox) {',
     rule: 'no controller acts on a version that it has overwritten',
@@ -60,7 +60,7 @@ export const quotaMutants = {
     focus: 'quota',
   },
   'a sandbox is decided on again while its write is in flight': {
-    file: 'src/controllers/admission/slot-index.ts',
+    file: 'src/controllers/admission/cache.ts',
     from: 'this.#assumed.set(uid, { sandbox, ...outcome });',
     to: 'if (outcome.until !== Infinity) this.#assumed.set(uid, { sandbox, ...outcome });',
     rule: 'no controller acts on a version that it has overwritten',

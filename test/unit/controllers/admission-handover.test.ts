@@ -1,11 +1,17 @@
 import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
+import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
 import { sandboxIndexers } from '../../../src/controllers/caches.ts';
 import { handle, observing } from '../../../src/controllers/event-source.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
+import type { Request } from '../../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import type { CachedPod } from '../../../src/resources/cached-pod.ts';
+import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -27,24 +33,26 @@ it.each(turns)(
     });
     reflector.start();
     await clock.run(reflector.synced());
-    const reads: string[] = [];
-    const cache = new AdmissionCache({
-      client,
-      stores: {
-        sandboxes: reflector.store,
-        conversations: new IndexedStore({ sandbox: () => [] }),
-        templates: new IndexedStore(),
-        quotas: new IndexedStore(),
-        pods: new IndexedStore(),
-      },
+    const requests: string[] = [];
+    const stores = {
+      sandboxes: reflector.store,
+      conversations: new IndexedStore<CachedConversation>({ sandbox: () => [] }),
+      templates: new IndexedStore<SandboxTemplate>(),
+      quotas: new IndexedStore<ConversationQuota>(),
+      pods: new IndexedStore<CachedPod>(),
+    };
+    const channels = {
+      admission: { enqueue: () => undefined },
+      lookup: { enqueue: ({ name }: Request) => void requests.push(name) },
+      quota: { enqueue: () => undefined },
+    };
+    const cache = new AdmissionCache({ stores, channels, clock, metrics: createMetrics() });
+    const reads = new AdmissionReads({
+      ...{ client, stores, channels, cache, clock, logger: silentLogger },
       podCreations: new PodCreations(clock),
-      ...{ clock, logger: silentLogger, metrics: createMetrics() },
-      enqueue: () => undefined,
-      enqueueRead: ({ name }) => void reads.push(name),
-      enqueueQuota: () => undefined,
     });
     // As the operator starts.
-    const started = cache.seed().then((fill) => {
+    const started = reads.seed().then((fill) => {
       handle(
         reflector,
         observing<Sandbox>(
@@ -60,7 +68,7 @@ it.each(turns)(
     await clock.settle();
     const { signal } = new AbortController();
     // A read may ask for another one.
-    for (const name of reads) await cache.read({ namespace: 'default', name }, signal);
+    for (const name of requests) await reads.read({ namespace: 'default', name }, signal);
     expect(cache.snapshot('default').owner('alice')?.load.taken ?? 0).toBe(0);
     await reflector.stop();
   },

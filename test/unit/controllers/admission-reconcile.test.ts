@@ -134,10 +134,29 @@ it('reads at its own pace what no cache has shown yet', async () => {
     if (++reads > 100) throw new Error('read again and again');
     return get(resource, namespace, name);
   };
-  (await scene.admission.seed())();
+  (await scene.reads.seed())();
   await clock.advance(10_000);
   expect(reads).toBeGreaterThan(10);
   expect(reads).toBeLessThan(25);
+});
+
+it('reads what its list shows in another version than the cache', async () => {
+  const { client, stores } = scene;
+  for (const name of ['same', 'changed']) {
+    client.put(sandboxes, aSandbox({ name }));
+    stores.sandboxes.set(await scene.stored(name));
+  }
+  const status = { replicas: 1 };
+  await client.mergePatch(sandboxes, 'default', 'changed', { status }, { subresource: 'status' });
+  const read: string[] = [];
+  client.fault = ({ verb, name = '' }) => {
+    if (verb === 'get') read.push(name);
+    return undefined;
+  };
+  const fill = await scene.reads.seed();
+  expect(read).toEqual(['changed']);
+  fill();
+  expect(scene.takenBy('alice')).toBe(1);
 });
 
 it('takes a start for over that has failed before it stored which sandbox it has joined', () => {

@@ -75,12 +75,12 @@ describe('pods that outlive their sandboxes', () => {
     expect(reads).toEqual([]);
     // A cache that is wrong changes nothing.
     scene.stores.pods.delete('default', 'old');
-    scene.admission.podDeleted(pod);
+    scene.reads.podDeleted(pod);
     await scene.clock.advance(0);
     expect(reads).toEqual(['old']);
     expect(await isAdmitted('new')).toBe(false);
     await scene.client.delete(pods, 'default', 'old', { gracePeriodSeconds: 0 });
-    scene.admission.podDeleted(pod);
+    scene.reads.podDeleted(pod);
     await scene.clock.advance(500);
     expect(await isAdmitted('new')).toBe(true);
     await scene.clock.advance(3_600_000);

@@ -1,8 +1,20 @@
-import { bySparePool, poolIndexers, sandboxIndexers } from '../../../src/controllers/caches.ts';
+import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
+import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
+import {
+  bySandbox,
+  bySparePool,
+  poolIndexers,
+  sandboxIndexers,
+} from '../../../src/controllers/caches.ts';
 import { PoolReconciler } from '../../../src/controllers/pool/reconcile.ts';
+import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
-import type { Result } from '../../../packages/kube/src/controller.ts';
+import { Controller, type Request, type Result } from '../../../packages/kube/src/controller.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import type { CachedPod } from '../../../src/resources/cached-pod.ts';
+import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import {
   poolLabel,
@@ -33,23 +45,38 @@ class PoolScene {
   };
   /** Messages of the Events. */
   readonly events: string[] = [];
-  /** The sandboxes that admission has listed. */
-  readonly listed: Sandbox[] = [];
+  readonly reads: AdmissionReads;
   room = Infinity;
-  readonly reconciler = new PoolReconciler({
-    client: this.client,
-    stores: this.stores,
-    admission: {
-      snapshot: () => ({ roomForSpares: this.room }),
-      sandboxes: () => this.listed,
-    },
-    events: { record: (_pool, { message }) => void this.events.push(message) },
-    clock: this.clock,
-    random: Math.random,
-    logger: silentLogger,
-  });
+  readonly reconciler: PoolReconciler;
 
   constructor() {
+    const { client, clock } = this;
+    const options = { client, clock, random: () => 0, logger: silentLogger };
+    const stores = {
+      ...this.stores,
+      conversations: new IndexedStore<CachedConversation>({ [bySandbox]: () => [] }),
+      quotas: new IndexedStore<ConversationQuota>(),
+      pods: new IndexedStore<CachedPod>(),
+    };
+    const lookups = new Controller({
+      ...options,
+      name: 'lookup',
+      reconcile: (request) => this.reads.read(request, signal),
+    });
+    const ignored = { enqueue: () => undefined };
+    const lookup = {
+      enqueue: (request: Request, delayMs = 0) => lookups.enqueueAfter(request, delayMs),
+    };
+    const channels = { admission: ignored, lookup, quota: ignored };
+    const cache = new AdmissionCache({ ...options, stores, channels, metrics: createMetrics() });
+    const podCreations = new PodCreations(clock);
+    this.reads = new AdmissionReads({ ...options, stores, channels, cache, podCreations });
+    lookups.start();
+    this.reconciler = new PoolReconciler({
+      ...{ ...options, stores, reads: this.reads, random: Math.random },
+      admission: { snapshot: () => ({ roomForSpares: this.room }) },
+      events: { record: (_pool, { message }) => void this.events.push(message) },
+    });
     this.stores.templates.set(aTemplate());
   }
 
@@ -103,7 +130,7 @@ async function aPoolWithSpare(replicas: number, { isCached }: { readonly isCache
   const scene = new PoolScene();
   await scene.addPool({ replicas });
   const stored = await scene.addSpare('spare');
-  scene.listed.push(stored);
+  scene.reads.created(stored);
   if (isCached) scene.stores.sandboxes.set(stored);
   expect(scene.stores.sandboxes.byIndex(bySparePool, 'default/default')).toHaveLength(
     Number(isCached),

@@ -1,4 +1,5 @@
 import { Snapshot } from '../../../src/quota/snapshot.ts';
+import { StoredLimits } from '../../../src/controllers/admission/stored-limits.ts';
 import { QuotaStatusReconciler } from '../../../src/controllers/admission/quota-status.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import {
@@ -34,14 +35,14 @@ async function statusOf(
   const reconciler = new QuotaStatusReconciler({
     client,
     stores: { quotas: { get, list: () => quotas, byIndex: () => [], size: quotas.length } },
-    snapshot: () => queue,
-    now: () => noonMs,
-    limits: { countsFor: () => ({}) },
+    cache: { snapshot: () => queue, now: () => noonMs, limits },
     clock: { now: () => noonMs, monotonic: () => 0, after: () => ({ cancel: () => undefined }) },
   });
   await reconciler.reconcile({ namespace: 'default', name: 'first' }, new AbortController().signal);
   return (await client.get(conversationQuotas, 'default', 'first')).status;
 }
+
+const limits = new StoredLimits({ snapshot: () => new Snapshot(), onChange: () => undefined });
 
 const aRun = (uid: string, owner: string, activeSince = 0) =>
   aSlot(uid, 'running', { owner, activeSince });

@@ -1,0 +1,288 @@
+import { sleep, type Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import { pods } from '@conversation-operator/kube/core';
+import { isNewerVersion, type ObjectMeta } from '@conversation-operator/kube/object';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import {
+  managedBySelector,
+  ownerAnnotation,
+  sandboxes,
+  slotTaken,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
+import type { Stores } from '../caches.ts';
+import type { PodCreations } from '../sandbox/pod-creations.ts';
+import { storedObject } from '../stored-object.ts';
+import type { AdmissionCache, AdmissionChannels } from './cache.ts';
+
+export interface AdmissionReadsOptions {
+  readonly client: KubeClient;
+  readonly stores: Pick<Stores, 'sandboxes' | 'quotas' | 'pods'>;
+  readonly cache: AdmissionCache;
+  readonly podCreations: Pick<PodCreations, 'unsettledMs'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Absent: all namespaces. */
+  readonly namespace?: string | undefined;
+  readonly channels: AdmissionChannels;
+}
+
+const seedRetryMs = 1_000;
+/** Delay before the next read of the same object, and minimum time between two reads of a pod. */
+const rereadDelayMs = 500;
+/**
+ * Maximum time between two reads of a pod. The cache shows the deletion of a pod; reads are for a
+ * watch that has fallen silent.
+ */
+const maxPodIntervalMs = 30_000;
+
+interface LastRead {
+  /** Time by the monotonic clock. */
+  readonly at: number;
+  readonly intervalMs: number;
+}
+
+type Known = Sandbox | ConversationQuota;
+
+const isSandbox = (object: Known): object is Sandbox => object.kind === sandboxes.kind;
+
+const ownersOf = (pod: Pick<CachedPod, 'metadata'> | undefined): readonly string[] =>
+  pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
+
+/**
+ * AdmissionReads asks the API server for what no watch reports: what the leader before has written
+ * last, the outcome of a write that had no answer, whether an object still exists that the caches
+ * have never shown, and whether the pod of a deleted sandbox is gone.
+ */
+export class AdmissionReads {
+  readonly #options: AdmissionReadsOptions;
+  /** Objects that the API server has shown and the caches have not, by uid. */
+  readonly #unseen = new Map<string, Known>();
+  /** Reads of pods of deleted sandboxes, by namespace and name. */
+  readonly #podReads = new Map<string, LastRead>();
+
+  constructor(options: AdmissionReadsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Lists the objects of the API server, because the watches may lack what the leader before has
+   * written last. Called once, when no other operator leads any more, before the first decision.
+   *
+   * @returns The function that takes the objects over. The caller connects the watches before it
+   *   calls that function: what they show as deleted in between counts as not seen, and is read
+   *   again.
+   */
+  async seed(signal?: AbortSignal): Promise<() => void> {
+    const { logger, clock } = this.#options;
+    for (;;) {
+      try {
+        return await this.#list(signal);
+      } catch (error) {
+        signal?.throwIfAborted();
+        logger.warn('The state of the quotas could not be read', { error });
+        await sleep(clock, seedRetryMs, signal);
+      }
+    }
+  }
+
+  async #list(signal: AbortSignal | undefined): Promise<() => void> {
+    const { client, cache, namespace } = this.#options;
+    const scope = {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(signal === undefined ? {} : { signal }),
+    };
+    const identities = { ...scope, metadataOnly: true };
+    // The lists may be taken in any order, because no operator creates pods or writes statuses now:
+    // a listed pod was created after its sandbox, so a sandbox that its list lacks was deleted.
+    const [quotas, present, left] = await Promise.all([
+      client.list(conversationQuotas, scope),
+      client
+        .listMapped(sandboxes, ({ metadata }) => metadata, identities)
+        .then(({ items }) => Promise.all(items.map((metadata) => this.#newest(metadata, signal)))),
+      client.listMapped(pods, ({ metadata }) => metadata, {
+        ...identities,
+        labelSelector: managedBySelector,
+      }),
+    ]);
+    return () => {
+      for (const quota of quotas.items) {
+        if (conversationQuotas.accepts?.(quota) === false) continue;
+        cache.observeQuota(quota);
+        this.#watch(quota);
+      }
+      for (const sandbox of present) {
+        if (sandbox === undefined) continue;
+        cache.observe(sandbox);
+        this.#watch(sandbox);
+      }
+      for (const pod of left.items) this.#seedPod(pod);
+    };
+  }
+
+  /**
+   * A sandbox in the listed version or a newer one: the object of the cache where it has that
+   * version, because a list of whole objects would delay the first decision. Undefined for one that
+   * is gone meanwhile, and for an unknown schema.
+   */
+  async #newest(metadata: ObjectMeta, signal?: AbortSignal): Promise<Sandbox | undefined> {
+    const { client, stores } = this.#options;
+    const cached = stores.sandboxes.get(metadata.namespace ?? '', metadata.name);
+    const { uid, resourceVersion } = cached?.metadata ?? {};
+    if (uid === metadata.uid && resourceVersion === metadata.resourceVersion) return cached;
+    const stored = await storedObject(client, sandboxes, { metadata }, signal);
+    return sandboxes.accepts?.(stored) === false ? undefined : stored;
+  }
+
+  /** Counts a pod whose sandbox is gone, or holds no slot. */
+  #seedPod({ namespace = '', name, annotations, ownerReferences, creationTimestamp }: ObjectMeta) {
+    const { cache } = this.#options;
+    const owner = ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
+    if (owner === undefined) return;
+    const { apiVersion, kind, uid } = owner;
+    const known = cache.sandbox(uid);
+    if (known !== undefined && slotTaken(known)) return;
+    cache.addOrphaned(
+      known ?? {
+        apiVersion,
+        kind,
+        metadata: { name, namespace, uid, resourceVersion: '0', generation: 1, creationTimestamp },
+        spec: { owner: annotations?.[ownerAnnotation] ?? '', templateName: '', replicas: 0 },
+      },
+    );
+  }
+
+  /** Has an object of the API server read again until the caches show it too. */
+  #watch(object: Known): void {
+    if (this.#isCached(object)) return;
+    const { uid, namespace } = object.metadata;
+    this.#unseen.set(uid, object);
+    const request = { namespace, name: `object/${uid}` };
+    this.#options.channels.lookup.enqueue(request, rereadDelayMs);
+  }
+
+  /** Counts a sandbox that this process has just created, before the caches show it. */
+  created(sandbox: Sandbox): void {
+    this.#options.cache.observe(sandbox);
+    this.#watch(sandbox);
+  }
+
+  /** The sandboxes that the API server has shown, and the caches have not. */
+  unseen(): readonly Sandbox[] {
+    return [...this.#unseen.values()].filter(isSandbox).filter((each) => !this.#isCached(each));
+  }
+
+  #isCached(object: Known): boolean {
+    const { stores } = this.#options;
+    const { namespace, name, uid } = object.metadata;
+    const store = isSandbox(object) ? stores.sandboxes : stores.quotas;
+    return store.get(namespace, name)?.metadata.uid === uid;
+  }
+
+  /** Reads what a request of the channel `lookup` names, and requests a decision. */
+  async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+    const [kind = '', key = ''] = name.split('/');
+    const result =
+      kind === 'pod' ? await this.readPod(namespace, key, signal) : await this.#read(key, signal);
+    this.#options.channels.admission.enqueue({ namespace, name: '' });
+    return result;
+  }
+
+  /** Reads a sandbox whose write has met another version. */
+  async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#readObject(sandbox, signal);
+    } finally {
+      // The write was refused, whether or not the read succeeds.
+      this.#options.cache.notExecuted(sandbox);
+    }
+  }
+
+  async #read(uid: string, signal: AbortSignal): Promise<Result> {
+    const { cache, clock } = this.#options;
+    const unseen = this.#unseen.get(uid);
+    if (unseen !== undefined && this.#isCached(unseen)) this.#unseen.delete(uid);
+    const assumed = cache.assumed(uid);
+    const object = assumed?.sandbox ?? this.#unseen.get(uid);
+    if (object === undefined) return undefined;
+    // The deadline is compared before the read: a write may be executed between the answer and the
+    // deadline.
+    const isOver = assumed !== undefined && clock.monotonic() >= assumed.until;
+    await this.#readObject(object, signal);
+    const known = cache.sandbox(uid);
+    if (isOver && known !== undefined && !isNewerVersion(known, assumed.sandbox))
+      cache.notExecuted(known);
+    return this.#unseen.has(uid) || cache.assumed(uid) !== undefined
+      ? { requeueAfterMs: rereadDelayMs }
+      : undefined;
+  }
+
+  /**
+   * Takes over the version of an object that the API server has. A cache that has never shown an
+   * object may never report its deletion.
+   */
+  async #readObject(object: Known, signal: AbortSignal): Promise<void> {
+    const { client, cache } = this.#options;
+    const { uid } = object.metadata;
+    const resource = isSandbox(object) ? sandboxes : conversationQuotas;
+    const stored: Known | undefined = await storedObject<Known>(client, resource, object, signal);
+    if (stored !== undefined) {
+      if (resource.accepts?.(stored) === false) return;
+      if (isSandbox(stored)) cache.observe(stored);
+      else cache.observeQuota(stored);
+      this.#watch(stored);
+      return;
+    }
+    this.#unseen.delete(uid);
+    if (isSandbox(object)) cache.forget(cache.sandbox(uid) ?? object);
+    else cache.forgetQuota(object);
+  }
+
+  /** The cache has lost a pod: where a slot waits for it, its next read is due at once. */
+  podDeleted({ metadata: { namespace = '', name } }: CachedPod): void {
+    const { cache, channels } = this.#options;
+    if (cache.orphanedBy(namespace, name).length === 0) return;
+    const last = this.#podReads.get(`${namespace}/${name}`);
+    if (last !== undefined)
+      this.#podReads.set(`${namespace}/${name}`, { ...last, intervalMs: rereadDelayMs });
+    channels.lookup.enqueue({ namespace, name: `pod/${name}` });
+  }
+
+  /**
+   * Reads the pod of deleted sandboxes when that is due, and gives their slots back once the pod is
+   * gone. The cache of pods says when a read is due.
+   */
+  async readPod(namespace: string, name: string, signal: AbortSignal): Promise<Result> {
+    const { client, cache, clock, podCreations, stores } = this.#options;
+    const key = `${namespace}/${name}`;
+    const orphaned = cache.orphanedBy(namespace, name);
+    if (orphaned.length === 0) {
+      this.#podReads.delete(key);
+      return undefined;
+    }
+    const now = clock.monotonic();
+    const last = this.#podReads.get(key);
+    const dueInMs = last === undefined ? 0 : last.at + last.intervalMs - now;
+    if (dueInMs > 0) return { requeueAfterMs: dueInMs };
+    // Before the question: a creation that is still under way may be executed after the answer.
+    const settled = orphaned.filter(({ metadata }) => podCreations.unsettledMs(metadata.uid) === 0);
+    if (settled.length === 0) return { requeueAfterMs: rereadDelayMs };
+    const cachedOwners = last === undefined ? ownersOf(stores.pods.get(namespace, name)) : [];
+    const isKnownToRun = orphaned.some(({ metadata }) => cachedOwners.includes(metadata.uid));
+    const intervalMs = isKnownToRun
+      ? maxPodIntervalMs
+      : Math.min(maxPodIntervalMs, last === undefined ? rereadDelayMs : 2 * last.intervalMs);
+    this.#podReads.set(key, { at: now, intervalMs });
+    if (!isKnownToRun) {
+      const owners = ownersOf(
+        await storedObject(client, pods, { metadata: { namespace, name } }, signal),
+      );
+      for (const sandbox of settled)
+        if (!owners.includes(sandbox.metadata.uid)) cache.removeOrphaned(sandbox);
+    }
+    return { requeueAfterMs: intervalMs };
+  }
+}
