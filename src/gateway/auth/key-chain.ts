@@ -51,19 +51,14 @@ export function chainOf(
   }
 }
 
-/** The uids of the keys that a key depends on, and whether each of them exists: valid or not. */
-export function makersOf(
-  key: ApiKey,
-  find: (name: string) => ApiKey | undefined,
-): { readonly uids: readonly string[]; readonly exist: boolean } {
-  const uids: string[] = [];
+/** Whether each key exists that a key depends on: valid or not. */
+export function hasMakers(key: ApiKey, find: (name: string) => ApiKey | undefined): boolean {
   let { issuedBy } = key.spec;
-  while (issuedBy !== undefined && uids.length < maxChainLength) {
-    uids.push(issuedBy.uid);
+  for (let length = 0; issuedBy !== undefined && length < maxChainLength; length++) {
     const maker: ApiKey | undefined = find(issuedBy.name);
     if (maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp !== undefined)
-      return { uids, exist: false };
+      return false;
     ({ issuedBy } = maker.spec);
   }
-  return { uids, exist: true };
+  return true;
 }

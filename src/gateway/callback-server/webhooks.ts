@@ -8,7 +8,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { isEqual } from '../auth/session-keys.ts';
+import { isEqual } from '../auth/key.ts';
 import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
 
 export interface WebhooksOptions {

@@ -19,7 +19,7 @@ import { refuseConnection } from '../http/send-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/exposure.ts';
-import type { PortName, ProxyAddress } from './address.ts';
+import type { ProxyAddress } from './address.ts';
 import { Addressing } from './addressing.ts';
 import { unauthorized } from './agent-errors.ts';
 import { HostTemplate } from './host-template.ts';
@@ -105,7 +105,7 @@ export class AgentAccess {
     const template = urlTemplate === undefined ? undefined : new HostTemplate(urlTemplate);
     this.addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
     this.exposure = exposedBy({
-      agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'),
+      agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox),
       keys: this.#keys,
     });
     const find = (name: string) => this.#sandbox(name);
@@ -113,7 +113,7 @@ export class AgentAccess {
       ...{ feed, keys: this.#keys, limits, clock, find },
       ...places,
     });
-    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, find });
+    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, find });
   }
 
   /** The sandbox that a request is for; undefined where the request is for the service itself. */
@@ -157,7 +157,7 @@ export class AgentAccess {
    * open, get the same response after the same time, which discloses no other sandbox.
    */
   async upstreamFor(
-    { sandbox: name, portName }: ProxyAddress,
+    { sandbox: name }: ProxyAddress,
     keys: readonly string[],
     isOpenToAll: boolean,
   ): Promise<AgentUpstream> {
@@ -166,7 +166,7 @@ export class AgentAccess {
     const isOpened = (sandbox: Sandbox | undefined) =>
       isOpenToAll || this.#isOpenedBy(sandbox, keys);
     const known = this.#sandbox(name);
-    const upstream = isOpened(known) ? this.#runningUpstream(known, portName) : undefined;
+    const upstream = isOpened(known) ? this.#runningUpstream(known) : undefined;
     if (upstream !== undefined) return upstream;
     const plausible = keys.filter((key) => sessionKeyShape.test(key));
     if ((known !== undefined && isOpened(known)) || plausible.length > 0) {
@@ -180,7 +180,7 @@ export class AgentAccess {
     const sandbox = this.#sandbox(name);
     if (!isOpened(sandbox)) throw unauthorized();
     if (sandbox === undefined) throw notFound('sandbox');
-    const later = this.#runningUpstream(sandbox, portName);
+    const later = this.#runningUpstream(sandbox);
     if (later === undefined) throw notRunning('STARTING', startingRetryAfter);
     return later;
   }
@@ -241,12 +241,12 @@ export class AgentAccess {
    * The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or
    * STARTING. Throws for any other phase.
    */
-  #runningUpstream(sandbox: Sandbox | undefined, portName: PortName): AgentUpstream | undefined {
+  #runningUpstream(sandbox: Sandbox | undefined): AgentUpstream | undefined {
     if (sandbox === undefined) return undefined;
     const { phase } = viewOfSandbox(sandbox);
     if (phase === 'MISSING') throw notFound('sandbox');
     if (phase === 'PAUSED') throw notRunning('PAUSED', pausedRetryAfter);
     if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
-    return this.upstreams.of(sandbox, portName);
+    return this.upstreams.of(sandbox);
   }
 }

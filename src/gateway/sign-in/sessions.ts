@@ -6,7 +6,7 @@ import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
-import { equalHashes, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
+import { isEqual, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
@@ -106,7 +106,7 @@ export class Sessions {
     const hash = hashKey(token);
     return this.#options.ring.byHash(
       hash,
-      ({ spec }) => spec.signIn === 'Link' && equalHashes(spec.sha256, hash),
+      ({ spec }) => spec.signIn === 'Link' && isEqual(spec.sha256, hash),
     );
   }
 

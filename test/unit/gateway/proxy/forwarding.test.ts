@@ -27,7 +27,6 @@ describe('an agent', () => {
     };
     const address = {
       sandbox: 'sbx-1',
-      portName: 'AGENT_SERVER',
       path: '/',
       prefix: '/sandboxes/sbx-1/AGENT_SERVER',
     } as const;
