@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { cors } from '@conversation-operator/http/server/cors';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
+import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
@@ -21,7 +22,6 @@ import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
-import { AgentReads } from './limits/agent-reads.ts';
 import { fairClient } from './limits/fair-client.ts';
 import { newPool, sizeOf, type PoolName, type PoolSize } from './limits/pools.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
@@ -207,14 +207,13 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       startStreams: pool('startStreams'),
       liveStreams: pool('liveStreams'),
       snapshots: pool('snapshots'),
+      eventReads: pool('eventReads'),
     },
     events: new AgentEvents(),
     control: new AgentControl(),
-    agentReads: new AgentReads({
-      clock,
-      places: pool('eventReads'),
-      firstByteMs: options.eventsFirstByteMs,
-    }),
+    /** Maximum time until the first byte of an agent's answer, in milliseconds. */
+    agentFirstByteMs: options.eventsFirstByteMs ?? 10_000,
+    silentAgents: new CircuitBreakers({ clock }),
     webFiles: webFilesOf(options.webDirectory),
     ui,
     gitHosts: options.gitHosts ?? {},

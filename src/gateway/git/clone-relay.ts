@@ -11,7 +11,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/handler.ts';
 import type { HostAnswer, PrivateHost } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { IdleTimer } from '@conversation-operator/http/proxy/idle-timer';
+import { IdleTimer } from '@conversation-operator/base/idle-timer';
 
 interface TransferLimits {
   /** Maximum time without a byte from the host, or to the sandbox. */

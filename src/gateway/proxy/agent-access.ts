@@ -68,13 +68,9 @@ export interface AgentAccessOptions {
 const maxCacheWaitMs = 1000;
 /** Shape of every session key: no request waits for a key of another shape. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
-const startingRetryAfter = '2';
-const pausedRetryAfter = '10';
 
-const notRunning = (phase: string, retryAfter: string) =>
-  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, {
-    headers: { 'retry-after': retryAfter },
-  });
+const notRunning = (phase: string, retryAfterSeconds: number) =>
+  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { retryAfterSeconds });
 
 /**
  * The way to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource
@@ -181,7 +177,7 @@ export class AgentAccess {
     if (!isOpened(sandbox)) throw unauthorized();
     if (sandbox === undefined) throw notFound('sandbox');
     const later = this.#runningUpstream(sandbox);
-    if (later === undefined) throw notRunning('STARTING', startingRetryAfter);
+    if (later === undefined) throw notRunning('STARTING', 2);
     return later;
   }
 
@@ -245,7 +241,7 @@ export class AgentAccess {
     if (sandbox === undefined) return undefined;
     const { phase } = viewOfSandbox(sandbox);
     if (phase === 'MISSING') throw notFound('sandbox');
-    if (phase === 'PAUSED') throw notRunning('PAUSED', pausedRetryAfter);
+    if (phase === 'PAUSED') throw notRunning('PAUSED', 10);
     if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
     return this.upstreams.of(sandbox);
   }

@@ -21,20 +21,8 @@ const sessionMs = 7 * dayMs;
 /** Age of a session whose ApiKey a replica may not have seen yet, and how long it waits for it. */
 const youngMs = 30_000;
 const appearMs = 1_000;
-/** Maximum sessions of one owner that a link or an identity provider has made. */
+/** Maximum sessions of one owner that a link has made. */
 const maxSessions = 50;
-
-/** A person whom a link or an identity provider vouches for. */
-export interface Identity {
-  readonly owner: string;
-  readonly role: ApiKeySpec['role'];
-  /** How the person has signed in, for the list of keys. */
-  readonly description: string;
-  /** The key that the session ends with; absent where none is. */
-  readonly issuedBy?: ApiKeySpec['issuedBy'];
-  /** Time in milliseconds since 1970 from which the identity is not valid; Infinity: always. */
-  readonly expiresAtMs: number;
-}
 
 export interface SessionsOptions {
   readonly client: KubeClient;
@@ -131,41 +119,24 @@ export class Sessions {
       if (isNotFound(error) || isConflict(error)) return undefined;
       throw error;
     }
-    await this.open(
-      {
-        owner: spec.owner,
-        role: spec.role,
-        description: 'Signed in by a link.',
-        ...(spec.issuedBy === undefined ? {} : { issuedBy: spec.issuedBy }),
-        expiresAtMs: this.#makerExpiryOf(spec),
-      },
-      request,
-      response,
-    );
+    await this.#open(spec, request, response);
     return spec.owner;
   }
 
-  /**
-   * Opens a session for an identity: creates an ApiKey that opens nothing but this session, and
-   * sets the cookie.
-   */
-  async open(
-    identity: Identity,
+  /** Creates an ApiKey that opens nothing but the session, and sets the cookie. */
+  async #open(
+    { owner, role, issuedBy }: ApiKeySpec,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
-    const { expiresAtMs: identityEndMs, issuedBy, ...rest } = identity;
-    await this.#makeRoom(identity.owner);
-    const nowMs = clock.now();
-    const expiresAtMs = Math.min(nowMs + sessionMs, nowMs + maxKeyLifetimeMs, identityEndMs);
+    const makerEndMs = this.#makerExpiryOf(issuedBy);
+    await this.#makeRoom(owner);
+    const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), makerEndMs);
     // The key itself is in no place: only the cookie acts for it.
     const { resource } = await issueKey({
-      ...rest,
-      ...(issuedBy === undefined ? {} : { issuedBy }),
-      client,
-      namespace,
-      random,
+      ...{ client, namespace, random, owner, role, issuedBy },
+      description: 'Signed in by a link.',
       signIn: 'Session',
       expiresAt: new Date(expiresAtMs).toISOString(),
     });
@@ -219,7 +190,7 @@ export class Sessions {
     response.appendHeader('set-cookie', setCookie(request, publicUrl(), { value, maxAgeSeconds }));
   }
 
-  #makerExpiryOf({ issuedBy }: ApiKeySpec): number {
+  #makerExpiryOf(issuedBy: ApiKeySpec['issuedBy']): number {
     if (issuedBy === undefined) return Infinity;
     return this.#options.ring.byName(issuedBy.name, issuedBy.uid)?.chain.expiresAtMs ?? 0;
   }

@@ -13,7 +13,7 @@ import {
 } from '../presenters/conversation.ts';
 import { countSchema } from '../presenters/schemas.ts';
 import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
-import { compact } from './compact.ts';
+import { compact } from '@conversation-operator/base/compact';
 import { deleteOne } from './delete-one.ts';
 import { endpoints, success, successSchema } from './endpoints.ts';
 import { refuseTooMany } from './fields.ts';

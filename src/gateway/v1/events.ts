@@ -8,7 +8,7 @@ import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, pageSchema } from '../presenters/schemas.ts';
 import { agentProblems, agentReading } from './agent-reading.ts';
-import { compact } from './compact.ts';
+import { compact } from '@conversation-operator/base/compact';
 import { conversationParams, eventFilters, eventSearch, type EventSearch } from './schemas.ts';
 import { endpoints } from './endpoints.ts';
 

@@ -156,7 +156,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
         role: body.role ?? 'user',
         description: body.name,
         issuedBy: { name: principal.keyName, uid: principal.keyUid },
-        ...(expiresAtMs === undefined ? {} : { expiresAt: new Date(expiresAtMs).toISOString() }),
+        expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
       });
       about(targetOf(resource));
       await services.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);

@@ -22,7 +22,7 @@ import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts'
 import { findStored } from '../lookup/find-stored.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { chosenIdAnnotation } from '../presenters/start-request.ts';
-import { compact } from './compact.ts';
+import { compact } from '@conversation-operator/base/compact';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher, type FormData } from 'undici';
 import { CallError } from './call-error.ts';
-import { isNotConnected } from './connection-errors.ts';
+import { isNotConnected } from '@conversation-operator/base/system-code';
 import { Deadline } from './deadline.ts';
 
 /**
