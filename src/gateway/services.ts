@@ -11,11 +11,10 @@ import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler
 import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
-import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
+import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { AgentControl } from '../agent/control.ts';
 import { AgentEvents } from '../agent/events.ts';
-import { conversations } from '../resources/conversation.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { Disclosures } from './auth/disclosures.ts';
 import { KeyRing } from './auth/key-ring.ts';
@@ -115,14 +114,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const client = fairClient({
     client: options.client,
     owner: () => currentOwner.getStore(),
-    onCall: (owner, { isWrite, plural, name, textLength }) => {
-      const bytes =
-        plural === conversations.plural && name !== undefined ? caps.bytesOf(name) : textLength;
-      // A created object has come in a body, which counts already.
-      if (!isWrite) rateLimits.read(owner, bytes);
-      else if (name !== undefined) rateLimits.written(owner, bytes);
-      return bytes;
-    },
+    bytesOf: (name) => caps.bytesOf(name),
+    rateLimits,
     scheduler,
     places: pool('apiCalls'),
   });

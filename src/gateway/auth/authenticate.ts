@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { KeyChain } from './key-chain.ts';
-import type { KeyRing, ValidKey } from './key-ring.ts';
+import type { KeyChain, KeyRing, ValidKey } from './key-ring.ts';
 import { isEqual, hashKey, isWellFormedKey } from './key.ts';
 
 /** The key that makes a request, and its owner. */

@@ -2,8 +2,7 @@ import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import { isEqual } from './key.ts';
-import type { KeyChain } from './key-chain.ts';
-import type { KeyRing } from './key-ring.ts';
+import type { KeyChain, KeyRing } from './key-ring.ts';
 
 /** The reader of a record that shows session keys. */
 export interface Reader {

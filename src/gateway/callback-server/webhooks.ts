@@ -9,7 +9,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isEqual } from '../auth/key.ts';
-import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
+import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
 
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;

@@ -7,7 +7,7 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Connections } from '@conversation-operator/http/limits/connections';
-import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
+import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -20,9 +20,8 @@ import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/exposure.ts';
 import type { ProxyAddress } from './address.ts';
-import { Addressing } from './addressing.ts';
+import { Addressing, HostTemplate } from './addressing.ts';
 import { unauthorized } from './agent-errors.ts';
-import { HostTemplate } from './host-template.ts';
 import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
@@ -80,6 +79,7 @@ export class AgentAccess {
   readonly exposure: Exposure;
   readonly options: AgentAccessOptions;
   readonly limits: ForwardingLimits;
+  readonly clientAddress: ClientAddress;
   readonly addressing: Addressing;
   readonly upstreams: Upstreams;
   /** Connections that are to become WebSockets. */
@@ -94,6 +94,7 @@ export class AgentAccess {
     const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
     this.options = options;
     this.limits = limits;
+    this.clientAddress = options.clientAddress;
     this.#keys = new SessionKeys({ keys, ring, logger });
     this.#origins =
       loopbackOrigins &&
@@ -205,7 +206,7 @@ export class AgentAccess {
     const problem = toProblem(error);
     if (problem.code !== 'unauthorized') return problem;
     try {
-      this.options.failedKey(this.options.clientAddress(request));
+      this.options.failedKey(this.clientAddress(request));
       return problem;
     } catch (limited) {
       return toProblem(limited);

@@ -1,4 +1,4 @@
-import type { UpstreamError } from '@conversation-operator/http/proxy/upstream-error';
+import type { UpstreamError } from '@conversation-operator/http/proxy/upstream';
 import { ProblemError } from '../errors/problem-error.ts';
 
 export const unauthorized = () =>

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
-import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';
+import { type ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { type Sandbox, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { SessionKeys } from '../auth/session-keys.ts';

@@ -12,8 +12,14 @@ import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
-import { readCookie, setCookie, type CookieRequest } from './session-cookie.ts';
-import { seal, unseal, type Session } from './session-seal.ts';
+import {
+  readCookie,
+  setCookie,
+  type CookieRequest,
+  seal,
+  unseal,
+  type Session,
+} from './session-cookie.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session; then the person signs in again. */

@@ -5,8 +5,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { isClosedConnection } from '@conversation-operator/base/system-code';
 import { hasContent, responseHeaders, type ForwardingFacts } from './headers.ts';
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
-import { upstreamErrorOf, type UpstreamError } from './upstream-error.ts';
-import type { Upstream } from './upstream.ts';
+import { upstreamErrorOf, type UpstreamError, type Upstream } from './upstream.ts';
 
 export interface ForwardedRequestOptions {
   /** The method, and the body where there is one. */

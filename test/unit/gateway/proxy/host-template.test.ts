@@ -1,4 +1,4 @@
-import { HostTemplate } from '../../../../src/gateway/proxy/host-template.ts';
+import { HostTemplate } from '../../../../src/gateway/proxy/addressing.ts';
 
 describe('a template of host names', () => {
   const template = new HostTemplate('https://{sandbox}-{port}.agents.example.com');
