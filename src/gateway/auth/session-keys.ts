@@ -54,8 +54,8 @@ export class SessionKeys {
   }
 
   /**
-   * The API keys that the candidate ends with; undefined unless the candidate opens the sandbox now.
-   * The duration does not depend on how much of a MAC is right.
+   * The API keys that the candidate ends with; undefined unless the candidate opens the sandbox
+   * now. The duration does not depend on how much of a MAC is right.
    */
   opening(sandbox: Sandbox, candidate: string): KeyChain | undefined {
     const found = this.#options.ring.byReference(referenceIn(candidate));

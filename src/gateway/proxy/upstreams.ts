@@ -78,8 +78,8 @@ export interface UpstreamsOptions {
 }
 
 /**
- * Holds one upstream for each agent in use. A pause, a new pod, another key of the agent, or the end
- * of the sandbox ends the upstream.
+ * Holds one upstream for each agent in use. A pause, a new pod, another key of the agent, or the
+ * end of the sandbox ends the upstream.
  */
 export class Upstreams {
   readonly #options: UpstreamsOptions;

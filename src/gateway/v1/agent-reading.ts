@@ -76,15 +76,12 @@ async function inTime<T>(
   ending: AbortController,
   begin: () => Promise<T>,
 ): Promise<T> {
-  let isLate = false;
-  const timer = clock.after(agentFirstByteMs, () => {
-    isLate = !ending.signal.aborted;
-    ending.abort(new Error('the agent has not begun its answer in time'));
-  });
+  const late = new Error('the agent has not begun its answer in time');
+  const timer = clock.after(agentFirstByteMs, () => ending.abort(late));
   try {
     return await begin();
   } catch (error) {
-    throw isLate ? agentTimeout(error) : error;
+    throw ending.signal.reason === late ? agentTimeout(error) : error;
   } finally {
     timer.cancel();
   }
