@@ -1,10 +1,5 @@
 import fc from 'fast-check';
-import {
-  isEqual,
-  generateKey,
-  hashKey,
-  isWellFormedKey,
-} from '../../../src/gateway/auth/key.ts';
+import { isEqual, generateKey, hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
 
 describe('API keys', () => {
   it('consist of co_, 32 random digits and a checksum of 6', () => {
