@@ -3,8 +3,8 @@ import {
   BoundedClient,
   type BoundedCall,
   type KeepAlive,
+  CallError,
 } from '@conversation-operator/http/client/bounded-client';
-import { CallError } from '@conversation-operator/http/client/call-error';
 import { FormData } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';

@@ -1,7 +1,7 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { connect, createRuntime } from './runtime.ts';
+import { connect, createRuntime } from './process.ts';
 
 export interface ClusterOptions {
   /** By default $KUBECONFIG, ~/.kube/config, or the pod. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Logger } from '@conversation-operator/base/logger';
 import { unreadable } from './command-error.ts';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
+import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 
 const maxLength = 8192;
 
@@ -112,4 +113,26 @@ export class CredentialFiles {
       problem,
     });
   }
+}
+
+/**
+ * The API keys of models from the files of a mounted folder: NAME is for everybody, NAME.OWNER for
+ * one owner instead.
+ */
+export function mountedAgentCredentials(
+  folder: string | undefined,
+  logger: Logger,
+): AgentCredentials {
+  if (folder === undefined) return noAgentCredentials;
+  const files = new CredentialFiles({
+    folder,
+    logger,
+    setting: 'AGENT_CREDENTIALS_DIR',
+    what: 'a model credential',
+    expected: 'it has to be one line with the key',
+  });
+  // The folder is checked at the start, so that a missing folder shows before the first
+  // conversation needs it.
+  files.list();
+  return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }

@@ -17,7 +17,7 @@ import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
-import { connect, type Runtime } from './runtime.ts';
+import { connect, type Runtime } from './process.ts';
 
 export interface EmbeddedClusterOptions extends Runtime {
   readonly folder: DataFolder;

@@ -1,7 +1,9 @@
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
-import { loggerOf } from './logging.ts';
+import { loggerOf } from './process.ts';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
@@ -28,3 +30,25 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
     ...(config.METRICS_URL === undefined ? {} : { metricsUrl: config.METRICS_URL }),
     ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   }) satisfies Partial<GatewayOptions>;
+
+/** A folder of the build: beside the bundled program, or in `dist` of a checkout. */
+const builtFolder = (programFolder: string, name: string, file: string): string | undefined =>
+  [name, `../dist/${name}`]
+    .map((path) => join(programFolder, path))
+    .find((path) => existsSync(join(path, file)));
+
+/**
+ * Options with the folders of the built pages, and of the official web UI where it is wanted. None
+ * where the build has none.
+ */
+export function webDirectories(
+  programFolder: string,
+  { UI }: { readonly UI: boolean },
+): { readonly webDirectory?: string; readonly uiDirectory?: string } {
+  const webDirectory = builtFolder(programFolder, 'web', 'app.js');
+  const uiDirectory = UI ? builtFolder(programFolder, 'ui', 'index.html') : undefined;
+  return {
+    ...(webDirectory === undefined ? {} : { webDirectory }),
+    ...(uiDirectory === undefined ? {} : { uiDirectory }),
+  };
+}

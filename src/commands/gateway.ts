@@ -4,11 +4,9 @@ import { NotificationSender } from '../gateway/callback-server/notification-send
 import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
-import { gatewaySettings } from './gateway-settings.ts';
+import { gatewaySettings, webDirectories } from './gateway-settings.ts';
 import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
-import { interrupted } from './interruption.ts';
-import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
-import { webDirectories } from './web-directories.ts';
+import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './process.ts';
 
 export interface GatewayProgram {
   readonly version: string;

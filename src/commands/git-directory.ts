@@ -3,11 +3,11 @@ import type { UpConfig } from '../config/up.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
 import { CloneHandler } from '../gateway/git/clone-handler.ts';
-import { basicAuthorization, type GitCredentials } from '../gateway/git/credentials.ts';
+import { basicAuthorization, type GitCredentials } from '../gateway/git/hosts.ts';
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
-import type { Runtime } from './runtime.ts';
+import type { Runtime } from './process.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import { CredentialFiles, isCredentialName, secretLineOf } from './credential-files.ts';
 

@@ -1,13 +1,13 @@
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import { apiKeyRoles, apiKeys } from '../resources/api-key.ts';
+import { apiKeys, type ApiKeySpec } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 import { textTable } from './text-table.ts';
 
 export interface CreateKeyOptions extends ClusterOptions {
   readonly owner: string;
-  readonly role: string;
+  readonly role: ApiKeySpec['role'];
   readonly description?: string;
   readonly expiresAt?: string;
 }
@@ -15,14 +15,11 @@ export interface CreateKeyOptions extends ClusterOptions {
 /** Prints the new key, and nothing else, on standard output: it can't be shown again. */
 export async function createKey({
   owner,
-  role: wanted,
+  role,
   description,
   expiresAt,
   ...options
 }: CreateKeyOptions): Promise<void> {
-  const role = apiKeyRoles.find((known) => known === wanted);
-  if (role === undefined)
-    throw new CommandError(`--role: ${wanted} is none of ${apiKeyRoles.join(', ')}`);
   if (expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt))) {
     throw new CommandError(`--expires-at: ${expiresAt} is not a time like 2027-01-31T00:00:00Z`);
   }
@@ -32,8 +29,8 @@ export async function createKey({
       namespace,
       owner,
       role,
-      ...(description === undefined ? {} : { description }),
-      ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+      description,
+      expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     });
     process.stderr.write(
       `Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now:\n`,

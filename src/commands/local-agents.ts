@@ -10,11 +10,14 @@ import {
 } from '../resources/sandbox-template.ts';
 import { CommandError } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
-import { defaultTemplate, referenceAgentImage, defaultIdleTimeout } from './default-template.ts';
-import { ensure } from './ensure.ts';
+import {
+  defaultTemplate,
+  referenceAgentImage,
+  defaultIdleTimeout,
+  ensure,
+} from './initial-objects.ts';
 import { useLocalModel, type LocalModel } from './local-model.ts';
-import { installOpenHands, pinnedVersion } from './openhands/install.ts';
-import { openHandsImage, openHandsProgram } from './openhands/program.ts';
+import { installOpenHands, pinnedVersion, openHandsImage, openHandsProgram } from './openhands.ts';
 import { apiVersion } from '../resources/group.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 

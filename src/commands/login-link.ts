@@ -3,7 +3,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { systemClock } from '@conversation-operator/base/clock';
 import { httpUrl } from '../config/environment.ts';
 import { createLoginLink, linkMinutes } from '../gateway/sign-in/login-link.ts';
-import { apiKeyRoles } from '../resources/api-key.ts';
+import type { ApiKeySpec } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
@@ -11,7 +11,7 @@ import { localNamespace, localService, storedFirstKey } from './local-service.ts
 
 export interface LoginLinkOptions extends ClusterOptions {
   readonly owner?: string;
-  readonly role?: string;
+  readonly role?: ApiKeySpec['role'];
   readonly url?: string;
 }
 
@@ -23,24 +23,21 @@ const forwardedUrl = 'http://127.0.0.1:3000';
  * of this machine where one runs and no cluster is named, else for a cluster.
  */
 export async function loginLink(options: LoginLinkOptions): Promise<void> {
-  const { role: wanted } = options;
-  const role = wanted === undefined ? undefined : apiKeyRoles.find((known) => known === wanted);
-  if (wanted !== undefined && role === undefined)
-    throw new CommandError(`--role: ${wanted} is none of ${apiKeyRoles.join(', ')}`);
   const { url } = options;
   if (url !== undefined && !httpUrl.safeParse(url).success)
     throw new CommandError(`--url: ${url} is not a URL like https://agents.example.com`);
-  const link = await (localLink(options, role) ?? clusterLink(options, role));
+  const link = await (localLink(options) ?? clusterLink(options));
   process.stderr.write(`The link signs in once, within ${linkMinutes} minutes:\n`);
   process.stdout.write(`${link}\n`);
 }
 
-type Role = (typeof apiKeyRoles)[number];
-
-function localLink(
-  { kubeconfig, namespace, owner, url }: LoginLinkOptions,
-  role: Role | undefined,
-): Promise<string> | undefined {
+function localLink({
+  kubeconfig,
+  namespace,
+  owner,
+  role = 'admin',
+  url,
+}: LoginLinkOptions): Promise<string> | undefined {
   const { KUBECONFIG, DATA_DIR = './.data' } = process.env;
   if (kubeconfig !== undefined || namespace !== undefined || KUBECONFIG !== undefined)
     return undefined;
@@ -58,16 +55,18 @@ function localLink(
       clock: systemClock,
       url: url ?? service.url,
       owner: owner ?? service.owner,
-      role: role ?? 'admin',
-      ...(first === undefined ? {} : { maker: first.resource }),
+      role,
+      maker: first?.resource,
     });
   });
 }
 
-function clusterLink(
-  { owner, url = forwardedUrl, ...cluster }: LoginLinkOptions,
-  role: Role = 'user',
-): Promise<string> {
+function clusterLink({
+  owner,
+  role = 'user',
+  url = forwardedUrl,
+  ...cluster
+}: LoginLinkOptions): Promise<string> {
   if (owner === undefined) throw new CommandError('--owner is needed: whom the link signs in as');
   return withClient(cluster, (client: KubeClient, namespace) =>
     createLoginLink({ client, namespace, clock: systemClock, url, owner, role }),

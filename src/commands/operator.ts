@@ -12,10 +12,14 @@ import { ShardClient } from '../controllers/shards/shard-client.ts';
 import { shardOf } from '../controllers/shards/shard-of.ts';
 import { shareOfMetrics } from '../observability/gauge-shares.ts';
 import { operatorLeaseName } from '../resources/lease-names.ts';
-import { mountedAgentCredentials } from './agent-credentials.ts';
-import { interrupted } from './interruption.ts';
-import { clusterProcess, serveTelemetry, startReflectors } from './process.ts';
-import { connectForLease } from './runtime.ts';
+import { mountedAgentCredentials } from './credential-files.ts';
+import {
+  interrupted,
+  clusterProcess,
+  serveTelemetry,
+  startReflectors,
+  connectForLease,
+} from './process.ts';
 
 /** Without webhooks, a change is to be known within 5 s all the same. */
 const maxPollWithoutNotificationsMs = 4_000;

@@ -4,9 +4,98 @@ import {
   startTelemetryServer,
   type TelemetryServerOptions,
 } from '../observability/telemetry-server.ts';
-import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
-import { connect, createRuntime } from './runtime.ts';
+import { randomInt } from 'node:crypto';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import {
+  Transport,
+  type Connection,
+  type TransportOptions,
+} from '@conversation-operator/kube/transport';
+import { collectProcessMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
+import type { Logger, LogLevel } from '@conversation-operator/base/logger';
+import { createLogger } from '../observability/logger.ts';
+
+/** Common parts of every long-running command. */
+export interface Runtime {
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+const resolution = 2 ** 47;
+
+export function createRuntime(logger: Logger): Runtime {
+  const metrics = createMetrics();
+  collectProcessMetrics(metrics);
+  return { clock: systemClock, random: () => randomInt(resolution) / resolution, logger, metrics };
+}
+
+/** A client and what it holds open. */
+export function connect(
+  connection: Connection,
+  runtime: Runtime,
+  options: Pick<TransportOptions, 'connections'> = {},
+) {
+  const transport = new Transport({ connection, ...runtime, ...options });
+  return { client: new HttpKubeClient({ transport }), transport };
+}
+
+/**
+ * Connections for the lease: one for the call under way, one for the case that the first has fallen
+ * silent.
+ */
+const leaseConnections = 2;
+
+/**
+ * The client of a lease. The client shares no connections with the leader's work, because calls
+ * wait in one queue for a free one: a renewal behind some hundred slow writes would come too late,
+ * and the leader would lose its lease although the API server answers everything.
+ */
+export const connectForLease = (connection: Connection, runtime: Runtime) =>
+  connect(connection, runtime, { connections: leaseConnections });
+
+/** Pretty on a terminal, JSON elsewhere, unless the settings say. */
+export const loggerOf = (config: {
+  readonly LOG_LEVEL: LogLevel;
+  readonly LOG_FORMAT?: 'json' | 'pretty' | undefined;
+}): Logger =>
+  createLogger({
+    level: config.LOG_LEVEL,
+    format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json'),
+  });
+
+/**
+ * Grace of a shutdown: shorter than the grace period of Kubernetes, and longer than any orderly
+ * shutdown.
+ */
+const graceMs = 25_000;
+
+/**
+ * Resolves at the first SIGINT or SIGTERM. A second one ends the process at once: a user who
+ * presses Ctrl-C twice wants that. A shutdown that hangs ends after its grace.
+ */
+export function interrupted(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let first = true;
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (!first) process.exit(130);
+      first = false;
+      setTimeout(() => {
+        process.stderr.write(
+          `conversation-operator: not ended within ${graceMs / 1000} s of ${signal}, so it is ended at once\n`,
+        );
+        process.exit(1);
+      }, graceMs).unref();
+      resolve(signal);
+    };
+    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal);
+  });
+}
 
 /** The first parts of a command that works against a cluster; the stack ends them. */
 export async function clusterProcess(

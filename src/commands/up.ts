@@ -14,24 +14,24 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import { mountedAgentCredentials } from './agent-credentials.ts';
+import { mountedAgentCredentials } from './credential-files.ts';
 import { CommandError, portInUse } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
-import { defaultQuota } from './default-quota.ts';
+import { defaultQuota, ensure, keepWarm } from './initial-objects.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
-import { ensure } from './ensure.ts';
-import { gatewaySettings } from './gateway-settings.ts';
+import { gatewaySettings, webDirectories } from './gateway-settings.ts';
 import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
-import { interrupted } from './interruption.ts';
+import {
+  interrupted,
+  loggerOf,
+  serveTelemetry,
+  startReflectors,
+  createRuntime,
+} from './process.ts';
 import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
-import { loggerOf } from './logging.ts';
 import { announceService, localNamespace, storedFirstKey } from './local-service.ts';
 import { localMasterKey } from './master-keys.ts';
-import { serveTelemetry, startReflectors } from './process.ts';
-import { createRuntime } from './runtime.ts';
-import { keepWarm } from './warm-pool.ts';
-import { webDirectories } from './web-directories.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';

@@ -13,11 +13,12 @@ import {
   limitRequestTime,
   proxyToSandbox,
   shedLoad,
+  type Stage,
+  type UpgradeStage,
 } from './stages/node-stages.ts';
 import { parseBody, readBody } from './stages/read-body.ts';
 import { respond, respondWithProblem } from './stages/respond.ts';
-import type { Stage, UpgradeStage } from './stages/stage.ts';
-import { legacyInterface } from './v0/deprecation.ts';
+import { legacyInterface } from './v0/conversations.ts';
 import { ProblemError } from './errors/problem-error.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Route } from './http/route.ts';
-import { openApiRoutes } from './pages/openapi.ts';
+import { openApiRoutes } from './pages/docs.ts';
 import { appRoutes } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
@@ -7,14 +7,12 @@ import { signInRoutes } from './sign-in/routes.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { streamRoute } from './stream/route.ts';
 import type { LiveState } from './stream/live-state.ts';
-import { accountRoutes } from './v1/account.ts';
+import { accountRoutes, keyRoutes } from './v1/keys.ts';
 import { approvalRoutes } from './v1/approvals.ts';
-import { conversationRoutes } from './v1/conversations.ts';
+import { conversationRoutes, interruptRoute } from './v1/conversations.ts';
 import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
-import { keyRoutes } from './v1/keys.ts';
-import { interruptRoute } from './v1/interrupt.ts';
 import { lifeRoutes } from './v1/life.ts';
 import { overviewRoutes } from './v1/overview.ts';
 import { quotaRoutes } from './v1/quota.ts';
@@ -22,9 +20,8 @@ import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { ConversationSearch } from './v1/search.ts';
-import { settingsRoutes } from './v1/settings.ts';
+import { settingsRoutes, unsupportedRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
-import { unsupportedRoutes } from './v1/unsupported.ts';
 import { webUiRoutes } from './web-ui/routes.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */

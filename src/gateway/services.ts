@@ -4,24 +4,23 @@ import type { Socket } from 'node:net';
 import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { cors } from '@conversation-operator/http/server/cors';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
+import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
-import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
+import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { AgentControl } from '../agent/control.ts';
 import { AgentEvents } from '../agent/events.ts';
-import { conversations } from '../resources/conversation.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { Disclosures } from './auth/disclosures.ts';
 import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
-import { AgentReads } from './limits/agent-reads.ts';
 import { fairClient } from './limits/fair-client.ts';
 import { newPool, sizeOf, type PoolName, type PoolSize } from './limits/pools.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
@@ -115,14 +114,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const client = fairClient({
     client: options.client,
     owner: () => currentOwner.getStore(),
-    onCall: (owner, { isWrite, plural, name, textLength }) => {
-      const bytes =
-        plural === conversations.plural && name !== undefined ? caps.bytesOf(name) : textLength;
-      // A created object has come in a body, which counts already.
-      if (!isWrite) rateLimits.read(owner, bytes);
-      else if (name !== undefined) rateLimits.written(owner, bytes);
-      return bytes;
-    },
+    bytesOf: (name) => caps.bytesOf(name),
+    rateLimits,
     scheduler,
     places: pool('apiCalls'),
   });
@@ -207,14 +200,13 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       startStreams: pool('startStreams'),
       liveStreams: pool('liveStreams'),
       snapshots: pool('snapshots'),
+      eventReads: pool('eventReads'),
     },
     events: new AgentEvents(),
     control: new AgentControl(),
-    agentReads: new AgentReads({
-      clock,
-      places: pool('eventReads'),
-      firstByteMs: options.eventsFirstByteMs,
-    }),
+    /** Maximum time until the first byte of an agent's answer, in milliseconds. */
+    agentFirstByteMs: options.eventsFirstByteMs ?? 10_000,
+    silentAgents: new CircuitBreakers({ clock }),
     webFiles: webFilesOf(options.webDirectory),
     ui,
     gitHosts: options.gitHosts ?? {},

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { problemSchema } from '../gateway/errors/problem-body.ts';
+import type { problemSchema } from '../gateway/errors/problem-error.ts';
 import type { Approval } from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
 import type { ApiKeyRecord } from '../gateway/presenters/api-key.ts';

@@ -1,6 +1,6 @@
 // Installs the real agent where the tests expect it, and prints its Python.
 import { fileURLToPath } from 'node:url';
-import { installOpenHands } from '../../src/commands/openhands/install.ts';
+import { installOpenHands } from '../../src/commands/openhands.ts';
 
 const root = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const ended = new AbortController();

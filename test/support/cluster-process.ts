@@ -1,8 +1,11 @@
-import { defaultQuota } from '../../src/commands/default-quota.ts';
-import { defaultTemplate, referenceAgentImage } from '../../src/commands/default-template.ts';
+import {
+  defaultQuota,
+  defaultTemplate,
+  referenceAgentImage,
+} from '../../src/commands/initial-objects.ts';
 import { DataFolder } from '../../src/commands/data-folder.ts';
 import { startEmbeddedCluster } from '../../src/commands/embedded-cluster.ts';
-import { createRuntime } from '../../src/commands/runtime.ts';
+import { createRuntime } from '../../src/commands/process.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';

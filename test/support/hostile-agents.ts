@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { referenceAgentImage } from '../../src/commands/default-template.ts';
+import { referenceAgentImage } from '../../src/commands/initial-objects.ts';
 import type { Installation } from './installation.ts';
 import { kubectl } from './kubectl.ts';
 

@@ -3,6 +3,8 @@ export interface TokenBucketOptions {
   readonly burst: number;
   /** Mean time between two tokens after that, in milliseconds. */
   readonly intervalMs: number;
+  /** Maximum tokens that are taken in advance; default unlimited. */
+  readonly maxDebt?: number | undefined;
 }
 
 /**
@@ -38,7 +40,9 @@ export class TokenBucket {
 
   /** Takes tokens whether they are available or not: the next ones come later then. */
   take(now: number, tokens = 1): void {
-    this.#fullAt = Math.max(now, this.#fullAt) + tokens * this.#options.intervalMs;
+    const { burst, intervalMs, maxDebt = Infinity } = this.#options;
+    const fullAt = Math.max(now, this.#fullAt) + tokens * intervalMs;
+    this.#fullAt = Math.min(fullAt, now + (burst + maxDebt) * intervalMs);
   }
 
   /** Holds all tokens back before `until`. */

@@ -1,15 +1,4 @@
-import { systemCodeOf } from '@conversation-operator/base/system-code';
-
-/** Errors of attempts to connect. Nothing was sent, and another request would fail too. */
-const notConnected: ReadonlySet<string> = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ETIMEDOUT',
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-]);
+import { isNotConnected, systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
  * The failure of a request to a git host. `reason` is one word, and the error discloses nothing
@@ -21,9 +10,9 @@ export class GitHostError extends Error {
   /** The status of the answer; undefined where the host gave none. */
   readonly status: number | undefined;
 
-  /** Whether no connection was established. */
+  /** Whether no connection was established: another request would fail too. */
   get isUnreachable(): boolean {
-    return notConnected.has(this.reason);
+    return isNotConnected(this.cause) || this.reason === 'ETIMEDOUT';
   }
 
   constructor(

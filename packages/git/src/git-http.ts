@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { systemCodeOf } from '@conversation-operator/base/system-code';
+import { isClosedConnection } from '@conversation-operator/base/system-code';
 import { Agent, request, type Dispatcher } from 'undici';
 import { GitHostError, gitHostErrorOf } from './git-host-error.ts';
 
@@ -57,8 +57,6 @@ export interface GitHttpOptions {
 }
 
 const maxRedirects = 3;
-/** Errors of a pooled connection that the host closed at the moment of the request. */
-const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 /** Maximum bytes of a body that are read and discarded, so that its connection can be used again. */
 const maxDiscardedBytes = 16_384;
 
@@ -118,7 +116,7 @@ export class GitHttp {
     const { signal } = options;
     try {
       return await this.#sendOnce(url, options).catch((error: unknown) => {
-        if (!staleConnection.has(systemCodeOf(error) ?? '') || signal.aborted) throw error;
+        if (!isClosedConnection(error) || signal.aborted) throw error;
         return this.#sendOnce(url, options);
       });
     } catch (error) {

@@ -1,8 +1,7 @@
-import { readAdvertisement, type Advertisement } from './advertisement.ts';
+import { readAdvertisement, type Advertisement, readPlainHead } from './advertisement.ts';
 import { GitHostError } from './git-host-error.ts';
 import type { GitAnswer, GitHttp } from './git-http.ts';
 import { listRequest, readList, type Capabilities } from './ls-refs.ts';
-import { readPlainHead } from './plain-http.ts';
 import type { Refs } from './ref-list.ts';
 import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-http.ts';
 

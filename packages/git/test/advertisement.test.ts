@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { readAdvertisement } from '../src/advertisement.ts';
+import { readAdvertisement, readPlainHead } from '../src/advertisement.ts';
 import { listRequest, readList } from '../src/ls-refs.ts';
 import { delimiter, flush, packet } from '../src/pkt-line.ts';
-import { readPlainHead } from '../src/plain-http.ts';
 
 const smart = 'application/x-git-upload-pack-advertisement';
 const [one, two] = ['1'.repeat(40), '2'.repeat(40)];

@@ -1,3 +1,4 @@
+import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeMetrics } from './metrics.ts';
 import type { KubeObject, ResourceDefinition } from './object.ts';
@@ -6,7 +7,6 @@ import type { KubeClient, ListOptions, ShorteningOptions, WatchEvent } from './c
 import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError, isExpired } from './errors.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';
-import { Watchdog } from './watchdog.ts';
 
 /**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
@@ -250,7 +250,9 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
-    const silence = new Watchdog(clock, silenceMs);
+    const silence = new AbortController();
+    const onIdle = () => silence.abort(new Error(`no event arrived for ${silenceMs} ms`));
+    const silenceTimer = new IdleTimer({ clock, idleMs: silenceMs, onIdle });
     let resourceVersion = from;
     let events = 0;
     try {
@@ -265,7 +267,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       });
       for await (const event of stream) {
         if (signal.aborted) return undefined;
-        silence.reset();
+        silenceTimer.touch();
         this.#hasNews();
         events++;
         resourceVersion = this.#apply(event);
@@ -275,7 +277,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
         throw new WatchFailure('silent', resourceVersion, silence.signal.reason);
       throw watchFailure(error, resourceVersion);
     } finally {
-      silence.stop();
+      silenceTimer.stop();
     }
     if (silence.signal.aborted)
       throw new WatchFailure('silent', resourceVersion, silence.signal.reason);

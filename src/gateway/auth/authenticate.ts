@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { KeyChain } from './key-chain.ts';
-import type { KeyRing, ValidKey } from './key-ring.ts';
-import { equalHashes, hashKey, isWellFormedKey } from './key.ts';
+import type { KeyChain, KeyRing, ValidKey } from './key-ring.ts';
+import { isEqual, hashKey, isWellFormedKey } from './key.ts';
 
 /** The key that makes a request, and its owner. */
 export interface Principal {
@@ -53,7 +52,7 @@ export function authenticateKey(ring: KeyRing, key: string): Principal | undefin
   // The key of a link opens the page /login alone.
   const found = ring.byHash(
     hash,
-    ({ spec }) => spec.signIn === undefined && equalHashes(spec.sha256, hash),
+    ({ spec }) => spec.signIn === undefined && isEqual(spec.sha256, hash),
   );
   return found === undefined ? undefined : principalOfKey(found);
 }

@@ -1,3 +1,4 @@
+import { compact } from '@conversation-operator/base/compact';
 import { randomBytes } from 'node:crypto';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
@@ -9,11 +10,11 @@ export interface IssueKeyOptions {
   readonly namespace: string;
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Time of the expiry in RFC 3339; a key without it never expires. */
-  readonly expiresAt?: string;
+  readonly expiresAt?: string | undefined;
   /** The key that makes this one; this one ends with it. Absent where no key makes it. */
-  readonly issuedBy?: NonNullable<ApiKeySpec['issuedBy']>;
+  readonly issuedBy?: ApiKeySpec['issuedBy'];
   /** Use of the key in a sign-in; absent: the key is for requests. */
   readonly signIn?: ApiKeySpec['signIn'];
   readonly random?: RandomBytes;
@@ -43,15 +44,15 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
         ? {}
         : { ownerReferences: [{ apiVersion, kind: apiKeys.kind, ...issuedBy }] }),
     },
-    spec: {
+    spec: compact({
       owner,
       role,
       sha256: hashKey(key),
-      ...(options.description === undefined ? {} : { description: options.description }),
-      ...(options.expiresAt === undefined ? {} : { expirationTime: options.expiresAt }),
-      ...(issuedBy === undefined ? {} : { issuedBy }),
-      ...(options.signIn === undefined ? {} : { signIn: options.signIn }),
-    },
+      description: options.description,
+      expirationTime: options.expiresAt,
+      issuedBy,
+      signIn: options.signIn,
+    }),
   });
   return { key, resource };
 }

@@ -1,8 +1,71 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { ApiKey } from '../../resources/api-key.ts';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
-import { chainOf, makersOf, type KeyChain } from './key-chain.ts';
+import { Listeners } from '../lookup/listeners.ts';
+
+/**
+ * Maximum number of keys in a chain: a key, the key that made it, and so on. A longer chain, or a
+ * circle, is not valid.
+ */
+export const maxChainLength = 8;
+
+/** A valid key, together with the keys that it depends on. */
+export interface KeyChain {
+  /** The lowest role of the chain. */
+  readonly role: ApiKeySpec['role'];
+  /** Time at which the first key of the chain expires; Infinity where none does. */
+  readonly expiresAtMs: number;
+  /** UID of the key itself, then of the key that made it, and so on. */
+  readonly uids: readonly string[];
+}
+
+/** A time that cannot be read counts as past. */
+const expiryOf = ({ spec }: ApiKey): number =>
+  spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
+
+/**
+ * The chain of a key, undefined as soon as one key of the chain does not exist under its uid, is
+ * disabled, or has expired. `find` reads a cache: a key is refused as long as the cache does not
+ * show its maker, so a cache that is behind never lets a key outlive its maker.
+ */
+export function chainOf(
+  key: ApiKey,
+  find: (name: string) => ApiKey | undefined,
+  nowMs: number,
+): KeyChain | undefined {
+  const uids: string[] = [];
+  let role: ApiKeySpec['role'] = 'admin';
+  let expiresAtMs = Infinity;
+  for (let link: ApiKey | undefined = key; ;) {
+    const { metadata, spec }: ApiKey = link;
+    if (
+      metadata.deletionTimestamp !== undefined ||
+      spec.disabled === true ||
+      uids.length === maxChainLength
+    )
+      return undefined;
+    uids.push(metadata.uid);
+    expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
+    if (expiresAtMs <= nowMs) return undefined;
+    if (spec.role === 'user') role = 'user';
+    if (spec.issuedBy === undefined) return { role, expiresAtMs, uids };
+    link = find(spec.issuedBy.name);
+    if (link?.metadata.uid !== spec.issuedBy.uid) return undefined;
+  }
+}
+
+/** Whether each key exists that a key depends on: valid or not. */
+function hasMakers(key: ApiKey, find: (name: string) => ApiKey | undefined): boolean {
+  let { issuedBy } = key.spec;
+  for (let length = 0; issuedBy !== undefined && length < maxChainLength; length++) {
+    const maker: ApiKey | undefined = find(issuedBy.name);
+    if (maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp !== undefined)
+      return false;
+    ({ issuedBy } = maker.spec);
+  }
+  return true;
+}
 
 /** Maximum delay until the expiry of a key is checked again: the clock of the day may be set. */
 const recheckMs = 10_000;
@@ -18,8 +81,10 @@ export class KeyRing {
   readonly #cache: Cache<ApiKey>;
   readonly #namespace: string;
   readonly #clock: Clock;
-  readonly #listeners = new Set<(uid: string) => void>();
-  readonly #awaited = new Map<string, Set<() => void>>();
+  /** Those who follow a key, by its UID. */
+  readonly #followers = new Listeners();
+  /** Those who wait for a key, by the reference of its session keys. */
+  readonly #awaited = new Listeners();
   #remove: (() => void) | undefined;
 
   constructor(options: {
@@ -33,13 +98,9 @@ export class KeyRing {
   }
 
   open(): void {
-    const changed = (uid: string) => {
-      for (const listener of this.#listeners) listener(uid);
-    };
     this.#remove ??= this.#cache.addHandler({
       added: ({ metadata }) => {
-        if (this.#awaited.size === 0) return;
-        for (const resolve of this.#awaited.get(sessionReferenceOf(metadata.uid)) ?? []) resolve();
+        if (this.#awaited.size > 0) this.#awaited.call(sessionReferenceOf(metadata.uid));
       },
       updated: ({ metadata }, old) => {
         // The status alone, which says when a key was last used, decides nothing.
@@ -47,9 +108,9 @@ export class KeyRing {
           metadata.generation !== old.metadata.generation ||
           metadata.deletionTimestamp !== undefined
         )
-          changed(metadata.uid);
+          this.#followers.call(metadata.uid);
       },
-      deleted: ({ metadata }) => changed(metadata.uid),
+      deleted: ({ metadata }) => this.#followers.call(metadata.uid),
     });
   }
 
@@ -76,17 +137,21 @@ export class KeyRing {
 
   /** Whether a key that this one depends on is gone, so that this one is about to be deleted. */
   isOrphan(key: ApiKey): boolean {
-    return !makersOf(key, this.#find).exist;
+    return !hasMakers(key, this.#find);
   }
 
-  /** Whether a key ends with the key of this uid. */
-  dependsOn(key: ApiKey, uid: string): boolean {
-    return makersOf(key, this.#find).uids.includes(uid);
-  }
-
-  /** Calls with the uid of each key that changes or goes, and so may be valid no longer. */
-  onChange(listener: (uid: string) => void): void {
-    this.#listeners.add(listener);
+  /**
+   * Calls `changed` when a key of the chain changes or goes, and at the latest when the chain
+   * expires. Returns the remover.
+   */
+  follow({ uids, expiresAtMs }: KeyChain, changed: () => void): () => void {
+    const removers = uids.map((uid) => this.#followers.on(uid, changed));
+    const delayMs = Math.min(expiresAtMs - this.#clock.now(), recheckMs);
+    const timer = expiresAtMs === Infinity ? undefined : this.#clock.after(delayMs, changed);
+    return () => {
+      timer?.cancel();
+      for (const remove of removers) remove();
+    };
   }
 
   /**
@@ -94,30 +159,15 @@ export class KeyRing {
    * now. Returns the remover.
    */
   untilEnd(name: string, uid: string, ended: () => void): () => void {
-    let chain: KeyChain | undefined;
-    let timer: Timer | undefined;
-    const remove = () => {
-      timer?.cancel();
-      this.#listeners.delete(changed);
-    };
+    let forget: () => void = () => undefined;
     const check = () => {
-      timer?.cancel();
-      const key = this.#find(name);
-      const nowMs = this.#clock.now();
-      chain = key?.metadata.uid === uid ? chainOf(key, this.#find, nowMs) : undefined;
-      if (chain === undefined) {
-        remove();
-        ended();
-      } else if (chain.expiresAtMs !== Infinity) {
-        timer = this.#clock.after(Math.min(chain.expiresAtMs - nowMs, recheckMs), check);
-      }
+      forget();
+      const valid = this.byName(name, uid);
+      if (valid === undefined) ended();
+      else forget = this.follow(valid.chain, check);
     };
-    const changed = (changedUid: string) => {
-      if (chain?.uids.includes(changedUid) === true) check();
-    };
-    this.#listeners.add(changed);
     check();
-    return remove;
+    return () => forget();
   }
 
   /**
@@ -128,15 +178,12 @@ export class KeyRing {
     if (this.#cache.store.byIndex('sessionReference', reference).length > 0)
       return Promise.resolve();
     return new Promise((resolve) => {
-      const waiting = this.#awaited.get(reference) ?? new Set();
       const end = () => {
-        waiting.delete(end);
-        if (waiting.size === 0 && this.#awaited.get(reference) === waiting)
-          this.#awaited.delete(reference);
+        remove();
         timer.cancel();
         resolve();
       };
-      this.#awaited.set(reference, waiting.add(end));
+      const remove = this.#awaited.on(reference, end);
       const timer = this.#clock.after(timeoutMs, end);
     });
   }

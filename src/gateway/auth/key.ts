@@ -51,8 +51,8 @@ export const isWellFormedKey = (text: string): boolean =>
  */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
 
-/** Compares two hashes of `hashKey` in constant time. */
-export function equalHashes(left: string, right: string): boolean {
+/** Compares two keys, or two hashes of `hashKey`, in constant time. Their length is no secret. */
+export function isEqual(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
   return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -1,8 +1,8 @@
-import { timingSafeEqual } from 'node:crypto';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
-import type { KeyRing } from './key-ring.ts';
+import { isEqual } from './key.ts';
+import type { KeyChain, KeyRing } from './key-ring.ts';
 
 /** The reader of a record that shows session keys. */
 export interface Reader {
@@ -10,14 +10,6 @@ export interface Reader {
   readonly keyUid: string;
   /** Called with each sandbox whose session key is shown. */
   readonly disclosed: (sandbox: Sandbox) => void;
-}
-
-/** Why a session key opens a sandbox. */
-export interface Opening {
-  /** UIDs of the API keys that the session key ends with. */
-  readonly apiKeyUids: readonly string[];
-  /** Time at which the first of these API keys expires; Infinity where none does. */
-  readonly expiresAtMs: number;
 }
 
 export interface SessionKeysOptions {
@@ -62,15 +54,14 @@ export class SessionKeys {
   }
 
   /**
-   * Undefined unless the candidate opens the sandbox now. The duration does not depend on how much
-   * of a MAC is right.
+   * The API keys that the candidate ends with; undefined unless the candidate opens the sandbox
+   * now. The duration does not depend on how much of a MAC is right.
    */
-  opening(sandbox: Sandbox, candidate: string): Opening | undefined {
+  opening(sandbox: Sandbox, candidate: string): KeyChain | undefined {
     const found = this.#options.ring.byReference(referenceIn(candidate));
     if (found === undefined || found.key.spec.owner !== sandbox.spec.owner) return undefined;
     const key = this.#clientKeyOf(sandbox, found.key.metadata.uid);
-    if (key === undefined || !isEqual(key, candidate)) return undefined;
-    return { apiKeyUids: found.chain.uids, expiresAtMs: found.chain.expiresAtMs };
+    return key !== undefined && isEqual(key, candidate) ? found.chain : undefined;
   }
 
   #clientKeyOf(sandbox: Sandbox, apiKeyUid: string): string | undefined {
@@ -98,10 +89,4 @@ export class SessionKeys {
       return undefined;
     }
   }
-}
-
-/** The length is no secret: it is that of every key. */
-export function isEqual(key: string, candidate: string): boolean {
-  const [left, right] = [Buffer.from(key), Buffer.from(candidate)];
-  return left.length === right.length && timingSafeEqual(left, right);
 }

@@ -8,8 +8,8 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { isEqual } from '../auth/session-keys.ts';
-import { noSuchEndpoint, type CallbackHandler } from './handler.ts';
+import { isEqual } from '../auth/key.ts';
+import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
 
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;

@@ -1,4 +1,5 @@
 import { problems, type ProblemCode } from './catalogue.ts';
+import { z } from 'zod';
 
 export interface FieldError {
   /**
@@ -64,3 +65,33 @@ export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError 
     retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1000)),
     cause,
   });
+
+export const problemSchema = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.enum(Object.keys(problems) as [ProblemCode, ...ProblemCode[]]),
+  request_id: z.string(),
+  limit: z.int().optional(),
+  current: z.int().optional(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
+
+export const problemBody = (
+  problem: ProblemError,
+  requestId: string,
+): z.output<typeof problemSchema> => ({
+  type: `tag:conversation-operator.dev,2026:${problem.code}`,
+  title: problems[problem.code].title,
+  status: problem.status,
+  detail: problem.message,
+  code: problem.code,
+  request_id: requestId,
+  ...problem.usage,
+  ...(problem.errors === undefined ? {} : { errors: [...problem.errors] }),
+});
+
+/** The problem of a request that needs a key with the role admin. */
+export const onlyAdmin = (what: string): ProblemError =>
+  new ProblemError('forbidden', `Only a key with the role admin can ${what}.`);

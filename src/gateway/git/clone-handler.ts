@@ -8,7 +8,7 @@ import {
   noSuchEndpoint,
   type CallbackHandler,
   type CallbackRequest,
-} from '../callback-server/handler.ts';
+} from '../callback-server/callback-server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool } from '../limits/pools.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';

@@ -8,10 +8,10 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { CloneGrant } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import type { CallbackRequest } from '../callback-server/handler.ts';
+import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import type { HostAnswer, PrivateHost } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { IdleTimer } from '@conversation-operator/http/proxy/idle-timer';
+import { IdleTimer } from '@conversation-operator/base/idle-timer';
 
 interface TransferLimits {
   /** Maximum time without a byte from the host, or to the sandbox. */

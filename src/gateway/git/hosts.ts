@@ -1,5 +1,43 @@
-import { credentialIn, type GitCredential, type GitCredentials } from './credentials.ts';
 import type { GitHosts } from './static-directory.ts';
+import { createHash } from 'node:crypto';
+
+/** A credential that opens private repositories of a git host. */
+export interface GitCredential {
+  /** Value of the Authorization header: a secret. */
+  readonly authorization: string;
+  /** Name of the credential where people manage it: no secret. */
+  readonly name: string;
+}
+
+export interface GitCredentials {
+  /** The present credential of an owner for a provider, else that of all owners. Never rejects. */
+  of(owner: string, provider: string): Promise<GitCredential | undefined>;
+}
+
+/** Identifies a credential in the keys of caches, without its secret. */
+export const fingerprintOf = ({ authorization }: GitCredential): string =>
+  createHash('sha256').update(authorization).digest('base64');
+
+/** HTTP's basic authentication, RFC 7617. */
+export const basicAuthorization = (user: string, password: string): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+
+/** The user that a base URL names, as git takes it. */
+function credentialIn({ username, password }: URL): GitCredential | undefined {
+  if (username === '' && password === '') return undefined;
+  return {
+    authorization: basicAuthorization(decoded(username), decoded(password)),
+    name: 'in the URL',
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
 
 /** A git host that answers over HTTP. */
 export interface Host {

@@ -1,4 +1,4 @@
-import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/branch-name';
+import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 import { z } from 'zod';
 
 /**

@@ -2,8 +2,8 @@ import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { GitHostError } from '@conversation-operator/git/git-host-error';
 import { GitHttp, type GitStream } from '@conversation-operator/git/git-http';
-import { repositoryUrl } from '@conversation-operator/git/repository-url';
 import {
+  repositoryUrl,
   isDenial,
   mediaTypeOf,
   referencesOf,
@@ -14,8 +14,14 @@ import {
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import { expiryBy } from '../lookup/expiry.ts';
-import { fingerprintOf, type GitCredential, type GitCredentials } from './credentials.ts';
-import { credentialFor, hostsOf, type Host } from './hosts.ts';
+import {
+  fingerprintOf,
+  type GitCredential,
+  type GitCredentials,
+  credentialFor,
+  hostsOf,
+  type Host,
+} from './hosts.ts';
 import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions {

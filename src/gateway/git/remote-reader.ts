@@ -1,15 +1,43 @@
 import { GitHttp } from '@conversation-operator/git/git-http';
-import { lsRemote, type Finding, type GitAccess } from '@conversation-operator/git/ls-remote';
-import { repositoryUrl } from '@conversation-operator/git/repository-url';
+import {
+  lsRemote,
+  type Finding,
+  type GitAccess,
+  type RefsWanted,
+} from '@conversation-operator/git/ls-remote';
+import { repositoryUrl } from '@conversation-operator/git/smart-http';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
-import { keyOf, type Inquiry, accessKeyOf } from './inquiry.ts';
 import { LRUCache } from 'lru-cache';
 import { expiryBy } from '../lookup/expiry.ts';
-import { fingerprintOf } from './credentials.ts';
+import { fingerprintOf, type GitCredential, type Host } from './hosts.ts';
+
+/** A read of one repository for one owner. */
+export interface Inquiry extends RefsWanted {
+  readonly owner: string;
+  readonly host: Host;
+  readonly repository: string;
+  /** Undefined where the host is asked without one. */
+  readonly credential: GitCredential | undefined;
+}
+
+/** Identifies inquiries about one repository by one credential, of any owner. */
+const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
+  JSON.stringify([
+    host.provider,
+    repository,
+    credential === undefined ? '' : fingerprintOf(credential),
+  ]);
+
+/** Identifies inquiries that want the same references too. The access alone is `accessKeyOf`. */
+export function keyOf(inquiry: Inquiry): string {
+  const accessKey = accessKeyOf(inquiry);
+  if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;
+  return inquiry.wantsRefs ? `${accessKey} refs` : accessKey;
+}
 
 /** Delay before a refused credential is logged again. */
 const repeatMs = 3_600_000;

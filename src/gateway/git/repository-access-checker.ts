@@ -4,17 +4,19 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { repository as repositorySchema } from './names.ts';
-import type { GitCredentials } from './credentials.ts';
-import type { GitCheck, GitDirectory, GitRepository, GitSearch, GitWish } from './directory.ts';
-import { credentialFor, hostsOf, type Host } from './hosts.ts';
-import type { Inquiry } from './inquiry.ts';
-import { RemoteReader } from './remote-reader.ts';
+import { type GitCredentials, credentialFor, hostsOf, type Host } from './hosts.ts';
 import {
+  type GitCheck,
+  type GitDirectory,
+  type GitRepository,
+  type GitSearch,
+  type GitWish,
   likelyBranch,
   repositoryTyped,
   staticDirectory,
   type GitHosts,
 } from './static-directory.ts';
+import { type Inquiry, RemoteReader } from './remote-reader.ts';
 
 /**
  * Branches whose name contains the query: the one of exactly this name first, then the default

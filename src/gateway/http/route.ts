@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { RequestKind } from '@conversation-operator/http/limits/rate-limits';
 import type { Principal } from '../auth/authenticate.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
@@ -96,11 +96,7 @@ export interface Call<P, Q, B, H> {
   readonly about: (target: string) => void;
 }
 
-interface KeyRoute<P, Q, B, H> extends Description {
-  readonly params?: z.ZodType<P>;
-  readonly query?: z.ZodType<Q>;
-  readonly headers?: z.ZodType<H>;
-  readonly body?: z.ZodType<B>;
+interface KeyRoute<P, Q, B, H> extends Description, Schemas<P, Q, B, H> {
   readonly handle: (call: Call<P, Q, B, H>) => HandlerResult | Promise<HandlerResult>;
 }
 
@@ -108,10 +104,7 @@ interface KeyRoute<P, Q, B, H> extends Description {
  * An endpoint that needs an API key. Its handler is called with what its schemas have made of the
  * request.
  */
-export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefined>(
-  definition: KeyRoute<P, Q, B, H>,
-): Route {
-  const schemas: Schemas<P, Q, B, H> = definition;
+function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
   return {
     ...definition,
     access: 'key',
@@ -119,7 +112,7 @@ export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefi
       if (principal === undefined || reader === undefined)
         throw new Error(`${definition.operationId} was reached without a key`);
       const { params, headers } = request;
-      const valid = validate(schemas, {
+      const valid = validate<P, Q, B, H>(definition, {
         params,
         query,
         headers,
@@ -144,10 +137,9 @@ export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefi
   };
 }
 
-/** An endpoint for everyone. */
-export const openRoute = (
-  definition: Description & { readonly handle: () => HandlerResult },
-): Route => ({ ...definition, access: 'open' });
+interface OpenRoute extends Description {
+  readonly handle: () => HandlerResult;
+}
 
 interface SessionRoute<P> extends Description {
   readonly params: z.ZodType<P>;
@@ -161,7 +153,7 @@ interface SessionRoute<P> extends Description {
 /**
  * An endpoint about one sandbox, which an API key of its owner and the sandbox's session key open.
  */
-export const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
+const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
   ...definition,
   access: 'session',
   handle: ({ principal, request }) => {
@@ -173,3 +165,48 @@ export const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
     return definition.handle({ owner: principal?.owner, params: params as P });
   },
 });
+
+type Definition<T> = Omit<T, 'method' | 'path' | 'operationId' | 'tag'>;
+
+/**
+ * Makes the endpoints of one tag of the OpenAPI document. Each begins with its path and its
+ * `operationId`. Those of `getOpen` and `postOpen` need no API key; the session key of a sandbox
+ * opens those of `getInSession` too.
+ */
+export function endpoints(tag: string) {
+  const of =
+    (method: Route['method']) =>
+    <P = undefined, Q = undefined, B = undefined, H = undefined>(
+      path: string,
+      operationId: string,
+      definition: Definition<KeyRoute<P, Q, B, H>>,
+    ): Route =>
+      keyRoute({ ...definition, method, path, operationId, tag });
+  const open =
+    (method: Route['method']) =>
+    (path: string, operationId: string, definition: Definition<OpenRoute>): Route => ({
+      ...definition,
+      access: 'open',
+      method,
+      path,
+      operationId,
+      tag,
+    });
+  return {
+    get: of('get'),
+    post: of('post'),
+    patch: of('patch'),
+    remove: of('delete'),
+    getOpen: open('get'),
+    postOpen: open('post'),
+    getInSession: <P>(
+      path: string,
+      operationId: string,
+      definition: Definition<SessionRoute<P>>,
+    ): Route => sessionRoute({ ...definition, method: 'get', path, operationId, tag }),
+  };
+}
+
+/** The answer of an endpoint that has nothing to show. */
+export const successSchema = z.object({ success: z.literal(true) });
+export const success = { json: { success: true } } as const;

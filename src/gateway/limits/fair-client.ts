@@ -1,6 +1,8 @@
 import type { CallOptions, KubeClient } from '@conversation-operator/kube/client';
 import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/intercepted-client';
 import type { Shares } from '@conversation-operator/base/shares';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import { conversations } from '../../resources/conversation.ts';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 
 export interface FairClientOptions {
@@ -10,23 +12,12 @@ export interface FairClientOptions {
    * not wait.
    */
   readonly owner: () => string | undefined;
-  /**
-   * Called before each call that an owner causes. Returns the size of its object in bytes; 0 where
-   * that is not known.
-   */
-  readonly onCall: (owner: string, call: OwnersCall) => number;
+  /** Size of a stored conversation in bytes; 0 where that is not known. */
+  readonly bytesOf: (conversationName: string) => number;
+  readonly rateLimits: Pick<RateLimits, 'read' | 'written'>;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
   /** Places of the calls at once. */
   readonly places: Shares;
-}
-
-export interface OwnersCall {
-  readonly isWrite: boolean;
-  readonly plural: string;
-  /** Name of the object; undefined for a list, a creation and a deletion. */
-  readonly name: string | undefined;
-  /** Length of all texts in an object that is to be created. */
-  readonly textLength: number;
 }
 
 /**
@@ -47,7 +38,8 @@ const smallResponseBytes = 32 * 1024;
 export function fairClient({
   client,
   owner: ownerOf,
-  onCall,
+  bytesOf,
+  rateLimits,
   scheduler,
   places,
 }: FairClientOptions): KubeClient {
@@ -58,14 +50,18 @@ export function fairClient({
       if (owner === undefined) return run();
       const isWrite = call.verb !== 'get' && call.verb !== 'list';
       const name = call.verb === 'delete' ? undefined : call.name;
-      const bytes = onCall(owner, {
-        isWrite,
-        plural: call.plural,
-        name,
-        textLength: call.verb === 'create' ? textLengthOf(call.object) : 0,
-      });
+      const bytes =
+        call.plural === conversations.plural && name !== undefined
+          ? bytesOf(name)
+          : call.verb === 'create'
+            ? textLengthOf(call.object)
+            : 0;
+      if (!isWrite) rateLimits.read(owner, bytes);
       // A created object has come in a body, which counts already.
-      if (isWrite && name !== undefined) scheduler.chargeBytes(owner, bytes);
+      else if (name !== undefined) {
+        rateLimits.written(owner, bytes);
+        scheduler.chargeBytes(owner, bytes);
+      }
       const units = Math.min(maxPlaces, 1 + Math.floor(bytes / bytesPerPlace));
       const release = await places.wait({ owner }, { units, signal });
       try {

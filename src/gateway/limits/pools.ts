@@ -123,10 +123,8 @@ export function newPool(name: PoolName, clock: Clock, changes: Partial<PoolSize>
     ...(waiting === undefined ? {} : { waiting: { ...waiting, clock } }),
     refuse: (bound) => {
       const code = codes?.[bound] ?? defaultCodes[bound];
-      const connection = endsConnection ? { connection: 'close' } : {};
-      return new ProblemError(code, texts[code](what), {
-        headers: { 'retry-after': String(retryAfterSeconds), ...connection },
-      });
+      const headers = endsConnection ? { connection: 'close' } : {};
+      return new ProblemError(code, texts[code](what), { headers, retryAfterSeconds });
     },
   });
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { isNewerVersion, type KubeObject } from '@conversation-operator/kube/object';
 import type { Cache } from './cache.ts';
+import { Listeners } from './listeners.ts';
 
 /** Called with each state of an object that the cache sees, and with undefined when it is gone. */
 export type Listener<T> = (object: T | undefined) => void;
@@ -13,7 +14,7 @@ export class ObjectFeed<T extends KubeObject> {
   readonly #cache: Cache<T>;
   readonly #clock: Clock;
   readonly #namespace: string;
-  readonly #listeners = new Map<string, Set<Listener<T>>>();
+  readonly #listeners = new Listeners<T | undefined>();
   #remove: (() => void) | undefined;
 
   constructor(options: { cache: Cache<T>; clock: Clock; namespace: string }) {
@@ -37,7 +38,7 @@ export class ObjectFeed<T extends KubeObject> {
 
   /** Number of listeners of all objects. */
   get size(): number {
-    return this.#listeners.values().reduce((total, { size }) => total + size, 0);
+    return this.#listeners.size;
   }
 
   /**
@@ -45,13 +46,7 @@ export class ObjectFeed<T extends KubeObject> {
    * function that removes it.
    */
   on(name: string, listener: Listener<T>): () => void {
-    const listeners = this.#listeners.get(name) ?? new Set();
-    this.#listeners.set(name, listeners.add(listener));
-    return () => {
-      listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(name) === listeners)
-        this.#listeners.delete(name);
-    };
+    return this.#listeners.on(name, listener);
   }
 
   /**
@@ -91,7 +86,7 @@ export class ObjectFeed<T extends KubeObject> {
   }
 
   #notify(object: T, state: T | undefined): void {
-    if (object.metadata.namespace !== this.#namespace) return;
-    for (const listener of [...(this.#listeners.get(object.metadata.name) ?? [])]) listener(state);
+    if (object.metadata.namespace === this.#namespace)
+      this.#listeners.call(object.metadata.name, state);
   }
 }

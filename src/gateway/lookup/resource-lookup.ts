@@ -12,7 +12,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { inNamespace, type Cache, type Caches } from './cache.ts';
 import { Derived } from './derived.ts';
-import { findStored } from './find-stored.ts';
+import { findStored } from './stored.ts';
 
 /**
  * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API

@@ -6,7 +6,7 @@ import {
 import { conversations, type Conversation, type Message } from '../../resources/conversation.ts';
 import type { StartStep } from '../../resources/conversation-status.ts';
 import type { Shares } from '@conversation-operator/base/shares';
-import { findStored } from './find-stored.ts';
+import { findStored } from './stored.ts';
 import { LRUCache } from 'lru-cache';
 
 interface ByteCacheOptions {

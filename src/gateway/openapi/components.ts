@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { problemSchema } from '../errors/problem-body.ts';
+import { problemSchema } from '../errors/problem-error.ts';
 import { streamEventSchema } from '../stream/schemas.ts';
-import { successSchema } from '../v1/endpoints.ts';
+import { successSchema } from '../http/route.ts';
 import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
 import {
@@ -11,7 +11,7 @@ import {
   updateRequestSchema,
 } from '../v1/schemas.ts';
 import { sentSchema } from '../v1/send-message.ts';
-import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
+import { legacyStartAnswer, legacyStartSchema } from '../v0/conversations.ts';
 import { apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import {
   conversationList,

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
-import { problemSchema } from '../errors/problem-body.ts';
+import { problemSchema } from '../errors/problem-error.ts';
 import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });

@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Caches, ServiceCaches } from '../lookup/cache.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
-import { wireTime } from '../presenters/time.ts';
+import { wireTime } from '../presenters/schemas.ts';
 import { usesOf } from './owner-use.ts';
 import {
   listed,
@@ -11,12 +11,12 @@ import {
   presentQuota,
   presentTemplate,
   templateRank,
+  shortText,
 } from './present.ts';
 import { queueOf } from './queue.ts';
 import { type OverviewRecord, maxItems } from './schemas.ts';
 import type { Lease } from '@conversation-operator/kube/core';
 import { operatorLeaseName, shardLeaseName, shardsOfHolder } from '../../resources/lease-names.ts';
-import { shortText } from './short-text.ts';
 
 type Leader = NonNullable<OverviewRecord['leaders']>[number];
 
@@ -30,7 +30,7 @@ function leaderOf(shard: number | null, lease: Lease | undefined, now: number): 
   return {
     shard,
     holder: isHeld ? shortText(holderIdentity) : null,
-    renewed_at: Number.isNaN(renewed) ? null : wireTime(new Date(renewed).toISOString()),
+    renewed_at: Number.isNaN(renewed) ? null : wireTime(renewed),
     is_live: isHeld && renewed + leaseDurationSeconds * 1000 + clockToleranceMs > now,
   };
 }
@@ -67,7 +67,7 @@ export function overviewOf(sources: OverviewSources): OverviewRecord {
   const now = clock.now();
   const poolsHere = pools.store.list().filter(({ metadata }) => metadata.namespace === namespace);
   return {
-    generated_at: wireTime(new Date(now).toISOString()),
+    generated_at: wireTime(now),
     version: sources.version,
     uptime_seconds: Math.round(sources.uptimeSeconds()),
     metrics_url: sources.metricsUrl ?? null,

@@ -4,8 +4,14 @@ import { QuotaCondition, type ConversationQuota } from '../../resources/conversa
 import { PoolCondition, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { FreshCache } from '../lookup/cache.ts';
-import { shortText } from './short-text.ts';
 import { maxItems, type OverviewRecord } from './schemas.ts';
+import { plainText } from '../../resources/plain-text.ts';
+
+/** Maximum characters of a text of a resource in the overview. */
+const maxLength = 500;
+
+/** A text of a resource, bounded and without characters that change the direction of text. */
+export const shortText = (text: string): string => plainText(text, maxLength);
 
 type Item<L extends 'quotas' | 'pools' | 'templates'> = OverviewRecord[L]['items'][number];
 

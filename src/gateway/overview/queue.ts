@@ -13,8 +13,8 @@ import {
 } from '../../resources/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { conversationsIn } from '../lookup/usage.ts';
-import { wireTime } from '../presenters/time.ts';
-import { shortText } from './short-text.ts';
+import { wireTime } from '../presenters/schemas.ts';
+import { shortText } from './present.ts';
 import { maxItems, type OverviewRecord } from './schemas.ts';
 
 export type QueueLookup = Pick<ResourceLookup, 'everyHolding'>;
@@ -61,6 +61,6 @@ function presentWaiter(
     owner: sandbox.spec.owner,
     reason: kebabCase(admitted?.reason ?? SandboxReason.waitingForAdmission),
     message: shortText(admitted?.message ?? 'Waiting to be admitted.'),
-    since: wireTime(new Date(requestedAt).toISOString()),
+    since: wireTime(requestedAt),
   };
 }

@@ -2,9 +2,8 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
-import { hashOf, pageHeaders } from './page.ts';
+import { hashOf, pageHeaders, redirectToLogin } from './page.ts';
 import { immutable, sendBytes, sendFile } from './send-bytes.ts';
-import { redirectToLogin } from './redirect.ts';
 import type { WebFiles, WebFilesReader } from './web-files.ts';
 
 const scriptFolder = '/_web';

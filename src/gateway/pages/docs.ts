@@ -1,6 +1,8 @@
-import type { OpenApiDocument } from '../openapi/document.ts';
+import { type OpenApiDocument, openApiDocument } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/components.ts';
-import { escapeHtml, type Page } from './page.ts';
+import { escapeHtml, type Page, pageRoute } from './page.ts';
+import { z } from 'zod';
+import { type Route, endpoints } from '../http/route.ts';
 
 type Operation = OpenApiDocument['paths'][string][string];
 
@@ -65,7 +67,7 @@ function operationHtml(method: string, path: string, operation: Operation): stri
 }
 
 /** The OpenAPI document as a page, without a script. */
-export function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
+function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
   );
@@ -89,4 +91,34 @@ export function docsPage({ info, servers, paths, components }: OpenApiDocument):
       ...schemas,
     ].join('\n'),
   };
+}
+
+/**
+ * Serves the document of all routes, these two included, and the page that shows it. The first
+ * request makes the document.
+ */
+export function openApiRoutes(
+  routes: readonly Route[],
+  info: { readonly version: string; readonly publicUrl: () => string },
+): readonly Route[] {
+  let made: OpenApiDocument | undefined;
+  const document = () =>
+    (made ??= openApiDocument([...routes, ...own], {
+      version: info.version,
+      serverUrl: info.publicUrl(),
+    }));
+  const own: readonly Route[] = [
+    endpoints('health').getOpen('/openapi.json', 'openapi', {
+      summary: 'This document',
+      responses: { 200: z.record(z.string(), z.unknown()) },
+      handle: () => ({ json: document() }),
+    }),
+    pageRoute({
+      path: '/docs',
+      operationId: 'docs',
+      summary: 'This document for people',
+      page: () => docsPage(document()),
+    }),
+  ];
+  return own;
 }

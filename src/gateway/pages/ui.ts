@@ -1,9 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Route } from '../http/route.ts';
-import { pageHeaders } from './page.ts';
+import { pageHeaders, redirect, redirectToLogin } from './page.ts';
 import { immutable, sendBytes, sendFile } from './send-bytes.ts';
-import { redirect, redirectToLogin } from './redirect.ts';
 import type { UiFiles } from './ui-files.ts';
 
 export interface UiOptions {

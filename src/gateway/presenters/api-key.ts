@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { apiKeyRoles, type ApiKey } from '../../resources/api-key.ts';
-import { nullableText, timestampSchema } from './schemas.ts';
-import { wireTime } from './time.ts';
+import { nullableText, timestampSchema, wireTime } from './schemas.ts';
 
 export const apiKeySchema = z.object({
   id: z.string(),

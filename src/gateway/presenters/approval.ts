@@ -2,8 +2,7 @@ import { z } from 'zod';
 import type { RecentActions } from '../../agent/control.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { plainText } from '../../resources/plain-text.ts';
-import { idSchema, timestampSchema } from './schemas.ts';
-import { wireTime } from './time.ts';
+import { idSchema, timestampSchema, wireTime } from './schemas.ts';
 
 export const approvalKinds = ['execute', 'edit', 'other'] as const;
 export const optionKinds = ['allow_once', 'allow_always', 'reject_once', 'reject_always'] as const;
@@ -69,7 +68,7 @@ export function presentApproval(recent: RecentActions): Approval | undefined {
     tool: plainText(tools, maxToolCharacters),
     summary: plainText(pending.map(inputOf).join('\n\n'), maxSummaryCharacters),
     options: [...options],
-    requested_at: wireTime(updatedAt ?? new Date(0).toISOString()),
+    requested_at: wireTime(updatedAt ?? 0),
     sandbox_status: 'RUNNING',
   };
 }

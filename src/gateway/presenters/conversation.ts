@@ -8,9 +8,15 @@ import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
-import { idSchema, nullableText, pageSchema, timestampSchema } from './schemas.ts';
+import {
+  idSchema,
+  nullableText,
+  pageSchema,
+  timestampSchema,
+  latest,
+  wireTime,
+} from './schemas.ts';
 import { transitionsOf } from './start-task.ts';
-import { latest, wireTime } from './time.ts';
 
 const metricsSchema = z.object({
   accumulated_cost: z.number().describe('US dollars.'),

@@ -11,8 +11,7 @@ import {
 import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { countSchema, idSchema, nullableText, timestampSchema } from './schemas.ts';
-import { wireTime } from './time.ts';
+import { countSchema, idSchema, nullableText, timestampSchema, wireTime } from './schemas.ts';
 
 /** The names of the limits on stored objects. */
 const capNames = {
@@ -229,7 +228,7 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
         conversation_ids: [...conversationIdsIn(name)],
       })),
       pauses_other_owner: victim !== undefined && ownVictims.length === 0,
-      not_before: at > now ? wireTime(new Date(at).toISOString()) : null,
+      not_before: at > now ? wireTime(at) : null,
     },
   };
 }

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { plainText } from '../../resources/plain-text.ts';
-import { nullableText, pageSchema, timestampSchema } from './schemas.ts';
-import { wireTime } from './time.ts';
+import { nullableText, pageSchema, timestampSchema, wireTime } from './schemas.ts';
 
 const maxReasonCharacters = 500;
 

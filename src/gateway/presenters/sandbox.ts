@@ -3,8 +3,7 @@ import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
-import { nullableText, pageSchema, timestampSchema } from './schemas.ts';
-import { wireTime } from './time.ts';
+import { nullableText, pageSchema, timestampSchema, wireTime } from './schemas.ts';
 
 export const exposedUrlSchema = z.object({ name: z.string(), url: z.string(), port: z.int() });
 

@@ -29,3 +29,20 @@ export const pageFrame = (nextPageId: string | null): ListFrame => ({
   head: '{"items":[',
   tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
 });
+
+/**
+ * ISO 8601 in UTC with microseconds and Z, of milliseconds since 1970, or of whatever RFC 3339 form
+ * the resource has.
+ */
+export const wireTime = (time: string | number): string =>
+  new Date(time).toISOString().replace('Z', '000Z');
+export const wireTimeOrNull = (time: string | undefined): string | null =>
+  time === undefined ? null : wireTime(time);
+
+/** The latest of some RFC 3339 times, in ISO form; absent ones do not count. */
+export const latest = (first: string, ...others: readonly (string | undefined)[]): string =>
+  new Date(
+    Math.max(
+      ...[first, ...others].filter((time) => time !== undefined).map((time) => Date.parse(time)),
+    ),
+  ).toISOString();

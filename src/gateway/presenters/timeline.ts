@@ -5,9 +5,8 @@ import type { Condition } from '../../resources/conditions.ts';
 import type { StartStatus, StartStep } from '../../resources/conversation-status.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { countSchema, timestampSchema } from './schemas.ts';
+import { countSchema, timestampSchema, wireTime, wireTimeOrNull } from './schemas.ts';
 import { transitionsOf } from './start-task.ts';
-import { wireTime } from './time.ts';
 
 const entrySchema = z.object({
   time: timestampSchema,
@@ -80,36 +79,46 @@ const isFirst = (entry: TimelineEntry, index: number, all: readonly TimelineEntr
 const byTime = (one: TimelineEntry, other: TimelineEntry): number =>
   one.time < other.time ? -1 : Number(one.time > other.time);
 
+type EntryFields = Pick<TimelineEntry, 'time' | 'kind' | 'reason' | 'message'> &
+  Partial<Omit<TimelineEntry, 'until'>> & { readonly until?: string | undefined };
+
+/** An entry of the life of a conversation; by default of one moment, and no warning. */
+const entryOf = ({ time, until, ...entry }: EntryFields): TimelineEntry => ({
+  time: wireTime(time),
+  until: wireTimeOrNull(until),
+  is_warning: false,
+  count: 1,
+  ...entry,
+});
+
 function stageEntries(conversation: CachedConversation): readonly TimelineEntry[] {
   const transitions = transitionsOf(conversation);
   const { error } = conversation.status?.start ?? {};
   return transitions.map(({ status, time, detail }, index) => {
-    const next = transitions[index + 1]?.time;
     const failure = status === 'ERROR' ? error : undefined;
-    return {
-      time: wireTime(time),
-      until: next === undefined ? null : wireTime(next),
+    return entryOf({
+      time,
+      until: transitions[index + 1]?.time,
       kind: 'stage',
       reason: status,
       message: failure ?? detail ?? stageMessages[status],
       is_warning: status === 'ERROR',
-      count: 1,
-    };
+    });
   });
 }
 
 const stepResult = ({ state, exitCode }: StartStep): string =>
   exitCode === undefined || exitCode === 0 ? state : `${state}, exit code ${exitCode}`;
 
-const stepEntry = (step: StartStep): TimelineEntry => ({
-  time: wireTime(step.startedAt),
-  until: step.endedAt === undefined ? null : wireTime(step.endedAt),
-  kind: 'step',
-  reason: step.name,
-  message: `The step ${step.name}: ${stepResult(step)}.`,
-  is_warning: step.state === 'failed',
-  count: 1,
-});
+const stepEntry = (step: StartStep): TimelineEntry =>
+  entryOf({
+    time: step.startedAt,
+    until: step.endedAt,
+    kind: 'step',
+    reason: step.name,
+    message: `The step ${step.name}: ${stepResult(step)}.`,
+    is_warning: step.state === 'failed',
+  });
 
 /** Undefined for an Event without a time, and for the one that repeats the last stage. */
 function eventEntry(event: KubeEvent): TimelineEntry | undefined {
@@ -118,15 +127,15 @@ function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   const last = lastTimestamp ?? first;
   if (!Number.isFinite(Date.parse(first))) return undefined;
   if (event.involvedObject.kind === 'Conversation' && reason === 'Ready') return undefined;
-  return {
-    time: wireTime(first),
-    until: count > 1 ? wireTime(last) : null,
+  return entryOf({
+    time: first,
+    until: count > 1 ? last : undefined,
     kind: 'event',
     reason: plainText(reason, 128),
     message: plainText(message, maxMessageCharacters),
     is_warning: event.type === 'Warning',
     count: Math.max(1, count),
-  };
+  });
 }
 
 /** Conditions that explain why the sandbox is as it is. */
@@ -135,27 +144,13 @@ const isNotable = ({ type, status }: Condition): boolean =>
     ? status === 'False'
     : status === 'True' && ['Ready', 'Paused', 'Failed', 'Expiring'].includes(type);
 
-const stateEntry = ({ type, reason, message, lastTransitionTime }: Condition): TimelineEntry => ({
-  time: wireTime(lastTransitionTime),
-  until: null,
-  kind: 'state',
-  reason,
-  message,
-  is_warning: type === 'Failed',
-  count: 1,
-});
+const stateEntry = ({ type, reason, message, lastTransitionTime: time }: Condition) =>
+  entryOf({ time, kind: 'state', reason, message, is_warning: type === 'Failed' });
 
 function interruptionEntries({ status }: CachedConversation): readonly TimelineEntry[] {
   const { interruption, executionDetail } = status ?? {};
   if (interruption === undefined) return [];
-  const entry = {
-    time: wireTime(interruption.time),
-    until: null,
-    kind: 'state',
-    reason: 'RunInterrupted',
-    message: executionDetail ?? `The run was interrupted (${interruption.reason}).`,
-    is_warning: false,
-    count: 1,
-  } as const;
-  return [entry];
+  const { time, reason } = interruption;
+  const message = executionDetail ?? `The run was interrupted (${reason}).`;
+  return [entryOf({ time, kind: 'state', reason: 'RunInterrupted', message })];
 }

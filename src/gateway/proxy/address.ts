@@ -1,10 +1,9 @@
 /**
- * The address in a request for a sandbox: a sandbox, a port and a path. A request never names the
- * host that it is forwarded to.
+ * The address in a request for the agent of a sandbox: the sandbox, and a path. A request never
+ * names the host that it is forwarded to.
  */
 export interface ProxyAddress {
   readonly sandbox: string;
-  readonly portName: PortName;
   /** The path for the agent, with the query, exactly as the client has sent it. */
   readonly path: string;
   /**
@@ -13,28 +12,20 @@ export interface ProxyAddress {
   readonly prefix: string;
 }
 
-/** The ports that a sandbox exposes, under the names that clients know them by. */
-export const portNames = ['AGENT_SERVER'] as const;
-export type PortName = (typeof portNames)[number];
+/** Name under which clients know the port of an agent, the only one that a sandbox exposes. */
+export const agentPortName = 'AGENT_SERVER';
 
-const isPortName = (name: string): name is PortName =>
-  (portNames as readonly string[]).includes(name);
-
-const pathForm =
-  /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/([A-Z][A-Z0-9_]{0,31}))(?=[/?]|$)(.*)$/s;
+const pathForm = /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/AGENT_SERVER)(?=[/?]|$)(.*)$/s;
 
 /**
- * Reads `/sandboxes/{id}/{port name}/…`; undefined for anything else, also for ids and names that
- * are not spelled plainly.
+ * Reads `/sandboxes/{id}/AGENT_SERVER/…`; undefined for anything else, also for ids that are not
+ * spelled plainly.
  */
 export function parsePath(target: string): ProxyAddress | undefined {
   if (!target.startsWith('/sandboxes/')) return undefined;
-  const [, prefix, sandbox, portName, rest] = pathForm.exec(target) ?? [];
-  if (prefix === undefined || sandbox === undefined || portName === undefined || rest === undefined)
-    return undefined;
-  return isPortName(portName)
-    ? { sandbox, portName, path: rest.startsWith('/') ? rest : `/${rest}`, prefix }
-    : undefined;
+  const [, prefix, sandbox, rest] = pathForm.exec(target) ?? [];
+  if (prefix === undefined || sandbox === undefined || rest === undefined) return undefined;
+  return { sandbox, path: rest.startsWith('/') ? rest : `/${rest}`, prefix };
 }
 
 const openPaths: ReadonlySet<string> = new Set(['/alive', '/health', '/ready', '/server_info']);

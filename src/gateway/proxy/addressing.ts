@@ -1,26 +1,80 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { parsePath, type PortName, type ProxyAddress } from './address.ts';
-import type { HostTemplate } from './host-template.ts';
+import { agentPortName, parsePath, type ProxyAddress } from './address.ts';
 
-/** Origins of sandboxes, each for one port of one sandbox. */
-export interface Origins {
-  /** The origin of the port; undefined where it has none. */
-  urlOf(sandbox: string, portName: PortName): string | undefined;
+const shape =
+  /^(https?):\/\/([a-z0-9-]*)\{sandbox\}(-{1,2})\{port\}([a-z0-9-]*)((?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+)(:\d{1,5})?\/?$/;
+const sandboxLabel = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
+const maxLabelLength = 63;
+
+/** The name of the port in a host name. */
+const portLabel = agentPortName.toLowerCase().replaceAll('_', '-');
+
+/**
+ * A host name for the agent of each sandbox, in the form
+ * `https://{sandbox}-{port}.agents.example.com`. Both are in the first label, so that one wildcard
+ * covers all host names.
+ */
+export class HostTemplate {
+  /** A source of a content security policy that all origins match. */
+  readonly source: string;
+  readonly #start: string;
+  readonly #end: string;
+  readonly #hostStart: string;
+  readonly #hostEnd: string;
+
+  /** Throws where the template has another form. */
+  constructor(template: string) {
+    const [, scheme, before, between, after, domain, port = ''] = shape.exec(template) ?? [];
+    if (
+      scheme === undefined ||
+      before === undefined ||
+      between === undefined ||
+      after === undefined ||
+      domain === undefined
+    ) {
+      throw new Error(
+        `a URL template must have the form https://{sandbox}-{port}.agents.example.com, not ${template}`,
+      );
+    }
+    this.source = `${scheme}://*${domain}${port}`;
+    this.#hostStart = before;
+    this.#hostEnd = `${between}${portLabel}${after}${domain}`;
+    this.#start = `${scheme}://${before}`;
+    this.#end = port;
+  }
+
+  /** An origin. Undefined for a sandbox whose name fits into no label. */
+  urlOf(sandbox: string): string | undefined {
+    const host = `${this.#hostStart}${sandbox}${this.#hostEnd}`;
+    return !sandboxLabel.test(sandbox) || host.indexOf('.') > maxLabelLength
+      ? undefined
+      : `${this.#start}${sandbox}${this.#hostEnd}${this.#end}`;
+  }
+
+  /** The sandbox that a Host header names; a port number in the header does not matter. */
+  match(host: string): string | undefined {
+    const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
+    if (!name.startsWith(this.#hostStart) || !name.endsWith(this.#hostEnd)) return undefined;
+    const sandbox = name.slice(this.#hostStart.length, -this.#hostEnd.length);
+    return sandboxLabel.test(sandbox) ? sandbox : undefined;
+  }
+}
+
+/** Origins of agents, one for each sandbox. */
+interface Origins {
+  /** The origin of the agent; undefined where it has none. */
+  urlOf(sandbox: string): string | undefined;
   /** A source of a content security policy that all of these origins match. */
   readonly source: string;
 }
 
-interface NamedPort {
-  readonly sandbox: string;
-  readonly portName: PortName;
-}
-
 /** Origins that are known by the connection that a request comes on. */
 export interface AddressOrigins extends Origins {
-  match(socket: Socket): NamedPort | undefined;
-  /** The port that has this host and port number. */
-  named(host: string): NamedPort | undefined;
+  /** The sandbox whose origin the connection is for. */
+  match(socket: Socket): string | undefined;
+  /** The sandbox that has this host and port number. */
+  named(host: string): string | undefined;
 }
 
 /** Form of the URL that a client has used. */
@@ -48,12 +102,9 @@ export class Addressing {
     this.#options = options;
   }
 
-  /** The absolute URL of a port for clients, without a slash at its end. */
-  urlOf(sandbox: string, portName: PortName): string {
-    return (
-      this.#originOf(sandbox, portName) ??
-      `${this.#options.publicUrl()}/sandboxes/${sandbox}/${portName}`
-    );
+  /** The absolute URL of an agent for clients, without a slash at its end. */
+  urlOf(sandbox: string): string {
+    return this.#originOf(sandbox) ?? `${this.#options.publicUrl()}${pathOf(sandbox)}`;
   }
 
   /**
@@ -62,10 +113,8 @@ export class Addressing {
   find(request: IncomingMessage): ProxyAddress | undefined {
     const { addresses, template } = this.#options;
     const path = request.url ?? '';
-    const found = addresses?.match(request.socket) ?? template?.match(request.headers.host ?? '');
-    return found === undefined
-      ? parsePath(path)
-      : { sandbox: found.sandbox, portName: found.portName, path, prefix: '' };
+    const sandbox = addresses?.match(request.socket) ?? template?.match(request.headers.host ?? '');
+    return sandbox === undefined ? parsePath(path) : { sandbox, path, prefix: '' };
   }
 
   /**
@@ -75,8 +124,8 @@ export class Addressing {
    */
   named(text: string, path: string, further: readonly string[] = []): ProxyAddress | undefined {
     const url = text.replace(/\/$/, '');
-    const found = this.#namedByPath(url, further) ?? this.#namedByOrigin(url);
-    return found && { ...found, path, prefix: `/sandboxes/${found.sandbox}/${found.portName}` };
+    const sandbox = this.#namedByPath(url, further) ?? this.#namedByOrigin(url);
+    return sandbox === undefined ? undefined : { sandbox, path, prefix: pathOf(sandbox) };
   }
 
   /** Sources of a content security policy for requests and WebSockets to all sandboxes. */
@@ -88,27 +137,24 @@ export class Addressing {
       .flatMap((origin) => [origin, origin.replace(/^http/, 'ws')]);
   }
 
-  #namedByPath(url: string, further: readonly string[]): NamedPort | undefined {
+  #namedByPath(url: string, further: readonly string[]): string | undefined {
     const start = [this.#options.publicUrl(), ...further].find((one) =>
       url.startsWith(`${one}/sandboxes/`),
     );
     const found = start === undefined ? undefined : parsePath(url.slice(start.length));
     // Something behind the name of the port would be a path of the agent's.
-    return found?.path === '/' && url.endsWith(found.prefix) ? found : undefined;
+    return found?.path === '/' && url.endsWith(found.prefix) ? found.sandbox : undefined;
   }
 
-  #namedByOrigin(url: string): NamedPort | undefined {
+  #namedByOrigin(url: string): string | undefined {
     const { addresses, template } = this.#options;
     const host = url.replace(/^https?:\/\//, '');
-    const found = addresses?.named(host) ?? template?.match(host);
-    return found !== undefined && this.#originOf(found.sandbox, found.portName) === url
-      ? found
-      : undefined;
+    const sandbox = addresses?.named(host) ?? template?.match(host);
+    return sandbox !== undefined && this.#originOf(sandbox) === url ? sandbox : undefined;
   }
 
-  seenBy({ sandbox, portName, prefix }: ProxyAddress): SeenUrl {
-    const url =
-      (prefix === '' ? this.#originOf(sandbox, portName) : undefined) ?? this.#options.publicUrl();
+  seenBy({ sandbox, prefix }: ProxyAddress): SeenUrl {
+    const url = (prefix === '' ? this.#originOf(sandbox) : undefined) ?? this.#options.publicUrl();
     const protocol = url.startsWith('https:') ? 'https' : 'http';
     const rest = url.slice(protocol.length + '://'.length);
     const slash = rest.indexOf('/');
@@ -120,10 +166,10 @@ export class Addressing {
     };
   }
 
-  #originOf(sandbox: string, portName: PortName): string | undefined {
-    return (
-      this.#options.addresses?.urlOf(sandbox, portName) ??
-      this.#options.template?.urlOf(sandbox, portName)
-    );
+  #originOf(sandbox: string): string | undefined {
+    const { addresses, template } = this.#options;
+    return addresses?.urlOf(sandbox) ?? template?.urlOf(sandbox);
   }
 }
+
+const pathOf = (sandbox: string): string => `/sandboxes/${sandbox}/${agentPortName}`;

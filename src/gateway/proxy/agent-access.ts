@@ -7,7 +7,7 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Connections } from '@conversation-operator/http/limits/connections';
-import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
+import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -19,10 +19,9 @@ import { refuseConnection } from '../http/send-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/exposure.ts';
-import type { PortName, ProxyAddress } from './address.ts';
-import { Addressing } from './addressing.ts';
+import type { ProxyAddress } from './address.ts';
+import { Addressing, HostTemplate } from './addressing.ts';
 import { unauthorized } from './agent-errors.ts';
-import { HostTemplate } from './host-template.ts';
 import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
@@ -68,13 +67,9 @@ export interface AgentAccessOptions {
 const maxCacheWaitMs = 1000;
 /** Shape of every session key: no request waits for a key of another shape. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
-const startingRetryAfter = '2';
-const pausedRetryAfter = '10';
 
-const notRunning = (phase: string, retryAfter: string) =>
-  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, {
-    headers: { 'retry-after': retryAfter },
-  });
+const notRunning = (phase: string, retryAfterSeconds: number) =>
+  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { retryAfterSeconds });
 
 /**
  * The way to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource
@@ -84,6 +79,7 @@ export class AgentAccess {
   readonly exposure: Exposure;
   readonly options: AgentAccessOptions;
   readonly limits: ForwardingLimits;
+  readonly clientAddress: ClientAddress;
   readonly addressing: Addressing;
   readonly upstreams: Upstreams;
   /** Connections that are to become WebSockets. */
@@ -98,6 +94,7 @@ export class AgentAccess {
     const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
     this.options = options;
     this.limits = limits;
+    this.clientAddress = options.clientAddress;
     this.#keys = new SessionKeys({ keys, ring, logger });
     this.#origins =
       loopbackOrigins &&
@@ -105,7 +102,7 @@ export class AgentAccess {
     const template = urlTemplate === undefined ? undefined : new HostTemplate(urlTemplate);
     this.addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
     this.exposure = exposedBy({
-      agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'),
+      agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox),
       keys: this.#keys,
     });
     const find = (name: string) => this.#sandbox(name);
@@ -113,7 +110,7 @@ export class AgentAccess {
       ...{ feed, keys: this.#keys, limits, clock, find },
       ...places,
     });
-    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, find });
+    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, find });
   }
 
   /** The sandbox that a request is for; undefined where the request is for the service itself. */
@@ -157,7 +154,7 @@ export class AgentAccess {
    * open, get the same response after the same time, which discloses no other sandbox.
    */
   async upstreamFor(
-    { sandbox: name, portName }: ProxyAddress,
+    { sandbox: name }: ProxyAddress,
     keys: readonly string[],
     isOpenToAll: boolean,
   ): Promise<AgentUpstream> {
@@ -166,7 +163,7 @@ export class AgentAccess {
     const isOpened = (sandbox: Sandbox | undefined) =>
       isOpenToAll || this.#isOpenedBy(sandbox, keys);
     const known = this.#sandbox(name);
-    const upstream = isOpened(known) ? this.#runningUpstream(known, portName) : undefined;
+    const upstream = isOpened(known) ? this.#runningUpstream(known) : undefined;
     if (upstream !== undefined) return upstream;
     const plausible = keys.filter((key) => sessionKeyShape.test(key));
     if ((known !== undefined && isOpened(known)) || plausible.length > 0) {
@@ -180,8 +177,8 @@ export class AgentAccess {
     const sandbox = this.#sandbox(name);
     if (!isOpened(sandbox)) throw unauthorized();
     if (sandbox === undefined) throw notFound('sandbox');
-    const later = this.#runningUpstream(sandbox, portName);
-    if (later === undefined) throw notRunning('STARTING', startingRetryAfter);
+    const later = this.#runningUpstream(sandbox);
+    if (later === undefined) throw notRunning('STARTING', 2);
     return later;
   }
 
@@ -209,7 +206,7 @@ export class AgentAccess {
     const problem = toProblem(error);
     if (problem.code !== 'unauthorized') return problem;
     try {
-      this.options.failedKey(this.options.clientAddress(request));
+      this.options.failedKey(this.clientAddress(request));
       return problem;
     } catch (limited) {
       return toProblem(limited);
@@ -241,12 +238,12 @@ export class AgentAccess {
    * The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or
    * STARTING. Throws for any other phase.
    */
-  #runningUpstream(sandbox: Sandbox | undefined, portName: PortName): AgentUpstream | undefined {
+  #runningUpstream(sandbox: Sandbox | undefined): AgentUpstream | undefined {
     if (sandbox === undefined) return undefined;
     const { phase } = viewOfSandbox(sandbox);
     if (phase === 'MISSING') throw notFound('sandbox');
-    if (phase === 'PAUSED') throw notRunning('PAUSED', pausedRetryAfter);
+    if (phase === 'PAUSED') throw notRunning('PAUSED', 10);
     if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
-    return this.upstreams.of(sandbox, portName);
+    return this.upstreams.of(sandbox);
   }
 }

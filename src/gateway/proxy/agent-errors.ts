@@ -1,7 +1,5 @@
-import type { UpstreamError } from '@conversation-operator/http/proxy/upstream-error';
+import type { UpstreamError } from '@conversation-operator/http/proxy/upstream';
 import { ProblemError } from '../errors/problem-error.ts';
-
-const retryAfter = { 'retry-after': '1' };
 
 export const unauthorized = () =>
   new ProblemError('unauthorized', 'The session key is missing or not valid.');
@@ -12,13 +10,7 @@ export const notOpened = () =>
 
 export const agentTimeout = (cause?: unknown) =>
   new ProblemError('agent-timeout', 'The agent did not answer in time.', {
-    headers: retryAfter,
-    cause,
-  });
-
-const agentUnreachable = (cause?: unknown) =>
-  new ProblemError('agent-unreachable', 'The agent can not be reached at the moment.', {
-    headers: retryAfter,
+    retryAfterSeconds: 1,
     cause,
   });
 
@@ -28,7 +20,10 @@ export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
     case 'timeout':
       return agentTimeout(cause);
     case 'unreachable':
-      return agentUnreachable(cause);
+      return new ProblemError('agent-unreachable', 'The agent can not be reached at the moment.', {
+        retryAfterSeconds: 1,
+        cause,
+      });
     case 'malformed':
       return new ProblemError('malformed-request', 'The request could not be read.', { cause });
   }

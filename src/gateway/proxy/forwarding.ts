@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { hasBody } from '@conversation-operator/http/body/json-body';
-import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import { requestHeaders, type ForwardingFacts } from '@conversation-operator/http/proxy/headers';
 import type { ProxyAddress } from './address.ts';
-import type { Addressing } from './addressing.ts';
+import type { AgentAccess } from './agent-access.ts';
 import type { AgentUpstream } from './upstreams.ts';
 import { sessionKeyHeader } from './request-keys.ts';
 
@@ -24,18 +23,12 @@ export interface Forwarding {
 
 /** The headers that an agent gets, and the facts that decide those of its answer. */
 export function forwardingOf(
-  {
-    addressing,
-    options,
-  }: {
-    readonly addressing: Addressing;
-    readonly options: { readonly clientAddress: ClientAddress };
-  },
+  { addressing, clientAddress }: Pick<AgentAccess, 'addressing' | 'clientAddress'>,
   request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,
   { address, agent, requestId, hasKey, hidesLocations = false }: Forwarding,
 ): { readonly facts: ForwardingFacts; readonly headers: string[] } {
   const facts: ForwardingFacts = {
-    clientAddress: options.clientAddress(request),
+    clientAddress: clientAddress(request),
     ...addressing.seenBy(address),
     requestId,
     authority: agent.upstream.target.authority,

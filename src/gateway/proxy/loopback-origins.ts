@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Cache } from '../lookup/cache.ts';
-import { portNames, type PortName } from './address.ts';
+import { agentPortName } from './address.ts';
 import type { AddressOrigins } from './addressing.ts';
 
 /** Remembers a text over restarts. */
@@ -26,7 +26,6 @@ export interface LoopbackOriginsOptions {
 interface Listener {
   readonly uid: string;
   readonly sandbox: string;
-  readonly portName: PortName;
   readonly address: string;
   readonly server: Server;
   isListening: boolean;
@@ -46,7 +45,7 @@ function candidate(text: string): string {
 }
 
 /**
- * A loopback address for each port of each sandbox on one machine, at the service's own port: an
+ * A loopback address for the agent of each sandbox on one machine, at the service's own port: an
  * origin without a path that needs no names. A sandbox has its address as long as it exists,
  * whether it runs or not, and over restarts.
  */
@@ -55,7 +54,7 @@ export class LoopbackOrigins implements AddressOrigins {
   readonly #byAddress = new Map<string, Listener>();
   /** A connection stays its sandbox's, also when that is gone: it is never the service's own. */
   readonly #bySocket = new WeakMap<Socket, Listener>();
-  readonly #byPort = new Map<string, Listener>();
+  readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();
   #remembered = new Map<string, string>();
   #remove: (() => void) | undefined;
@@ -89,19 +88,21 @@ export class LoopbackOrigins implements AddressOrigins {
     this.#remove?.();
     for (const { server } of this.#byAddress.values()) server.close();
     this.#byAddress.clear();
-    this.#byPort.clear();
+    this.#bySandbox.clear();
   }
 
-  urlOf(sandbox: string, portName: PortName): string | undefined {
-    const listener = this.#byPort.get(`${sandbox}/${portName}`);
+  urlOf(sandbox: string): string | undefined {
+    const listener = this.#bySandbox.get(sandbox);
     return listener?.isListening === true
       ? `http://${listener.address}:${this.#options.port()}`
       : undefined;
   }
 
-  named(host: string): { readonly sandbox: string; readonly portName: PortName } | undefined {
+  named(host: string): string | undefined {
     const end = `:${this.#options.port()}`;
-    return host.endsWith(end) ? this.#byAddress.get(host.slice(0, -end.length)) : undefined;
+    return host.endsWith(end)
+      ? this.#byAddress.get(host.slice(0, -end.length))?.sandbox
+      : undefined;
   }
 
   /** Policies have no ranges of addresses: the port limits the source. */
@@ -109,39 +110,33 @@ export class LoopbackOrigins implements AddressOrigins {
     return `http://*:${this.#options.port()}`;
   }
 
-  match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined {
-    return this.#bySocket.get(socket);
+  match(socket: Socket): string | undefined {
+    return this.#bySocket.get(socket)?.sandbox;
   }
 
   #add({ metadata: { name, uid } }: Sandbox): void {
-    for (const portName of portNames) {
-      const key = `${uid}/${portName}`;
-      const known = this.#remembered.get(key);
-      const address = known ?? this.#choose(key);
-      if (address === undefined || this.#byAddress.has(address)) continue;
-      if (known === undefined) {
-        this.#remembered.set(key, address);
-        this.#remember();
-      }
-      const work = this.#listen({ uid, sandbox: name, portName, address }).finally(() =>
-        this.#pending.delete(work),
-      );
-      this.#pending.add(work);
+    const key = keyOf(uid);
+    const known = this.#remembered.get(key);
+    const address = known ?? this.#choose(key);
+    if (address === undefined || this.#byAddress.has(address)) return;
+    if (known === undefined) {
+      this.#remembered.set(key, address);
+      this.#remember();
     }
+    const work = this.#listen({ uid, sandbox: name, address }).finally(() =>
+      this.#pending.delete(work),
+    );
+    this.#pending.add(work);
   }
 
   #delete({ metadata: { name, uid } }: Sandbox): void {
-    let forgotten = false;
-    for (const portName of portNames) {
-      const listener = this.#byPort.get(`${name}/${portName}`);
-      if (listener?.uid === uid) {
-        listener.server.close();
-        this.#byAddress.delete(listener.address);
-        this.#byPort.delete(`${name}/${portName}`);
-      }
-      forgotten = this.#remembered.delete(`${uid}/${portName}`) || forgotten;
+    const listener = this.#bySandbox.get(name);
+    if (listener?.uid === uid) {
+      listener.server.close();
+      this.#byAddress.delete(listener.address);
+      this.#bySandbox.delete(name);
     }
-    if (forgotten) this.#remember();
+    if (this.#remembered.delete(keyOf(uid))) this.#remember();
   }
 
   #choose(key: string): string | undefined {
@@ -153,7 +148,7 @@ export class LoopbackOrigins implements AddressOrigins {
     return undefined;
   }
 
-  async #listen(wish: Pick<Listener, 'uid' | 'sandbox' | 'portName' | 'address'>): Promise<void> {
+  async #listen(wish: Pick<Listener, 'uid' | 'sandbox' | 'address'>): Promise<void> {
     const { accept, port, logger } = this.#options;
     // The options are those of the server of node:http.
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
@@ -162,7 +157,7 @@ export class LoopbackOrigins implements AddressOrigins {
     });
     const listener: Listener = { ...wish, server, isListening: false };
     this.#byAddress.set(wish.address, listener);
-    this.#byPort.set(`${wish.sandbox}/${wish.portName}`, listener);
+    this.#bySandbox.set(wish.sandbox, listener);
     const { promise, resolve } = Promise.withResolvers<undefined>();
     server.once('error', (error) => {
       // The sandbox is still reachable by its path.
@@ -192,6 +187,9 @@ export class LoopbackOrigins implements AddressOrigins {
     }
   }
 }
+
+/** The key of a sandbox's address in the memory. */
+const keyOf = (uid: string): string => `${uid}/${agentPortName}`;
 
 function parseMemory(text: string | undefined): Map<string, string> {
   try {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isSafePath } from '@conversation-operator/http/server/request-path';
+import { isSafePath } from '@conversation-operator/http/server/request-head';
 import { ProblemError } from '../errors/problem-error.ts';
 
 /** Header with a session key. */

@@ -1,11 +1,10 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
-import type { ForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';
+import { type ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { type Sandbox, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
-import type { PortName } from './address.ts';
 import type { SessionKeys } from '../auth/session-keys.ts';
 import { isIP, isIPv6, BlockList } from 'node:net';
 import { defaultAgentPort } from '../../agent/endpoint.ts';
@@ -28,19 +27,15 @@ reserved.addAddress('fd20:ce::254', 'ipv6');
 const isReservedAddress = (address: string): boolean =>
   reserved.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 
-const ports = {
-  AGENT_SERVER: (sandbox: Sandbox) => sandbox.status?.agentPort ?? defaultAgentPort,
-} as const satisfies Readonly<Record<PortName, (sandbox: Sandbox) => number>>;
-
 /**
  * The address of a sandbox's agent, from the Sandbox resource only. Undefined unless the sandbox is
  * RUNNING in a pod with an address.
  */
-function targetOf(sandbox: Sandbox, portName: PortName): Target | undefined {
+function targetOf(sandbox: Sandbox): Target | undefined {
   const host = sandbox.status?.podIP;
   if (host === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
   if (isIP(host) === 0 || isReservedAddress(host)) return undefined;
-  const port = ports[portName](sandbox);
+  const port = sandbox.status?.agentPort ?? defaultAgentPort;
   return { host, port, authority: `${isIPv6(host) ? `[${host}]` : host}:${port}` };
 }
 
@@ -49,8 +44,6 @@ const sweepMs = 5000;
 const retiredMs = 5000;
 
 interface Entry {
-  readonly name: string;
-  readonly portName: PortName;
   readonly agent: AgentUpstream;
   readonly unsubscribe: () => void;
   /** The last state of the sandbox that has this upstream. */
@@ -85,11 +78,12 @@ export interface UpstreamsOptions {
 }
 
 /**
- * Holds one upstream for each port in use. A pause, a new pod, another key of the agent, or the end
- * of the sandbox ends the upstream.
+ * Holds one upstream for each agent in use. A pause, a new pod, another key of the agent, or the
+ * end of the sandbox ends the upstream.
  */
 export class Upstreams {
   readonly #options: UpstreamsOptions;
+  /** By the name of the sandbox. */
   readonly #entries = new Map<string, Entry>();
   readonly #retired = new Map<Upstream, Timer>();
   #sweep: Timer | undefined;
@@ -111,19 +105,18 @@ export class Upstreams {
   }
 
   /** Undefined unless the sandbox is RUNNING and its key is known. */
-  of(sandbox: Sandbox, portName: PortName): AgentUpstream | undefined {
+  of(sandbox: Sandbox): AgentUpstream | undefined {
     const { name } = sandbox.metadata;
-    const id = `${name}/${portName}`;
-    const known = this.#entries.get(id);
+    const known = this.#entries.get(name);
     // The key is not derived for every request; the sweep notices another master key.
     if (known?.seen === sandbox) return known.agent;
-    const wanted = this.#identify(sandbox, portName);
+    const wanted = this.#identify(sandbox);
     if (wanted === undefined) return undefined;
     if (known?.agent.identity === wanted.identity) {
       known.seen = sandbox;
       return known.agent;
     }
-    if (known !== undefined) this.#retire(id, known);
+    if (known !== undefined) this.#retire(name, known);
     const { target, sessionKey, identity } = wanted;
     const { limits, connections } = this.#options;
     const agent = {
@@ -132,8 +125,8 @@ export class Upstreams {
       identity,
       owner: sandbox.spec.owner,
     };
-    const unsubscribe = this.#options.feed.on(name, (object) => this.#review(id, object));
-    this.#entries.set(id, { name, portName, agent, unsubscribe, seen: sandbox });
+    const unsubscribe = this.#options.feed.on(name, (object) => this.#review(name, object));
+    this.#entries.set(name, { agent, unsubscribe, seen: sandbox });
     this.#keepSweeping();
     return agent;
   }
@@ -187,25 +180,24 @@ export class Upstreams {
 
   #identify(
     sandbox: Sandbox,
-    portName: PortName,
   ): ({ readonly target: Target } & Pick<AgentUpstream, 'sessionKey' | 'identity'>) | undefined {
-    const target = targetOf(sandbox, portName);
+    const target = targetOf(sandbox);
     const sessionKey = target && this.#options.keys.agentKeyOf(sandbox);
     if (target === undefined || sessionKey === undefined) return undefined;
     const identity = `${sandbox.metadata.uid} ${sandbox.status?.podUID ?? ''} ${target.authority} ${sessionKey}`;
     return { target, sessionKey, identity };
   }
 
-  #review(id: string, sandbox: Sandbox | undefined): void {
-    const entry = this.#entries.get(id);
+  #review(name: string, sandbox: Sandbox | undefined): void {
+    const entry = this.#entries.get(name);
     if (entry === undefined) return;
-    const now = sandbox && this.#identify(sandbox, entry.portName);
-    if (now?.identity !== entry.agent.identity) this.#retire(id, entry);
+    const now = sandbox && this.#identify(sandbox);
+    if (now?.identity !== entry.agent.identity) this.#retire(name, entry);
   }
 
-  #retire(id: string, { agent: { upstream }, unsubscribe }: Entry): void {
+  #retire(name: string, { agent: { upstream }, unsubscribe }: Entry): void {
     unsubscribe();
-    this.#entries.delete(id);
+    this.#entries.delete(name);
     upstream.retire();
     const timer = this.#options.clock.after(retiredMs, () => {
       this.#retired.delete(upstream);
@@ -223,10 +215,10 @@ export class Upstreams {
     this.#sweep = this.#options.clock.after(sweepMs, () => {
       this.#sweep = undefined;
       const now = this.#options.clock.monotonic();
-      for (const [id, entry] of [...this.#entries]) {
-        this.#review(id, this.#options.find(entry.name));
+      for (const [name, entry] of [...this.#entries]) {
+        this.#review(name, this.#options.find(name));
         for (const tunnel of entry.agent.upstream.tunnels) tunnel.review(now);
-        if (entry.agent.upstream.active === 0) this.#retire(id, entry);
+        if (entry.agent.upstream.active === 0) this.#retire(name, entry);
       }
       if (this.#entries.size > 0) this.#keepSweeping();
     });

@@ -15,7 +15,7 @@ export interface LoginLinkOptions {
   readonly owner: string;
   readonly role: ApiKeySpec['role'];
   /** The key that the link, and the session that it makes, end with. */
-  readonly maker?: ApiKey;
+  readonly maker?: ApiKey | undefined;
 }
 
 /**
@@ -30,9 +30,7 @@ export async function createLoginLink({
 }: LoginLinkOptions): Promise<string> {
   const { key } = await issueKey({
     ...options,
-    ...(maker === undefined
-      ? {}
-      : { issuedBy: { name: maker.metadata.name, uid: maker.metadata.uid } }),
+    issuedBy: maker && { name: maker.metadata.name, uid: maker.metadata.uid },
     description: 'A link to sign in.',
     signIn: 'Link',
     expiresAt: new Date(clock.now() + linkMinutes * 60_000).toISOString(),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isLoopback } from './session-cookie.ts';
-import { maxPathLength } from '../pages/redirect.ts';
+import { maxPathLength } from '../pages/page.ts';
 
 type OriginRequest = Pick<IncomingMessage, 'headers' | 'method'>;
 

@@ -3,11 +3,9 @@ import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
 import { authenticateKey } from '../auth/authenticate.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
-import { sendPage } from '../pages/page.ts';
-import { redirect } from '../pages/redirect.ts';
+import { type Route, endpoints, success, successSchema } from '../http/route.ts';
+import { sendPage, redirect } from '../pages/page.ts';
 import type { Services } from '../services.ts';
-import { endpoints, success, successSchema } from '../v1/endpoints.ts';
 import { confirmationPage, keyPage } from './login-page.ts';
 import { isFromElsewhere, isFromOwnPage, isPrefetch, ownPath } from './request-origin.ts';
 

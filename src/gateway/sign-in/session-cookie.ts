@@ -1,4 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import type { RandomBytes } from '../auth/key.ts';
 
 /** The part of a request that decides which cookie belongs to it. */
 export type CookieRequest = Pick<IncomingMessage, 'headers'>;
@@ -56,4 +59,68 @@ export function setCookie(
     'SameSite=Lax',
     ...(isSecure ? ['Secure'] : []),
   ].join('; ');
+}
+
+/** Content of a session cookie. */
+const sessionSchema = z.object({
+  /** Name and UID of the ApiKey that the session acts for. */
+  name: z.string().min(1),
+  uid: z.string().min(1),
+  /** Times in milliseconds since 1970: when it was made, and from when it is invalid. */
+  issuedAtMs: z.int().positive(),
+  expiresAtMs: z.int().positive(),
+});
+export type Session = z.output<typeof sessionSchema>;
+
+const cipher = 'aes-256-gcm';
+const nonceBytes = 12;
+const tagBytes = 16;
+/** A longer text is no cookie of this gateway, and is not decrypted. */
+const maxSealedLength = 1024;
+
+/**
+ * The text of a session for a cookie, encrypted and authenticated with the first key. Only a
+ * gateway that has the key can make or read it.
+ */
+export function seal(
+  session: Session,
+  [key]: readonly Buffer[],
+  random: RandomBytes = randomBytes,
+): string {
+  if (key === undefined) throw new Error('a key is needed to seal a session');
+  const nonce = random(nonceBytes);
+  const encryption = createCipheriv(cipher, key, nonce);
+  const text = Buffer.concat([encryption.update(JSON.stringify(session)), encryption.final()]);
+  return Buffer.concat([nonce, encryption.getAuthTag(), text]).toString('base64url');
+}
+
+/**
+ * The session in a sealed text; undefined where no key opens it. During a rotation of the master
+ * key, the earlier keys open the cookies that they have sealed.
+ */
+export function unseal(sealed: string, keys: readonly Buffer[]): Session | undefined {
+  if (sealed.length > maxSealedLength) return undefined;
+  const bytes = Buffer.from(sealed, 'base64url');
+  if (bytes.length <= nonceBytes + tagBytes) return undefined;
+  for (const key of keys) {
+    const text = decrypt(bytes, key);
+    if (text !== undefined) return sessionSchema.safeParse(JSON.parse(text)).data;
+  }
+  return undefined;
+}
+
+function decrypt(bytes: Buffer, key: Buffer): string | undefined {
+  const decryption = createDecipheriv(cipher, key, bytes.subarray(0, nonceBytes), {
+    authTagLength: tagBytes,
+  });
+  decryption.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
+  try {
+    return Buffer.concat([
+      decryption.update(bytes.subarray(nonceBytes + tagBytes)),
+      decryption.final(),
+    ]).toString('utf8');
+  } catch {
+    // The text was changed, or another installation has sealed it.
+    return undefined;
+  }
 }

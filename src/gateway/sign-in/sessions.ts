@@ -6,14 +6,20 @@ import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
-import { equalHashes, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
+import { isEqual, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
-import { readCookie, setCookie, type CookieRequest } from './session-cookie.ts';
-import { seal, unseal, type Session } from './session-seal.ts';
+import {
+  readCookie,
+  setCookie,
+  type CookieRequest,
+  seal,
+  unseal,
+  type Session,
+} from './session-cookie.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session; then the person signs in again. */
@@ -21,20 +27,8 @@ const sessionMs = 7 * dayMs;
 /** Age of a session whose ApiKey a replica may not have seen yet, and how long it waits for it. */
 const youngMs = 30_000;
 const appearMs = 1_000;
-/** Maximum sessions of one owner that a link or an identity provider has made. */
+/** Maximum sessions of one owner that a link has made. */
 const maxSessions = 50;
-
-/** A person whom a link or an identity provider vouches for. */
-export interface Identity {
-  readonly owner: string;
-  readonly role: ApiKeySpec['role'];
-  /** How the person has signed in, for the list of keys. */
-  readonly description: string;
-  /** The key that the session ends with; absent where none is. */
-  readonly issuedBy?: ApiKeySpec['issuedBy'];
-  /** Time in milliseconds since 1970 from which the identity is not valid; Infinity: always. */
-  readonly expiresAtMs: number;
-}
 
 export interface SessionsOptions {
   readonly client: KubeClient;
@@ -106,7 +100,7 @@ export class Sessions {
     const hash = hashKey(token);
     return this.#options.ring.byHash(
       hash,
-      ({ spec }) => spec.signIn === 'Link' && equalHashes(spec.sha256, hash),
+      ({ spec }) => spec.signIn === 'Link' && isEqual(spec.sha256, hash),
     );
   }
 
@@ -131,41 +125,24 @@ export class Sessions {
       if (isNotFound(error) || isConflict(error)) return undefined;
       throw error;
     }
-    await this.open(
-      {
-        owner: spec.owner,
-        role: spec.role,
-        description: 'Signed in by a link.',
-        ...(spec.issuedBy === undefined ? {} : { issuedBy: spec.issuedBy }),
-        expiresAtMs: this.#makerExpiryOf(spec),
-      },
-      request,
-      response,
-    );
+    await this.#open(spec, request, response);
     return spec.owner;
   }
 
-  /**
-   * Opens a session for an identity: creates an ApiKey that opens nothing but this session, and
-   * sets the cookie.
-   */
-  async open(
-    identity: Identity,
+  /** Creates an ApiKey that opens nothing but the session, and sets the cookie. */
+  async #open(
+    { owner, role, issuedBy }: ApiKeySpec,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
-    const { expiresAtMs: identityEndMs, issuedBy, ...rest } = identity;
-    await this.#makeRoom(identity.owner);
-    const nowMs = clock.now();
-    const expiresAtMs = Math.min(nowMs + sessionMs, nowMs + maxKeyLifetimeMs, identityEndMs);
+    const makerEndMs = this.#makerExpiryOf(issuedBy);
+    await this.#makeRoom(owner);
+    const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), makerEndMs);
     // The key itself is in no place: only the cookie acts for it.
     const { resource } = await issueKey({
-      ...rest,
-      ...(issuedBy === undefined ? {} : { issuedBy }),
-      client,
-      namespace,
-      random,
+      ...{ client, namespace, random, owner, role, issuedBy },
+      description: 'Signed in by a link.',
       signIn: 'Session',
       expiresAt: new Date(expiresAtMs).toISOString(),
     });
@@ -219,7 +196,7 @@ export class Sessions {
     response.appendHeader('set-cookie', setCookie(request, publicUrl(), { value, maxAgeSeconds }));
   }
 
-  #makerExpiryOf({ issuedBy }: ApiKeySpec): number {
+  #makerExpiryOf(issuedBy: ApiKeySpec['issuedBy']): number {
     if (issuedBy === undefined) return Infinity;
     return this.#options.ring.byName(issuedBy.name, issuedBy.uid)?.chain.expiresAtMs ?? 0;
   }

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { requestIdOf } from '../http/request-id.ts';
+import { requestIdOf } from '../http/send-problem.ts';
 import type { Services } from '../services.ts';
 
 /**

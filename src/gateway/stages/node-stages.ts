@@ -1,11 +1,22 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { arriveInTime } from '@conversation-operator/http/server/client-timeouts';
-import { requestIdOf } from '../http/request-id.ts';
-import { refuseConnection, sendProblem } from '../http/send-problem.ts';
+import { requestIdOf, refuseConnection, sendProblem } from '../http/send-problem.ts';
 import { proxyHttp } from '../proxy/proxy-http.ts';
 import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Services } from '../services.ts';
-import type { Stage, UpgradeStage } from './stage.ts';
+import type { Duplex } from 'node:stream';
+
+/**
+ * A stage of every request. Returns true when the stage has taken the response over, so that no
+ * later stage sees the request.
+ */
+export type Stage = (request: IncomingMessage, response: ServerResponse) => boolean;
+
+/**
+ * A stage of every WebSocket handshake, with what the client has sent behind it. Returns true as a
+ * `Stage` does.
+ */
+export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 /** Announces a shutdown with the response. */
 export const announceShutdown =

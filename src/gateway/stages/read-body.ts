@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 import {
   bodyBytesOf,
   hasBody,
@@ -9,58 +9,38 @@ import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
 /**
- * Reads the body of a request as soon as there is room for it.
+ * Reads the body of a request as soon as there is room for it. The client's connection is not read
+ * until then.
  */
 export const readBody =
-  (services: Services, route: Route): RequestHandler =>
+  ({ places, rateLimits, scheduler }: Services, { maxForwardedBytes }: Route): RequestHandler =>
   async (request, response, next) => {
-    const { owner } = response.locals;
-    if (hasBody(request) && owner !== undefined) {
-      const gone = new AbortController();
-      response.once('close', () => gone.abort());
-      try {
-        request.body = await bodyOf(services, route, {
-          owner,
-          request,
-          response,
-          gone: gone.signal,
-        });
-      } catch (error) {
-        // A client that has left while it waited needs no response.
-        if (gone.signal.aborted) return;
-        throw error;
-      }
+    const { owner, leave } = response.locals;
+    if (!hasBody(request) || owner === undefined) {
+      next();
+      return;
+    }
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    try {
+      const units = bodyBytesOf(request, maxForwardedBytes);
+      const release = await places.bodies.wait({ owner }, { units, signal: gone.signal });
+      response.locals.leave = () => {
+        release();
+        leave?.();
+      };
+      if (gone.signal.aborted) response.locals.leave();
+      const body = await readAll(request, maxForwardedBytes);
+      scheduler.chargeBytes(owner, body.length);
+      if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
+      request.body = body;
+    } catch (error) {
+      // A client that has left while it waited needs no response.
+      if (gone.signal.aborted) return;
+      throw error;
     }
     next();
   };
-
-interface Reading {
-  readonly owner: string;
-  readonly request: Request;
-  readonly response: Response;
-  /** Aborted when the client leaves. */
-  readonly gone: AbortSignal;
-}
-
-/** The client's connection is not read until the room for the body is free. */
-async function bodyOf(
-  { places, rateLimits, scheduler }: Services,
-  { maxForwardedBytes }: Route,
-  { owner, request, response, gone }: Reading,
-): Promise<Buffer> {
-  const { leave } = response.locals;
-  const units = bodyBytesOf(request, maxForwardedBytes);
-  const release = await places.bodies.wait({ owner }, { units, signal: gone });
-  response.locals.leave = () => {
-    release();
-    leave?.();
-  };
-  if (gone.aborted) response.locals.leave();
-  const body = await readAll(request, maxForwardedBytes);
-  scheduler.chargeBytes(owner, body.length);
-  if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
-  return body;
-}
 
 /**
  * Parses the body in a turn of its own on the event loop: a large body takes several milliseconds.

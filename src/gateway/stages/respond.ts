@@ -1,7 +1,6 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { sendJson, sendJsonText } from '@conversation-operator/http/body/send-json';
-import { problemBody } from '../errors/problem-body.ts';
-import type { ProblemError } from '../errors/problem-error.ts';
+import { problemBody, type ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';

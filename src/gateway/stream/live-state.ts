@@ -1,7 +1,7 @@
 import type { GatewayOptions } from '../gateway-options.ts';
 import type { Services } from '../services.ts';
-import { quotaRecord } from '../v1/quota-record.ts';
-import { ResponseCache } from '../v1/response-cache.ts';
+import { quotaRecord } from '../v1/quota.ts';
+import { ResponseCache } from '../v1/conversation-record.ts';
 import { OwnRecords } from './own-records.ts';
 import { OwnerHubs } from './owner-hubs.ts';
 import type { Clock, Timer } from '@conversation-operator/base/clock';

@@ -7,7 +7,7 @@ import type { Exposure } from '../presenters/exposure.ts';
 import { presentSandbox } from '../presenters/sandbox.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
-import type { ResponseCache } from '../v1/response-cache.ts';
+import type { ResponseCache } from '../v1/conversation-record.ts';
 
 export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import { EventRing, type StreamEvent } from './event-ring.ts';
-import type { RingLimits } from './limits.ts';
+import { type RingLimits } from './limits.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
 
 /** Maximum streams that write in one turn of the event loop. */

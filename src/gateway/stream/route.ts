@@ -1,7 +1,6 @@
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import { unavailable } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
-import { endpoints } from '../v1/endpoints.ts';
 import type { LiveState } from './live-state.ts';
 import { contentType, LiveStream } from './live-stream.ts';
 import { lastEventIdHeaders, lastEventIdQuery, streamResponse } from './schemas.ts';

@@ -1,25 +1,97 @@
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { conversationParams, pageQuery, type StartRequest } from '../v1/schemas.ts';
-import { presentConversation } from '../presenters/conversation.ts';
+import {
+  conversationParams,
+  pageQuery,
+  type StartRequest,
+  startRequestSchema,
+} from '../v1/schemas.ts';
+import { presentConversation, conversationSchema } from '../presenters/conversation.ts';
 import { sourcesOf } from '../v1/conversation-record.ts';
-import { endpoints } from '../v1/endpoints.ts';
 import { ownConversation } from '../v1/own-objects.ts';
 import type { ConversationSearch } from '../v1/search.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation } from '../v1/start.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import {
-  legacyConversationSchema,
-  legacyPage,
-  legacyStartAnswer,
-  legacyStartSchema,
-  type LegacyStart,
-} from './schemas.ts';
+import { maxMessageBytes } from '../../resources/conversation.ts';
+import { optional } from '../v1/fields.ts';
+import type { RequestHandler } from 'express';
+
+const request = startRequestSchema.shape;
+
+export const legacyStartSchema = z.strictObject({
+  initial_user_msg: optional(
+    z
+      .string()
+      .refine(
+        (text) => Buffer.byteLength(text) <= maxMessageBytes,
+        `must have at most ${maxMessageBytes} bytes`,
+      )
+      .overwrite((text) => text.toWellFormed()),
+  ),
+  repository: request.selected_repository,
+  selected_branch: request.selected_branch,
+  git_provider: request.git_provider,
+  image_urls: optional(z.array(z.string().min(1).max(maxMessageBytes)).max(20)),
+  conversation_instructions: request.system_message_suffix,
+});
+export type LegacyStart = z.output<typeof legacyStartSchema>;
+
+export const legacyStartAnswer = z.object({
+  status: z.literal('ok'),
+  conversation_id: z.string(),
+  message: z.null(),
+  conversation_status: z.literal('STARTING'),
+});
+
+const { title, selected_repository, selected_branch, git_provider, trigger } =
+  conversationSchema.shape;
+export const legacyConversationSchema = z.object({
+  conversation_id: z.string(),
+  title,
+  status: z.enum(['STARTING', 'RUNNING', 'STOPPED', 'ERROR', 'ARCHIVED']),
+  selected_repository,
+  selected_branch,
+  git_provider,
+  trigger,
+  created_at: z.string(),
+  last_updated_at: z.string(),
+});
+export const legacyPage = z.object({
+  results: z.array(legacyConversationSchema),
+  next_page_id: z.string().nullable(),
+});
+
+/** RFC 9745: since when the interface has been deprecated, 2025-12-01. */
+const deprecation = '@1764547200';
+/** RFC 8594: when it was announced to be removed. */
+const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
+
+const successorPath = '/api/v1/app-conversations';
+
+/**
+ * Marks every answer of the legacy interface, whatever its status; where that is switched off there
+ * is no other than 410.
+ */
+export const legacyInterface =
+  ({ publicUrl }: Services, isEnabled: boolean): RequestHandler =>
+  (_request, response, next) => {
+    response.set({
+      deprecation,
+      sunset,
+      link: `<${publicUrl()}${successorPath}>; rel="successor-version"`,
+    });
+    if (!isEnabled)
+      throw new ProblemError(
+        'legacy-api-removed',
+        `The legacy interface is switched off. Use ${successorPath}.`,
+      );
+    next();
+  };
 
 const { get, post } = endpoints('legacy');
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AgentControl } from '../../agent/control.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import {
   approvalSchema,
   optionIds,
@@ -10,7 +10,6 @@ import {
 } from '../presenters/approval.ts';
 import type { Services } from '../services.ts';
 import { agentProblems, agentReading, type Agent } from './agent-reading.ts';
-import { endpoints } from './endpoints.ts';
 import { optional, shownText } from './fields.ts';
 import { conversationParams } from './schemas.ts';
 

@@ -4,7 +4,7 @@ import {
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import type { Call, Route } from '../http/route.ts';
+import { type Call, type Route, endpoints, success, successSchema } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import {
   conversationList,
@@ -13,14 +13,12 @@ import {
 } from '../presenters/conversation.ts';
 import { countSchema } from '../presenters/schemas.ts';
 import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
-import { compact } from './compact.ts';
-import { deleteOne } from './delete-one.ts';
-import { endpoints, success, successSchema } from './endpoints.ts';
+import { compact } from '@conversation-operator/base/compact';
+import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ownConversation } from './own-objects.ts';
-import type { ResponseCache } from './response-cache.ts';
-import { accessTo, startTextsOf } from './conversation-record.ts';
+import { type ResponseCache, accessTo, startTextsOf } from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -35,7 +33,7 @@ import { conversationFilter, type ConversationSearch } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
 import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
-import { writeOnStored } from './write-on-stored.ts';
+import { agentProblems, agentReading } from './agent-reading.ts';
 
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');
@@ -130,7 +128,7 @@ export const conversationRoutes = (
       handle: async (call) => {
         const { client, feeds } = services;
         const object = await ownConversation(services, call);
-        await deleteOne({ client, resource: conversations, feed: feeds.conversations, object });
+        await deleteOne(client, conversations, object, feeds.conversations);
         return success;
       },
     }),
@@ -203,5 +201,22 @@ function changesTo(
     title,
     public: isPublic,
     tags: tags === undefined ? undefined : { ...dropped, ...tags },
+  });
+}
+
+/** Ends the run of a conversation and keeps its sandbox; a message continues it. */
+export function interruptRoute(services: Services): Route {
+  const reading = agentReading(services);
+  return post('/api/v1/app-conversations/{id}/interrupt', 'interruptConversation', {
+    summary: 'Stop what the agent does; its sandbox keeps running, and a message continues the run',
+    params: conversationParams,
+    responses: { 200: successSchema },
+    problems: agentProblems,
+    handle: (call) =>
+      reading(
+        call,
+        ({ endpoint, id }, signal) => services.control.interrupt(endpoint, id, signal),
+        () => success,
+      ),
   });
 }

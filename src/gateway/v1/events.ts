@@ -4,13 +4,12 @@ import { z } from 'zod';
 import type { Response } from 'express';
 import { AgentError } from '../../agent/errors.ts';
 import type { EventQuery } from '../../agent/events.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, pageSchema } from '../presenters/schemas.ts';
 import { agentProblems, agentReading } from './agent-reading.ts';
-import { compact } from './compact.ts';
+import { compact } from '@conversation-operator/base/compact';
 import { conversationParams, eventFilters, eventSearch, type EventSearch } from './schemas.ts';
-import { endpoints } from './endpoints.ts';
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');

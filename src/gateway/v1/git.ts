@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 import { paging } from './fields.ts';
-import { endpoints } from './endpoints.ts';
 
 const { get } = endpoints('git');
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Route } from '../http/route.ts';
-import { endpoints } from './endpoints.ts';
+import { type Route, endpoints } from '../http/route.ts';
 
 const { getOpen } = endpoints('health');
 

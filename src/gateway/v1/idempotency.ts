@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
 import type { Services } from '../services.ts';
-import { chosenIdAnnotation } from '../presenters/start-request.ts';
+import { chosenIdAnnotation } from '../presenters/start-task.ts';
 
 /** Time in which the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;

@@ -1,19 +1,17 @@
 import { z } from 'zod';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
-import { deleteOne } from './delete-one.ts';
-import { endpoints, success, successSchema } from './endpoints.ts';
+import { deleteOne } from '../lookup/stored.ts';
 import { shownName, optional, paging, time } from './fields.ts';
-import { onlyAdmin } from './only-admin.ts';
-import { maxChainLength } from '../auth/key-chain.ts';
+import { maxChainLength } from '../auth/key-ring.ts';
 import { invalidField } from '../errors/validation.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -156,7 +154,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
         role: body.role ?? 'user',
         description: body.name,
         issuedBy: { name: principal.keyName, uid: principal.keyUid },
-        ...(expiresAtMs === undefined ? {} : { expiresAt: new Date(expiresAtMs).toISOString() }),
+        expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
       });
       about(targetOf(resource));
       await services.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
@@ -174,7 +172,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       const object = await lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
       if (object === undefined) throw notFound('API key');
       about(targetOf(object));
-      await deleteOne({ client, resource: apiKeys, feed: feeds.apiKeys, object });
+      await deleteOne(client, apiKeys, object, feeds.apiKeys);
       return success;
     },
   }),
@@ -208,3 +206,34 @@ function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
     throw onlyAdmin('make keys for another owner');
   return wish.owner ?? owner;
 }
+
+const userSchema = z.object({
+  id: z.string(),
+  email: z.string().nullable(),
+  role: z.enum(['user', 'admin']),
+});
+const keySchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  user_id: z.string(),
+  auth_type: z.literal('bearer'),
+});
+
+/**
+ * The account of a key. There is no `org_id`: a client that gets one switches to it, and away from
+ * the page it was opened on.
+ */
+export const accountRoutes: readonly Route[] = [
+  get('/api/v1/users/me', 'getUser', {
+    summary: 'Whom the key belongs to',
+    responses: { 200: userSchema },
+    handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
+  }),
+  get('/api/keys/current', 'getCurrentKey', {
+    summary: 'The key that the request was made with',
+    responses: { 200: keySchema },
+    handle: ({ principal: { owner, keyName, keyDescription } }) => ({
+      json: { id: keyName, name: keyDescription ?? keyName, user_id: owner, auth_type: 'bearer' },
+    }),
+  }),
+];

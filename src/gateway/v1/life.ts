@@ -8,12 +8,11 @@ import { conversations } from '../../resources/conversation.ts';
 import { sandboxes } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { notFound } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
-import { findStored } from '../lookup/find-stored.ts';
+import { type Route, endpoints } from '../http/route.ts';
+import { findStored } from '../lookup/stored.ts';
 import { timelineOf, timelineSchema } from '../presenters/timeline.ts';
 import type { Services } from '../services.ts';
 import { startTextsOf } from './conversation-record.ts';
-import { endpoints } from './endpoints.ts';
 import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
 

@@ -10,7 +10,7 @@ import {
 } from '../../resources/conversation.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import type { Reservation } from '../lookup/storage-caps.ts';
-import { findStored } from '../lookup/find-stored.ts';
+import { findStored } from '../lookup/stored.ts';
 
 /**
  * Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first

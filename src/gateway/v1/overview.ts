@@ -1,10 +1,9 @@
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { Overview } from '../overview/overview.ts';
 import { overviewSchema } from '../overview/schemas.ts';
-import { endpoints } from './endpoints.ts';
 import type { HealthOptions } from './health.ts';
-import { onlyAdmin } from './only-admin.ts';
+import { onlyAdmin } from '../errors/problem-error.ts';
 
 const { get } = endpoints('admin');
 

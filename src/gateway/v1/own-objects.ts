@@ -1,5 +1,4 @@
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Call } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
@@ -10,24 +9,21 @@ export type OwnCall = Pick<
   'owner' | 'params' | 'about'
 >;
 
-/** The conversation that a request is about: 404 unless it is the owner's. */
-export async function ownConversation(
-  { lookup }: Pick<Services, 'lookup'>,
-  { owner, params, about }: OwnCall,
-): Promise<CachedConversation> {
-  const conversation = await lookup.conversation(owner, params.id);
-  if (conversation === undefined) throw notFound('conversation');
-  about(`conversation/${conversation.metadata.name}`);
-  return conversation;
+/** Names the object for the audit; 404 unless there is one, which is the owner's. */
+function found<T extends KubeObject>(
+  what: 'conversation' | 'sandbox',
+  object: T | undefined,
+  { about }: OwnCall,
+): T {
+  if (object === undefined) throw notFound(what);
+  about(`${what}/${object.metadata.name}`);
+  return object;
 }
 
-/** The sandbox that a request is about: 404 unless it is the owner's. */
-export async function ownSandbox(
-  { lookup }: Pick<Services, 'lookup'>,
-  { owner, params, about }: OwnCall,
-): Promise<Sandbox> {
-  const sandbox = await lookup.sandbox(owner, params.id);
-  if (sandbox === undefined) throw notFound('sandbox');
-  about(`sandbox/${sandbox.metadata.name}`);
-  return sandbox;
-}
+/** The conversation that a request is about. */
+export const ownConversation = async ({ lookup }: Pick<Services, 'lookup'>, call: OwnCall) =>
+  found('conversation', await lookup.conversation(call.owner, call.params.id), call);
+
+/** The sandbox that a request is about. */
+export const ownSandbox = async ({ lookup }: Pick<Services, 'lookup'>, call: OwnCall) =>
+  found('sandbox', await lookup.sandbox(call.owner, call.params.id), call);

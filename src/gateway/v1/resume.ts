@@ -12,7 +12,7 @@ import {
 import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { Services } from '../services.ts';
-import { writeOnStored } from './write-on-stored.ts';
+import { writeOnStored } from '../lookup/stored.ts';
 
 /**
  * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the

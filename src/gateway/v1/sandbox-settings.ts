@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { sessionRoute, type Route } from '../http/route.ts';
+import { endpoints, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import { sandboxParams } from './schemas.ts';
 
 const path = '/api/v1/sandboxes/{id}/settings/secrets';
-const tag = 'sandboxes';
+const { getInSession } = endpoints('sandboxes');
 const secretListSchema = z.object({
   secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })),
 });
@@ -21,11 +21,7 @@ export function sandboxSettingsRoutes({ lookup }: Services): readonly Route[] {
       throw notFound('sandbox');
   };
   return [
-    sessionRoute({
-      method: 'get',
-      path,
-      operationId: 'listSandboxSecrets',
-      tag,
+    getInSession(path, 'listSandboxSecrets', {
       summary: 'The names of the secrets that are handed out over REST: none',
       params: sandboxParams,
       responses: { 200: secretListSchema },
@@ -35,11 +31,7 @@ export function sandboxSettingsRoutes({ lookup }: Services): readonly Route[] {
         return { json: { secrets: [] } };
       },
     }),
-    sessionRoute({
-      method: 'get',
-      path: `${path}/{name}`,
-      operationId: 'getSandboxSecret',
-      tag,
+    getInSession(`${path}/{name}`, 'getSandboxSecret', {
       summary: 'The value of a secret: there is none',
       params: secretParams,
       responses: {},

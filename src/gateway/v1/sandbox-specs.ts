@@ -1,4 +1,4 @@
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { sortedBy } from '../paging/keyset.ts';
@@ -9,7 +9,6 @@ import {
 } from '../presenters/sandbox-spec.ts';
 import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery } from './schemas.ts';
-import { endpoints } from './endpoints.ts';
 
 const base = '/api/v1/sandbox-specs';
 const { get } = endpoints('sandbox specs');

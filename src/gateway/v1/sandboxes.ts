@@ -11,14 +11,13 @@ import {
   sessionKeyGenerationAnnotation,
   sessionKeyGenerationOf,
 } from '../../resources/sandbox.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
-import { deleteOne } from './delete-one.ts';
-import { endpoints, success, successSchema } from './endpoints.ts';
+import { deleteOne, findStored, writeOnStored } from '../lookup/stored.ts';
 import { refuseTooMany } from './fields.ts';
 import {
   idQuery,
@@ -30,8 +29,6 @@ import {
 import { ownSandbox } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
-import { findStored } from '../lookup/find-stored.ts';
-import { writeOnStored } from './write-on-stored.ts';
 
 /**
  * The next generation. After an unreadable one it is the time in seconds, a number that no count of
@@ -174,7 +171,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     handle: async (call) => {
       const { client, feeds } = services;
       const object = await ownSandbox(services, call);
-      await deleteOne({ client, resource: sandboxes, feed: feeds.sandboxes, object });
+      await deleteOne(client, sandboxes, object, feeds.sandboxes);
       return success;
     },
   }),

@@ -8,11 +8,11 @@ import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
-import { findStored } from '../lookup/find-stored.ts';
+import { findStored } from '../lookup/stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
@@ -20,7 +20,6 @@ import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
-import { endpoints } from './endpoints.ts';
 
 const { post } = endpoints('conversations');
 

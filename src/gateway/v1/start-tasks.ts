@@ -1,13 +1,85 @@
 import { conversationIdOfStartTask } from '../../resources/ids.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints, type HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, pageFrame } from '../presenters/schemas.ts';
-import { startTaskList, startTaskPage } from '../presenters/start-task.ts';
+import { startTaskList, startTaskPage, startTaskRecord } from '../presenters/start-task.ts';
 import { refuseTooMany } from './fields.ts';
 import { idsQuery, startTaskFilters, startTaskSearch } from './schemas.ts';
 import { startTaskFilter, type ConversationSearch } from './search.ts';
-import { StartTaskResponses } from './start-task-responses.ts';
-import { endpoints } from './endpoints.ts';
+import type { ServerResponse } from 'node:http';
+import {
+  listText,
+  plainFrame,
+  sendList,
+  type ListFrame,
+} from '@conversation-operator/http/body/json-list';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { newPool } from '../limits/pools.ts';
+import { accessTo } from './conversation-record.ts';
+
+/**
+ * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
+ */
+const maxGatheredBytes = 262_144;
+/** Maximum reads ahead of what is sent or gathered, for each answer. */
+const readAhead = 4;
+/**
+ * Start tasks as JSON. The texts that their clients have sent with them are read where they are
+ * needed.
+ */
+class StartTaskResponses {
+  readonly #services: Services;
+  readonly #large: Shares;
+
+  constructor(services: Services) {
+    this.#services = services;
+    this.#large = newPool('taskLists', services.clock);
+  }
+
+  async list(
+    owner: string,
+    conversations: readonly CachedConversation[],
+    response: ServerResponse,
+    frame: ListFrame = plainFrame,
+  ): Promise<HandlerResult> {
+    const bytes = conversations.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
+    if (bytes <= maxGatheredBytes)
+      return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the client has gone')));
+    const release = await this.#large.wait({ owner }, { signal: gone.signal });
+    try {
+      return { sentBytes: await sendList(response, frame, this.#texts(conversations)) };
+    } finally {
+      release();
+    }
+  }
+
+  /** Returns the tasks in the given order; tasks that no longer exist are left out. */
+  async *#texts(
+    conversations: readonly CachedConversation[],
+  ): AsyncGenerator<string, void, undefined> {
+    const ahead: Promise<string | undefined>[] = [];
+    for (const conversation of conversations) {
+      const text = this.#text(conversation);
+      // The text is awaited later, where its failure is handled.
+      text.catch(() => undefined);
+      ahead.push(text);
+      if (ahead.length >= readAhead) yield* present(await ahead.shift());
+    }
+    for (const text of ahead) yield* present(await text);
+  }
+
+  async #text(conversation: CachedConversation): Promise<string | undefined> {
+    const texts = await this.#services.startTexts.of(conversation);
+    if (texts === undefined) return undefined;
+    const access = accessTo(this.#services, conversation);
+    return JSON.stringify(startTaskRecord(conversation, texts, access));
+  }
+}
+
+const present = (text: string | undefined): readonly string[] => (text === undefined ? [] : [text]);
 
 const base = '/api/v1/app-conversations/start-tasks';
 const { get } = endpoints('start tasks');

@@ -1,11 +1,10 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
+import { type Route, endpoints } from '../http/route.ts';
 import { proxyHttp, type AgentRequest } from '../proxy/proxy-http.ts';
 import type { Services } from '../services.ts';
 import { isFromOwnPage } from '../sign-in/request-origin.ts';
-import { endpoints } from '../v1/endpoints.ts';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';

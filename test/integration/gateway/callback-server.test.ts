@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net';
 import {
   createCallbackServer,
   type CallbackServer,
+  type CallbackRequest,
 } from '../../../src/gateway/callback-server/callback-server.ts';
-import type { CallbackRequest } from '../../../src/gateway/callback-server/handler.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';

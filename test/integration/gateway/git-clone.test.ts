@@ -9,7 +9,7 @@ import {
   type CallbackServer,
 } from '../../../src/gateway/callback-server/callback-server.ts';
 import { CloneHandler } from '../../../src/gateway/git/clone-handler.ts';
-import { basicAuthorization, type GitCredentials } from '../../../src/gateway/git/credentials.ts';
+import { basicAuthorization, type GitCredentials } from '../../../src/gateway/git/hosts.ts';
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';

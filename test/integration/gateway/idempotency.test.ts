@@ -7,8 +7,7 @@ import { conversationQuotas } from '../../../src/resources/conversation-quota.ts
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { requestHashAnnotation } from '../../../src/gateway/v1/start.ts';
-import { chosenIdAnnotation } from '../../../src/gateway/presenters/start-request.ts';
-import { startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
+import { chosenIdAnnotation, startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';

@@ -12,7 +12,7 @@ import { helmVersions } from '../../../helm/tools/binaries.ts';
 import { manifests } from '../../../helm/tools/manifests.ts';
 import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
-import { defaultTemplate } from '../../../src/commands/default-template.ts';
+import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
 import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { problemSchema } from '../../../src/gateway/errors/problem-body.ts';
+import { problemSchema } from '../../../src/gateway/errors/problem-error.ts';
 
 export interface RawAnswer {
   readonly status: number;

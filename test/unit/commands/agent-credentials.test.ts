@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { noAgentCredentials } from '../../../src/agent/credentials.ts';
-import { mountedAgentCredentials } from '../../../src/commands/agent-credentials.ts';
+import { mountedAgentCredentials } from '../../../src/commands/credential-files.ts';
 import { localAgentCredentials } from '../../../src/commands/local-model.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 

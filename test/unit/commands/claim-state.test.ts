@@ -4,7 +4,7 @@ import {
   listed,
   type ClaimFacts,
   type PruneSelection,
-} from '../../../src/commands/claim-state.ts';
+} from '../../../src/commands/claims.ts';
 import type { PersistentVolumeClaim, Pod } from '../../../packages/kube/src/core.ts';
 import { aClaim, aPod, aSandbox, noon, noonMs } from '../../support/builders.ts';
 

@@ -1,4 +1,4 @@
-import { defaultTemplate } from '../../../src/commands/default-template.ts';
+import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
 import { useLocalModel, type LocalModel } from '../../../src/commands/local-model.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';

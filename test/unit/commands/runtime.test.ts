@@ -1,4 +1,4 @@
-import { connect, connectForLease, createRuntime } from '../../../src/commands/runtime.ts';
+import { connect, connectForLease, createRuntime } from '../../../src/commands/process.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { leases } from '../../../packages/kube/src/core.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';

@@ -1,4 +1,4 @@
-import { chainOf, maxChainLength } from '../../../src/gateway/auth/key-chain.ts';
+import { chainOf, maxChainLength } from '../../../src/gateway/auth/key-ring.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../../src/resources/api-key.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 

@@ -1,4 +1,4 @@
-import { NotificationQueue } from '../../../src/gateway/callback-server/notification-queue.ts';
+import { NotificationQueue } from '../../../src/gateway/callback-server/notification-sender.ts';
 
 const queue = (limits = {}) =>
   new NotificationQueue({ maxSandboxesPerOwner: 3, maxOwners: 3, ...limits });

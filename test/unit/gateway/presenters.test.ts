@@ -8,7 +8,7 @@ import { presentConversation } from '../../../src/gateway/presenters/conversatio
 import { exposedBy, nothingExposed } from '../../../src/gateway/presenters/exposure.ts';
 import { presentSandbox } from '../../../src/gateway/presenters/sandbox.ts';
 import { startTaskRecord, transitionsOf } from '../../../src/gateway/presenters/start-task.ts';
-import { wireTime } from '../../../src/gateway/presenters/time.ts';
+import { wireTime } from '../../../src/gateway/presenters/schemas.ts';
 import { startTextsOf } from '../../../src/gateway/lookup/start-texts.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { firstWords } from '../../../src/resources/first-words.ts';

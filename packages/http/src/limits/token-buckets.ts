@@ -19,10 +19,12 @@ export interface Taken {
 }
 
 export interface TokenBucketOptions {
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly perSecond: number;
   /** Maximum number at once: the size of a full bucket. */
   readonly burst: number;
+  /** Maximum number that is charged in advance; default unlimited. */
+  readonly maxDebt?: number;
   /**
    * Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is
    * dropped, and starts full again.
@@ -36,12 +38,14 @@ export interface TokenBucketOptions {
 export class TokenBuckets {
   readonly perSecond: number;
   readonly burst: number;
-  readonly #clock: Clock;
+  readonly #maxDebt: number | undefined;
+  readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #buckets: LRUCache<string, Bucket>;
 
-  constructor({ clock, perSecond, burst, capacity }: TokenBucketOptions) {
+  constructor({ clock, perSecond, burst, maxDebt, capacity }: TokenBucketOptions) {
     this.perSecond = perSecond;
     this.burst = burst;
+    this.#maxDebt = maxDebt;
     this.#clock = clock;
     this.#buckets = new LRUCache({ max: capacity });
   }
@@ -67,6 +71,11 @@ export class TokenBuckets {
     };
   }
 
+  /** Delay before a token is available. */
+  waitMs(name: string): number {
+    return Math.max(0, this.#bucketOf(name).tokens.readyAt - this.#clock.monotonic());
+  }
+
   /** Takes further tokens for a call whose cost was higher, so that the next calls wait. */
   charge(name: string, tokens: number): void {
     this.#bucketOf(name).tokens.take(this.#clock.monotonic(), tokens);
@@ -75,11 +84,9 @@ export class TokenBuckets {
   #bucketOf(name: string): Bucket {
     const known = this.#buckets.get(name);
     if (known !== undefined) return known;
-    const { burst, perSecond } = this;
-    const bucket = {
-      tokens: new TokenBucket({ burst, intervalMs: 1000 / perSecond }),
-      isRefusing: false,
-    };
+    const options = { burst: this.burst, maxDebt: this.#maxDebt };
+    const tokens = new TokenBucket({ ...options, intervalMs: 1000 / this.perSecond });
+    const bucket = { tokens, isRefusing: false };
     this.#buckets.set(name, bucket);
     return bucket;
   }

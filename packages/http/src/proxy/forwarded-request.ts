@@ -2,11 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, type Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '@conversation-operator/base/clock';
-import { isClosedConnection } from '../client/connection-errors.ts';
+import { isClosedConnection } from '@conversation-operator/base/system-code';
 import { hasContent, responseHeaders, type ForwardingFacts } from './headers.ts';
-import { IdleTimer } from './idle-timer.ts';
-import { upstreamErrorOf, type UpstreamError } from './upstream-error.ts';
-import type { Upstream } from './upstream.ts';
+import { IdleTimer } from '@conversation-operator/base/idle-timer';
+import { upstreamErrorOf, type UpstreamError, type Upstream } from './upstream.ts';
 
 export interface ForwardedRequestOptions {
   /** The method, and the body where there is one. */

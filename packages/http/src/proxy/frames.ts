@@ -14,7 +14,6 @@ export class FrameFollower {
   #head = Buffer.alloc(0);
   /** Bytes of the payload that have not arrived. */
   #left = 0;
-  #hasData = false;
   #hasClose = false;
 
   /**
@@ -23,11 +22,6 @@ export class FrameFollower {
    */
   get isBetweenFrames(): boolean {
     return this.#left === 0 && this.#head.length === 0;
-  }
-
-  /** Whether a frame of a message has begun. */
-  get hasData(): boolean {
-    return this.#hasData;
   }
 
   get hasClose(): boolean {
@@ -64,9 +58,7 @@ export class FrameFollower {
     }
     this.#head = Buffer.alloc(0);
     this.#left = frame.length;
-    const opcode = frame.head & 0x0f;
-    if (opcode < closeOpcode) this.#hasData = true;
-    else if (opcode === closeOpcode) this.#hasClose = true;
+    if ((frame.head & 0x0f) === closeOpcode) this.#hasClose = true;
     return frame.payloadStart - known;
   }
 }

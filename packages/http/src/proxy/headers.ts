@@ -1,5 +1,4 @@
-import { headersIn } from '../server/raw-headers.ts';
-import { isSafePath } from '../server/request-path.ts';
+import { headersIn, isSafePath } from '../server/request-head.ts';
 
 /** Hop-by-hop headers of RFC 9110 §7.6.1, and headers that old software treats like them. */
 const hopByHop = [

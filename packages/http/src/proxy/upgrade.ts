@@ -2,10 +2,8 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { refuseConnection } from '../server/error-response.ts';
-import { Tunnel, type TunnelOptions } from './tunnel.ts';
-import { UpstreamError } from './upstream-error.ts';
-import type { Target } from './upstream.ts';
-import type { ForwardingLimits } from './forwarding-limits.ts';
+import { Tunnel, type TunnelOptions, type ForwardingLimits } from './tunnel.ts';
+import { UpstreamError, type Target } from './upstream.ts';
 import { handshakeHeaders, switchingProtocols, type Handshake } from './websocket-handshake.ts';
 
 /** Maximum time of the upstream for its response to the handshake, once it is connected. */

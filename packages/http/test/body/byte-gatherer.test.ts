@@ -1,4 +1,4 @@
-import { ByteGatherer } from '../../src/body/byte-gatherer.ts';
+import { ByteGatherer } from '../../src/body/json-body.ts';
 
 it('holds little more than the bytes of its chunks, and copies them a few times, also when each chunk has one byte', () => {
   const count = 200_000;

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { BoundedClient, type BoundedCall } from '../../src/client/bounded-client.ts';
-import { CallError } from '../../src/client/call-error.ts';
+import { BoundedClient, type BoundedCall, CallError } from '../../src/client/bounded-client.ts';
 
 describe('a bounded client', () => {
   const client = new BoundedClient({

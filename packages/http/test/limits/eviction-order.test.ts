@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { EvictionOrder } from '../../src/limits/eviction-order.ts';
+import { EvictionOrder } from '../../src/limits/connections.ts';
 
 /** Adds members like `a1` to the group of their letter. */
 function orderOf(...members: readonly string[]): EvictionOrder<string, string> {

@@ -48,7 +48,6 @@ describe('following frames', () => {
             at += follower.read(bytes.subarray(at, at + size));
             expect(follower.isBetweenFrames).toBe(ends.has(at));
           }
-          expect(follower.hasData).toBe(frames.some(({ opcode }) => opcode < 8));
           expect(follower.hasClose).toBe(frames.some(({ opcode }) => opcode === 8));
         },
       ),

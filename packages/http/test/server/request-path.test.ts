@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isSafePath } from '../../src/server/request-path.ts';
+import { isSafePath } from '../../src/server/request-head.ts';
 
 const unquoted = (text: string) =>
   text.replaceAll(/%([0-9A-Fa-f]{2})/g, (_all, hex: string) =>

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { installOpenHands } from '../../../../src/commands/openhands/install.ts';
+import { installOpenHands } from '../../../../src/commands/openhands.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 let root: string;

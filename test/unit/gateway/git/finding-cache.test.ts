@@ -1,7 +1,6 @@
 import type { Finding } from '@conversation-operator/git/ls-remote';
 import { systemClock } from '@conversation-operator/base/clock';
-import { FindingCache } from '../../../../src/gateway/git/remote-reader.ts';
-import type { Inquiry } from '../../../../src/gateway/git/inquiry.ts';
+import { FindingCache, type Inquiry } from '../../../../src/gateway/git/remote-reader.ts';
 
 const inquiry: Inquiry = {
   owner: 'alice',

@@ -10,7 +10,6 @@ describe('a path of the proxy', () => {
   ])('%s is %s and %s', (target, sandbox, path) => {
     expect(parsePath(target)).toEqual({
       sandbox,
-      portName: 'AGENT_SERVER',
       path,
       prefix: `/sandboxes/${sandbox}/AGENT_SERVER`,
     });

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { Upstream } from '../../../../packages/http/src/proxy/upstream.ts';
+import { Upstream } from '@conversation-operator/http/proxy/upstream';
+import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { Addressing } from '../../../../src/gateway/proxy/addressing.ts';
 import { forwardingOf } from '../../../../src/gateway/proxy/forwarding.ts';
-import { defaultForwardingLimits } from '@conversation-operator/http/proxy/forwarding-limits';
 
 describe('an agent', () => {
   const target = { host: '10.0.0.9', port: 8000, authority: '10.0.0.9:8000' };
@@ -23,11 +23,10 @@ describe('an agent', () => {
     ];
     const access = {
       addressing: new Addressing({ publicUrl: () => 'https://gateway.example' }),
-      options: { clientAddress: () => '198.51.100.7' },
+      clientAddress: () => '198.51.100.7',
     };
     const address = {
       sandbox: 'sbx-1',
-      portName: 'AGENT_SERVER',
       path: '/',
       prefix: '/sandboxes/sbx-1/AGENT_SERVER',
     } as const;

@@ -1,38 +1,66 @@
 import { OpenSessions } from '../../../../src/gateway/proxy/open-sessions.ts';
-import type { Opening } from '../../../../src/gateway/auth/session-keys.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
+import { Listeners } from '../../../../src/gateway/lookup/listeners.ts';
+import { apiKeys, type ApiKey } from '../../../../src/resources/api-key.ts';
+import { apiVersion } from '../../../../src/resources/group.ts';
+import { KeyRing, type KeyChain } from '../../../../src/gateway/auth/key-ring.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
 import { aSandbox } from '../../../support/builders.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
+const anApiKey = (uid: string): ApiKey => ({
+  apiVersion,
+  kind: apiKeys.kind,
+  metadata: {
+    ...{ namespace: 'default', name: uid, uid, resourceVersion: '1', generation: 1 },
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  },
+  spec: { owner: 'alice', role: 'user', sha256: '' },
+});
+
 /** Keys that open what the test says. */
 class Bench {
   readonly clock = new VirtualClock();
-  readonly openings = new Map<string, Opening>();
+  readonly openings = new Map<string, KeyChain>();
   readonly asked: string[] = [];
   readonly ended: string[] = [];
-  readonly listeners = new Map<string, (sandbox: Sandbox | undefined) => void>();
+  readonly listeners = new Listeners<Sandbox | undefined>();
+  /** Says that an API key has changed or gone. */
   apiKeyChanged: (uid: string) => void = () => undefined;
+  readonly ring = new KeyRing({
+    cache: {
+      store: new IndexedStore<ApiKey>({}),
+      hasSynced: true,
+      addHandler: (handler) => {
+        this.apiKeyChanged = (uid) => handler.deleted?.(anApiKey(uid));
+        return () => undefined;
+      },
+    },
+    namespace: 'default',
+    clock: this.clock,
+  });
   readonly sandbox = aSandbox();
   readonly sessions = new OpenSessions({
     keys: {
       opening: (_sandbox, key) => {
         this.asked.push(key);
-        return this.openings.get(key);
+        const chain = this.openings.get(key);
+        return chain !== undefined && chain.expiresAtMs > this.clock.now() ? chain : undefined;
       },
     },
-    ring: { onChange: (listener) => (this.apiKeyChanged = listener) },
+    ring: this.ring,
     feed: {
-      on: (name, listener) => {
-        this.listeners.set(name, listener);
-        return () => this.listeners.delete(name);
-      },
+      on: (name, listener) => this.listeners.on(name, listener),
     },
     find: () => this.sandbox,
-    clock: this.clock,
   });
 
+  constructor() {
+    this.ring.open();
+  }
+
   opens(key: string, apiKeyUids: readonly string[] = [], expiresAtMs = Infinity): this {
-    this.openings.set(key, { apiKeyUids, expiresAtMs });
+    this.openings.set(key, { role: 'user', uids: apiKeyUids, expiresAtMs });
     return this;
   }
 
@@ -67,7 +95,7 @@ it('ends all that a key has opened once it opens nothing more, and no other', ()
   bench.apiKeyChanged('maker');
   bench.apiKeyChanged('z');
   expect(bench.ended).toEqual(['a', 'a']);
-  bench.listeners.get(bench.sandbox.metadata.name)?.(bench.sandbox);
+  bench.listeners.call(bench.sandbox.metadata.name, bench.sandbox);
   expect([bench.ended, bench.sessions.size]).toEqual([['a', 'a', 'b'], 0]);
   other?.();
 });
@@ -100,7 +128,7 @@ it('ends what is open within a second of the first expiry in a chain, and keeps 
 
 it('ends what is open at a sandbox that is deleted', () => {
   bench.opens('a').begin('a');
-  bench.listeners.get(bench.sandbox.metadata.name)?.(undefined);
+  bench.listeners.call(bench.sandbox.metadata.name, undefined);
   expect([bench.ended, bench.sessions.size]).toEqual([['a'], 0]);
 });
 

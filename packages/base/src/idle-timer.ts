@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Clock, Timer } from './clock.ts';
 
 interface IdleTimerOptions {
   readonly clock: Clock;

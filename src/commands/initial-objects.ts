@@ -1,0 +1,102 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isAlreadyExists } from '@conversation-operator/kube/errors';
+import type { KubeObject, NewObject, ResourceDefinition } from '@conversation-operator/kube/object';
+import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
+import { apiVersion } from '../resources/group.ts';
+import {
+  defaultTemplateName,
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../resources/sandbox-template.ts';
+import { sandboxPools } from '../resources/sandbox-pool.ts';
+
+/**
+ * Creates the object unless one of its name exists, so that later starts keep the changes of users.
+ */
+export async function ensure<T extends KubeObject>(
+  client: KubeClient,
+  resource: ResourceDefinition<T>,
+  object: NewObject<T>,
+): Promise<void> {
+  try {
+    await client.create(resource, object);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}
+
+/** Initial quota of an installation. Later starts keep the changes of users. */
+export const defaultQuota = (namespace: string): NewObject<ConversationQuota> => ({
+  apiVersion,
+  kind: conversationQuotas.kind,
+  metadata: { name: 'default', namespace },
+  spec: {
+    ...{
+      scope: 'Owner',
+      limit: 10,
+      onExceeded: 'PauseOldest',
+      minActiveSeconds: 0,
+      autoResume: 'All',
+    },
+    // Why these numbers: docs/sizing.md.
+    ...{ maxConversations: 1_000, maxStoredBytes: 64 * 1024 * 1024, maxSandboxes: 100 },
+  },
+});
+
+/** Image name of the reference agent on the local cluster. */
+export const referenceAgentImage = 'conversation-operator/reference-agent';
+
+/**
+ * How long the agents of an embedded installation may be idle before their sandboxes are paused;
+ * the chart has the same.
+ */
+export const defaultIdleTimeout = '30m';
+
+/** Initial template of a local installation. Later starts keep the changes of users. */
+export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> => ({
+  apiVersion,
+  kind: sandboxTemplates.kind,
+  metadata: { name: defaultTemplateName, namespace },
+  spec: {
+    displayName: 'Reference agent',
+    description:
+      'Runs the shell code blocks of a message, or works with a model where one is named.',
+    podTemplate: {
+      spec: {
+        containers: [
+          {
+            name: 'agent',
+            image: referenceAgentImage,
+            resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '1Gi' } },
+          },
+        ],
+      },
+    },
+    agent: { port: 8000, workingDir: '/workspace' },
+    storage: { size: '1Gi', retain: false },
+    idleTimeout: defaultIdleTimeout,
+    startDeadline: '2m',
+  },
+});
+
+/**
+ * Sets the number of spares that a local installation keeps of a template. Undefined leaves the
+ * pool of an earlier start as it is.
+ */
+export async function keepWarm(
+  client: KubeClient,
+  namespace: string,
+  templateName: string,
+  replicas: number | undefined,
+): Promise<void> {
+  if (replicas === undefined) return;
+  const { kind } = sandboxPools;
+  const metadata = { name: templateName, namespace };
+  const spec = { templateName, replicas, refill: { maxPerMinute: 60, delay: '1s' } };
+  try {
+    await client.create(sandboxPools, { apiVersion, kind, metadata, spec });
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    await client.mergePatch(sandboxPools, namespace, templateName, { spec: { replicas } });
+  }
+}
