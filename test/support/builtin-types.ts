@@ -34,11 +34,20 @@ interface Attribute {
 }
 
 /**
- * Types of which the local cluster checks no fields: volumes that its node does not mount, and
- * rules of scheduling, of which one node needs none.
+ * Types of which the local cluster checks no fields: schemas of custom resources, volumes that its
+ * node does not mount, rules of scheduling, of which one node needs none, Windows, ephemeral
+ * containers, and what only other nodes report.
  */
-const unchecked =
-  /^V1(?!PersistentVolumeClaim|EmptyDir|Secret|ConfigMap)(\w+VolumeSource|VolumeProjection|Affinity|TopologySpreadConstraint|NodeConfigSource|NodeConfigStatus|PodResourceClaim)$/;
+const unchecked = new RegExp(
+  `^V1(?!(PersistentVolumeClaim|EmptyDir|Secret|ConfigMap)VolumeSource)(${[
+    '\\w+VolumeSource|VolumeProjection|Affinity|TopologySpreadConstraint|NodeConfigSource|NodeConfigStatus',
+    'JSONSchemaProps|CustomResourceConversion|WindowsSecurityContextOptions|EphemeralContainer',
+    'AttachedVolume|ContainerImage|NodeSwapStatus|NodeRuntimeHandler|NodeFeatures|NodeDaemonEndpoints',
+    'NodeAllocatableResourceClaimStatus|PodResourceClaim|PodResourceClaimStatus|PodSchedulingGroup',
+    'PodExtendedResourceClaimStatus|ResourceStatus|VolumeMountStatus|ContainerUser|ContainerRestartRule',
+    'PersistentVolumeClaimCondition|ModifyVolumeStatus|LoadBalancerStatus|SessionAffinityConfig',
+  ].join('|')})$`,
+);
 
 const typePattern = /^(?:Array<(.*)>|\{ \[key: string\]: (.*); \})$/;
 

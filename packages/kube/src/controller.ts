@@ -1,8 +1,8 @@
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeMetrics } from './metrics.ts';
 import type { BackoffOptions } from '@conversation-operator/base/backoff';
-import type { Clock } from '@conversation-operator/base/clock';
 import { ApiError, isConflict } from './errors.ts';
+import type { RuntimeOptions } from './runtime-options.ts';
 import { Workqueue, type WorkqueueOptions } from './workqueue.ts';
 
 /** Object to reconcile. The namespace holds no slash, and is '' for cluster-scoped kinds. */
@@ -14,7 +14,7 @@ export interface Request {
 /** Undefined: the object needs no reconcile until it changes. */
 export type Result = { readonly requeueAfterMs?: number } | undefined;
 
-export interface ControllerOptions {
+export interface ControllerOptions extends RuntimeOptions {
   /** Name in logs and metrics. */
   readonly name: string;
   /**
@@ -42,10 +42,6 @@ export interface ControllerOptions {
    * grows by up to a tenth at random.
    */
   readonly backoff?: BackoffOptions;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: KubeMetrics;
 }
 
 const defaultBackoff: BackoffOptions = { baseMs: 5, capMs: 60_000, jitter: 0.1 };

@@ -1,12 +1,15 @@
 import type {
   CoreV1Event,
   V1ConfigMap,
+  V1CustomResourceDefinition,
   V1Lease,
   V1Namespace,
   V1Node,
   V1PersistentVolumeClaim,
   V1Pod,
   V1Secret,
+  V1Service,
+  V1ServiceAccount,
 } from '@kubernetes/client-node';
 import type { KubeObject, ResourceDefinition, Wire } from './object.ts';
 
@@ -21,67 +24,27 @@ export type Namespace = Core<V1Namespace>;
 export type Node = Core<V1Node>;
 export type Secret = Core<V1Secret>;
 export type ConfigMap = Core<V1ConfigMap>;
+export type Service = Core<V1Service>;
+export type ServiceAccount = Core<V1ServiceAccount>;
+export type CustomResourceDefinition = Core<V1CustomResourceDefinition>;
 
-export const pods: ResourceDefinition<Pod> = {
-  group: '',
-  version: 'v1',
-  kind: 'Pod',
-  plural: 'pods',
-  namespaced: true,
-};
+const core = <T extends KubeObject>(
+  kind: string,
+  plural: string,
+  differences: Partial<ResourceDefinition<T>> = {},
+): ResourceDefinition<T> => ({
+  ...{ group: '', version: 'v1', kind, plural, namespaced: true },
+  ...differences,
+});
 
-export const persistentVolumeClaims: ResourceDefinition<PersistentVolumeClaim> = {
-  group: '',
-  version: 'v1',
-  kind: 'PersistentVolumeClaim',
-  plural: 'persistentvolumeclaims',
-  namespaced: true,
-};
-
-export const kubeEvents: ResourceDefinition<KubeEvent> = {
-  group: '',
-  version: 'v1',
-  kind: 'Event',
-  plural: 'events',
-  namespaced: true,
-};
-
-export const leases: ResourceDefinition<Lease> = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
-
-export const namespaces: ResourceDefinition<Namespace> = {
-  group: '',
-  version: 'v1',
-  kind: 'Namespace',
-  plural: 'namespaces',
-  namespaced: false,
-};
-
-export const nodes: ResourceDefinition<Node> = {
-  group: '',
-  version: 'v1',
-  kind: 'Node',
-  plural: 'nodes',
-  namespaced: false,
-};
-
-export const secrets: ResourceDefinition<Secret> = {
-  group: '',
-  version: 'v1',
-  kind: 'Secret',
-  plural: 'secrets',
-  namespaced: true,
-};
-
-export const configMaps: ResourceDefinition<ConfigMap> = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
+export const pods = core<Pod>('Pod', 'pods');
+export const persistentVolumeClaims = core<PersistentVolumeClaim>(
+  'PersistentVolumeClaim',
+  'persistentvolumeclaims',
+);
+export const kubeEvents = core<KubeEvent>('Event', 'events');
+export const leases = core<Lease>('Lease', 'leases', { group: 'coordination.k8s.io' });
+export const namespaces = core<Namespace>('Namespace', 'namespaces', { namespaced: false });
+export const nodes = core<Node>('Node', 'nodes', { namespaced: false });
+export const secrets = core<Secret>('Secret', 'secrets');
+export const configMaps = core<ConfigMap>('ConfigMap', 'configmaps');

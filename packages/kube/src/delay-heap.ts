@@ -14,10 +14,6 @@ export class DelayHeap<K> {
   readonly #positions = new Map<K, number>();
   #orders = 0;
 
-  get size(): number {
-    return this.#heap.length;
-  }
-
   get first(): K | undefined {
     return this.#heap[0]?.key;
   }

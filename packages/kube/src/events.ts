@@ -1,7 +1,7 @@
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { Logger } from '@conversation-operator/base/logger';
 import { kubeEvents, type KubeEvent } from './core.ts';
-import { apiVersionOf, type KubeObject, type NewObject } from './object.ts';
+import { apiVersionOf, timestampOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { isNotFound } from './errors.ts';
@@ -184,7 +184,7 @@ export class EventRecorder {
           kubeEvents,
           before.namespace,
           before.name,
-          { count, lastTimestamp: wholeSeconds(event.lastAt) },
+          { count, lastTimestamp: timestampOf(event.lastAt) },
           { signal },
         );
         this.#written.set(key, { ...before, count });
@@ -229,8 +229,8 @@ export class EventRecorder {
       source: { component },
       reportingComponent: component,
       reportingInstance: component,
-      firstTimestamp: wholeSeconds(event.firstAt),
-      lastTimestamp: wholeSeconds(event.lastAt),
+      firstTimestamp: timestampOf(event.firstAt),
+      lastTimestamp: timestampOf(event.lastAt),
       count: event.count,
     };
   }
@@ -248,6 +248,3 @@ export class EventRecorder {
 /** Key of an Event: Events of one key are repetitions. */
 const keyOf = (uid: string, { type, reason, message }: EventDetails): string =>
   [uid, type, reason, message].join('\n');
-
-/** Returns a Kubernetes Time: RFC 3339 without fractions. */
-const wholeSeconds = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

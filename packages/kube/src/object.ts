@@ -7,6 +7,10 @@ export type Wire<T> = T extends Date
     ? { readonly [K in keyof T]: Wire<T[K]> }
     : T;
 
+/** Returns a Kubernetes Time: RFC 3339 in whole seconds. */
+export const timestampOf = (nowMs: number): string =>
+  `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
+
 /**
  * Metadata of an object that an API server has stored. `NewObject` is the type of an object that is
  * not stored yet.
@@ -73,14 +77,15 @@ export const apiVersionOf = (
   resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'version'>,
 ): string => (resource.group === '' ? resource.version : `${resource.group}/${resource.version}`);
 
-export interface OwnerReference {
+/** An alias, because TypeScript does not assign an interface to a type with an index. */
+export type OwnerReference = {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
   readonly uid: string;
   readonly controller?: boolean;
   readonly blockOwnerDeletion?: boolean;
-}
+};
 
 export const ownerReferenceTo = (
   owner: KubeObject,

@@ -1,12 +1,13 @@
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeMetrics } from './metrics.ts';
 import type { KubeObject, ResourceDefinition } from './object.ts';
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
 import type { KubeClient, ListOptions, ShorteningOptions, WatchEvent } from './client.ts';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
-import { ApiError, TransportError, isExpired } from './errors.ts';
+import { sleep } from '@conversation-operator/base/clock';
+import { TransportError } from './errors.ts';
+import type { RuntimeOptions } from './runtime-options.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';
+import { WatchFailure, watchFailure, type RestartCause } from './watch-failure.ts';
 
 /**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
@@ -20,7 +21,8 @@ export interface Handler<T> {
   deleted?(object: T): void;
 }
 
-interface CommonOptions<S extends KubeObject, T extends KubeObject> extends ShorteningOptions {
+interface CommonOptions<S extends KubeObject, T extends KubeObject>
+  extends RuntimeOptions, ShorteningOptions {
   readonly client: KubeClient;
   readonly resource: ResourceDefinition<S>;
   /** Absent: all namespaces. */
@@ -34,10 +36,6 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Shor
    * then.
    */
   readonly silenceMs?: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: KubeMetrics;
 }
 
 /**
@@ -76,8 +74,6 @@ export interface Freshness {
   /** Whether the list or the watch has failed since, so that changes may be missing. */
   readonly isInterrupted: boolean;
 }
-
-type Cause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
 /**
  * Keeps a store equal to the state of the API server with a list and a watch that continues from
@@ -351,7 +347,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     }
   }
 
-  async #failed(cause: Cause, error: unknown): Promise<void> {
+  async #failed(cause: RestartCause, error: unknown): Promise<void> {
     const { clock, random, metrics, resource } = this.#options;
     metrics?.watchRestarts.inc({ resource: resource.plural, cause });
     this.#isInterrupted = true;
@@ -379,29 +375,4 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     }
     this.#beganAt = clock.monotonic();
   }
-}
-
-class WatchFailure extends Error {
-  override readonly name = 'WatchFailure';
-  readonly reason: Cause;
-  /** Version to continue from. Undefined: the reflector has to list. */
-  readonly resumeFrom: string | undefined;
-
-  constructor(reason: Cause, resumeFrom: string | undefined, cause: unknown) {
-    super(`watch failed: ${reason}`, { cause });
-    this.reason = reason;
-    this.resumeFrom = resumeFrom;
-  }
-}
-
-/**
- * A lost connection or an overloaded server leaves the reached version valid; any other error may
- * not.
- */
-function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
-  if (isExpired(error)) return new WatchFailure('expired', undefined, error);
-  if (error instanceof TransportError)
-    return new WatchFailure('connection', resourceVersion, error);
-  const isTransient = error instanceof ApiError && (error.status === 429 || error.status >= 500);
-  return new WatchFailure('refused', isTransient ? resourceVersion : undefined, error);
 }

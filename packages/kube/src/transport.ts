@@ -1,8 +1,6 @@
 import { Pool, type Dispatcher } from 'undici';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeMetrics } from './metrics.ts';
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
+import { sleep } from '@conversation-operator/base/clock';
 import {
   ResponseTooLargeError,
   ApiError,
@@ -10,6 +8,7 @@ import {
   TransportError,
   type StatusBody,
 } from './errors.ts';
+import type { RuntimeOptions } from './runtime-options.ts';
 import { roundTrip, type HttpResponse } from './round-trip.ts';
 
 export interface Connection {
@@ -64,12 +63,8 @@ export interface TransportRequest {
   readonly parse?: ((text: string) => unknown) | undefined;
 }
 
-export interface TransportOptions {
+export interface TransportOptions extends RuntimeOptions {
   readonly connection: Connection;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: KubeMetrics;
   /** Maximum duration of a call with its retries, or of the start of a watch; default 10 s. */
   readonly deadlineMs?: number;
   /** Maximum connections for calls; default 16. Watches have connections of their own. */
@@ -244,7 +239,10 @@ export class Transport {
             delayMs,
             error,
           });
-          await pause(clock, delayMs, signal, error);
+          // A signal that ends the delay early leaves the failure that caused the delay.
+          await sleep(clock, delayMs, signal).catch(() => {
+            throw error;
+          });
         }
       }
     } finally {
@@ -285,23 +283,6 @@ function mayRepeat(request: TransportRequest, error: unknown): boolean {
 
 const retryAfterMs = (error: unknown): number =>
   error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-
-/**
- * Waits before a retry. When the signal ends the delay early, the function throws the failure that
- * caused the delay.
- */
-async function pause(
-  clock: Clock,
-  delayMs: number,
-  signal: AbortSignal,
-  failure: unknown,
-): Promise<void> {
-  try {
-    await sleep(clock, delayMs, signal);
-  } catch {
-    throw failure;
-  }
-}
 
 function parseResponse(text: string, { parse = JSON.parse }: TransportRequest): unknown {
   try {

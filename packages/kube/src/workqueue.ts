@@ -132,8 +132,7 @@ export class Workqueue<K extends string> {
       this.#handOut(item);
       return Promise.resolve(item.key);
     }
-    // Keys that remain to be drained may wait for room in their share.
-    if (this.#shutDown && this.#queue.size === 0) return Promise.resolve(undefined);
+    if (this.#shutDown) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       this.#getters.push(resolve);
     });
@@ -157,26 +156,18 @@ export class Workqueue<K extends string> {
    * called for every key in process.
    */
   shutDown(): Promise<void> {
+    this.#shutDown = true;
+    this.#timer?.timer.cancel();
+    this.#timer = undefined;
+    this.#delayed.clear();
+    this.#failures.clear();
     this.#queue.clear();
     for (const item of this.#items.values()) {
       item.dirtySince = undefined;
       if (!item.processing) this.#items.delete(item.key);
     }
     this.#options.onDepth?.(0);
-    return this.shutDownWithDrain();
-  }
-
-  /**
-   * Accepts no further keys, and still processes the waiting keys, except for delayed ones.
-   * Resolves when every key is done.
-   */
-  shutDownWithDrain(): Promise<void> {
-    this.#shutDown = true;
-    this.#timer?.timer.cancel();
-    this.#timer = undefined;
-    this.#delayed.clear();
-    this.#failures.clear();
-    this.#serve();
+    while (this.#getters.size > 0) this.#getters.shift()?.(undefined);
     return new Promise((resolve) => {
       this.#idle.push(resolve);
       this.#settleIdle();
@@ -190,10 +181,7 @@ export class Workqueue<K extends string> {
     if (item.dirtySince !== undefined) this.#options.onDepth?.(this.#queue.size);
   }
 
-  /**
-   * Gives available items to waiting workers, and ends the workers once the queue is shut down and
-   * empty.
-   */
+  /** Gives available items to waiting workers. */
   #serve(): void {
     while (this.#getters.size > 0) {
       const item = this.#queue.shift();
@@ -201,9 +189,6 @@ export class Workqueue<K extends string> {
       this.#handOut(item);
       this.#getters.shift()?.(item.key);
     }
-    if (!this.#shutDown || this.#queue.size > 0) return;
-    for (let getter = this.#getters.shift(); getter !== undefined; getter = this.#getters.shift())
-      getter(undefined);
   }
 
   #handOut(item: Item<K>): void {
@@ -217,7 +202,7 @@ export class Workqueue<K extends string> {
   }
 
   #settleIdle(): void {
-    if (this.#idle.length === 0 || this.#processing > 0 || this.#queue.size > 0) return;
+    if (this.#processing > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 

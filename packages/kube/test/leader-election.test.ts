@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { sleep } from '@conversation-operator/base/clock';
 import { fenced } from '../src/fenced-client.ts';
 import { LeaderElection, NotLeadingError } from '../src/leader-election.ts';
-import type { LeaderElectionOptions } from '../src/leader-election-options.ts';
+import type { LeaderElectionOptions } from '../src/leader-election.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
 import { LeaseServer, ProcessClock, noFaults, type NetworkFaults } from './lease-server.ts';

@@ -214,20 +214,6 @@ describe('Workqueue', () => {
     expect(await queue.get()).toBeUndefined();
   });
 
-  it('drains: what waits is handed out, what is new is not', async () => {
-    const { queue } = aQueue();
-    queue.add('a');
-    queue.add('b');
-    const drained = queue.shutDownWithDrain();
-    queue.add('c');
-    for (const expected of ['a', 'b']) {
-      expect(await queue.get()).toBe(expected);
-      queue.done(expected);
-    }
-    await drained;
-    expect(await queue.get()).toBeUndefined();
-  });
-
   it('says how deep it is and how long keys waited', async () => {
     const clock = new VirtualClock();
     const depths: number[] = [];
@@ -315,19 +301,6 @@ describe('Workqueue', () => {
       const next = queue.get();
       queue.done('alice/1');
       expect(await next).toBe('alice/2');
-    });
-
-    it('drains also what waits for room in its share', async () => {
-      const { queue } = shared(1);
-      for (const added of ['alice/1', 'alice/2']) queue.add(added);
-      expect(await queue.get()).toBe('alice/1');
-      const [last, none] = [queue.get(), queue.get()];
-      const drained = queue.shutDownWithDrain();
-      queue.done('alice/1');
-      expect(await last).toBe('alice/2');
-      queue.done('alice/2');
-      await drained;
-      expect(await none).toBeUndefined();
     });
 
     it('counts a key against the share that it was handed out for, also when it belongs to another by then', async () => {

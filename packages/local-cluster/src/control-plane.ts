@@ -1,11 +1,12 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
-import { withMeta, type ApiObject } from './api/api-object.ts';
+import { namespacesKey } from './api/api-object.ts';
 import type { PlaneContext } from './api/context.ts';
 import { decode } from './api/decode.ts';
+import { protectedNamespaces } from './api/deletion.ts';
 import { GarbageCollector } from './api/garbage-collector.ts';
 import { Lifecycle } from './api/lifecycle.ts';
-import { namespacesKey, ObjectWriter } from './api/object-writer.ts';
+import { ObjectWriter } from './api/object-writer.ts';
 import type { PodLogs } from './api/pod-logs.ts';
 import type { PlaneRequest, PlaneResponse } from './api/request.ts';
 import { errorResponse } from './api/respond.ts';
@@ -13,8 +14,8 @@ import { route } from './api/route.ts';
 import { internalError, StatusError } from './api/status-error.ts';
 import { WatchHub } from './api/watch-hub.ts';
 import { OpenApi } from './discovery/openapi.ts';
-import type { Json, JsonObject } from './json/json.ts';
-import { objectAt, stringAt } from './json/json.ts';
+import { objectAt, type Json } from './json/json.ts';
+import { mergeObject } from './json/merge-patch.ts';
 import { builtinResources } from './registry/builtin-resources.ts';
 import { definitionResource } from './registry/custom-resource.ts';
 import { Registry } from './registry/registry.ts';
@@ -34,8 +35,6 @@ export interface ControlPlaneOptions {
   /** Maximum number of unread events before a watch is closed; default 10 000. */
   readonly maxWatchBacklog?: number;
 }
-
-const initialNamespaces = ['default', 'kube-system'];
 
 /**
  * A Kubernetes API server without a transport: requests in, responses and watch streams out. All
@@ -75,7 +74,7 @@ export class ControlPlane {
     this.#lifecycle.start();
     this.#collector.start();
     const namespaces = registry.byKey(namespacesKey);
-    for (const name of initialNamespaces) {
+    for (const name of protectedNamespaces) {
       if (namespaces === undefined || store.get(namespacesKey, '', name) !== undefined) continue;
       writer.create(namespaces, undefined, { metadata: { name } });
     }
@@ -128,7 +127,11 @@ export class ControlPlane {
       });
       const old = store.get(definitionResource.key, '', manifest.metadata.name)?.object;
       if (old === undefined) writer.create(definitionResource, undefined, definition);
-      else writer.update(definitionResource, old, withMetaOf(old, definition), 'main');
+      else {
+        // Labels and annotations of other clients remain.
+        const metadata = mergeObject(old.metadata, objectAt(definition, 'metadata') ?? {});
+        writer.update(definitionResource, old, { ...definition, metadata }, 'main');
+      }
     }
     await store.committed();
   }
@@ -161,27 +164,4 @@ export class ControlPlane {
     this.#context.store.close();
     return Promise.resolve();
   }
-}
-
-/**
- * Merges the metadata of a manifest into the stored metadata, so that labels and annotations of
- * other clients remain.
- */
-function withMetaOf(old: ApiObject, manifest: JsonObject): JsonObject {
-  const sent = objectAt(manifest, 'metadata') ?? {};
-  const strings = (key: string) =>
-    Object.fromEntries(
-      Object.entries(objectAt(sent, key) ?? {}).map(([name]) => [
-        name,
-        stringAt(objectAt(sent, key), name) ?? '',
-      ]),
-    );
-  const both = (key: 'labels' | 'annotations') => {
-    const merged = { ...old.metadata[key], ...strings(key) };
-    return Object.keys(merged).length === 0 ? undefined : merged;
-  };
-  return {
-    ...manifest,
-    metadata: withMeta(old, { labels: both('labels'), annotations: both('annotations') }).metadata,
-  };
 }

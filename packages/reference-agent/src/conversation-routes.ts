@@ -45,22 +45,34 @@ function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   );
 }
 
-/**
- * Returns a page of events. `page_id` is the first event of the page; an unknown id selects the
- * first page.
- */
 export async function searchEvents(
   log: EventLog,
   search: EventSearch,
 ): Promise<{ readonly items: readonly AgentEvent[]; readonly next_page_id: string | null }> {
   const found = matchingEntries(log, search);
   const sorted = search.sort_order === 'TIMESTAMP' ? found : found.toReversed();
+  const page = pageOf(sorted, search, ({ id }) => id);
+  return { ...page, items: await log.read(page.items) };
+}
+
+/**
+ * Returns a page. `page_id` is the id of the first item of the page; an unknown id selects the
+ * first page.
+ */
+function pageOf<T>(
+  found: readonly T[],
+  { limit, page_id }: { readonly limit: number; readonly page_id?: string | undefined },
+  idOf: (item: T) => string,
+): { readonly items: readonly T[]; readonly next_page_id: string | null } {
   const start = Math.max(
-    sorted.findIndex(({ id }) => id === search.page_id),
+    found.findIndex((item) => idOf(item) === page_id),
     0,
   );
-  const items = await log.read(sorted.slice(start, start + search.limit));
-  return { items, next_page_id: sorted[start + search.limit]?.id ?? null };
+  const next = found[start + limit];
+  return {
+    items: found.slice(start, start + limit),
+    next_page_id: next === undefined ? null : idOf(next),
+  };
 }
 
 export interface Ready {
@@ -106,18 +118,9 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     }),
   }));
   router.on('GET /api/conversations/search', (call) => {
-    const { limit, page_id } = parse(conversationSearch, query(call), 'query');
-    const found = withStatus(call);
-    const start = Math.max(
-      found.findIndex(({ meta }) => meta.id === page_id),
-      0,
-    );
-    return {
-      body: {
-        items: found.slice(start, start + limit).map(infoOf),
-        next_page_id: found[start + limit]?.meta.id ?? null,
-      },
-    };
+    const search = parse(conversationSearch, query(call), 'query');
+    const page = pageOf(withStatus(call), search, ({ meta }) => meta.id);
+    return { body: { ...page, items: page.items.map(infoOf) } };
   });
   router.on('GET /api/conversations/count', (call) => ({ body: withStatus(call).length }));
   router.on('GET /api/conversations/:id', (call) => ({ body: infoOf(find(call)) }));

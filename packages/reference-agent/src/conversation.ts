@@ -1,20 +1,20 @@
 import { mkdir, readFile } from 'node:fs/promises';
-import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { ExecutionStatus } from './execution-status.ts';
 import type { Commands } from './commands.ts';
 import { createFolder, removeFolder, replaceFile } from './durable-files.ts';
 import { EventLog, initialLog, type Draft } from './event-log.ts';
+import { DerivedState } from './derived-state.ts';
 import {
-  statusUpdate,
-  textOf,
-  type ActionEvent,
-  type AgentEvent,
-  type Content,
-  type EventBody,
-  type MessageEvent,
-  type Stats,
-} from './events.ts';
+  becomes,
+  conversationError,
+  failureOf,
+  messageDrafts,
+  paused,
+  rejectionOf,
+  startsRun,
+  type NewMessage,
+} from './drafts.ts';
+import type { AgentEvent, ExecutionStatus, Stats } from './events.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
@@ -39,11 +39,6 @@ export interface ConversationHost {
   /** Records activity in a conversation. */
   touch(): void;
   onError(message: string, error: unknown): void;
-}
-
-export interface NewMessage {
-  readonly role: 'user' | 'system' | 'assistant';
-  readonly content: readonly Content[];
 }
 
 type StopReason = 'interrupt' | 'shutdown';
@@ -96,9 +91,7 @@ export class Conversation {
   ): Promise<Conversation> {
     await mkdir(meta.workingDir, { recursive: true });
     const drafts =
-      message === undefined
-        ? [{ event: statusUpdate('idle') }]
-        : [...messageDrafts(message), { event: statusUpdate('running') }];
+      message === undefined ? [becomes('idle')] : [...messageDrafts(message), becomes('running')];
     await createFolder(folder, { [metaFile]: JSON.stringify(meta), [logFile]: initialLog(drafts) });
     const conversation = await Conversation.#open(folder, host);
     if (message !== undefined) conversation.#start();
@@ -113,7 +106,7 @@ export class Conversation {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>
       conversation.status === 'running'
-        ? [...conversation.#openActionFailed(restartText), { event: statusUpdate('error') }]
+        ? [...failureOf(conversation.#state.openAction, restartText), becomes('error')]
         : [],
     );
     return conversation;
@@ -166,8 +159,8 @@ export class Conversation {
       const becomesIdle = !run && ['finished', 'error', 'stuck'].includes(this.status);
       return [
         ...messageDrafts(message),
-        ...(starts ? [{ event: statusUpdate('running') }] : []),
-        ...(becomesIdle ? [{ event: statusUpdate('idle') }] : []),
+        ...(starts ? [becomes('running')] : []),
+        ...(becomesIdle ? [becomes('idle')] : []),
       ];
     });
     this.#host.touch();
@@ -182,9 +175,7 @@ export class Conversation {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
       seen.status = this.status;
-      return ['running', 'finished'].includes(this.status)
-        ? []
-        : [{ event: statusUpdate('running') }];
+      return ['running', 'finished'].includes(this.status) ? [] : [becomes('running')];
     });
     if (written.some(startsRun)) this.#start();
     return seen.status !== 'running';
@@ -201,8 +192,8 @@ export class Conversation {
       const action = this.#state.openAction;
       if (this.status !== 'waiting_for_confirmation' || action === undefined) return [];
       return answer.accept
-        ? [{ event: statusUpdate('running') }]
-        : [{ event: rejectionOf(action, answer.reason) }, { event: statusUpdate('idle') }];
+        ? [becomes('running')]
+        : [rejectionOf(action, answer.reason), becomes('idle')];
     });
     this.#host.touch();
     if (written.some(startsRun)) this.#start();
@@ -216,11 +207,7 @@ export class Conversation {
       if (run.inCommand) await run.ended;
       return;
     }
-    await this.log.append(() =>
-      this.status === 'idle'
-        ? [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }]
-        : [],
-    );
+    await this.log.append(() => (this.status === 'idle' ? paused() : []));
   }
 
   /** Kills a running command, and resolves when the run has ended. */
@@ -291,7 +278,7 @@ export class Conversation {
         run.abort.signal.throwIfAborted();
         // A message that has arrived in the meantime belongs to this run.
         end = await this.log.append(() =>
-          this.pendingMessages().length === 0 ? [{ event: statusUpdate('finished') }] : [],
+          this.pendingMessages().length === 0 ? [becomes('finished')] : [],
         );
       }
     } catch (error) {
@@ -301,47 +288,21 @@ export class Conversation {
 
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
-    if (signal.aborted) {
-      const kind = signal.reason === 'interrupt' ? 'InterruptEvent' : 'PauseEvent';
+    const { openAction } = this.#state;
+    if (signal.aborted)
       return [
-        ...this.#openActionFailed(interruptText),
-        { event: { kind, source: 'user' } },
-        { event: statusUpdate('paused') },
+        ...failureOf(openAction, interruptText),
+        ...(signal.reason === 'interrupt' ? paused('InterruptEvent') : paused()),
       ];
-    }
-    if (error instanceof ConfirmationRequested)
-      return [{ event: statusUpdate('waiting_for_confirmation') }];
-    if (error instanceof PauseRequested)
-      return [{ event: { kind: 'PauseEvent', source: 'user' } }, { event: statusUpdate('paused') }];
-    const failure =
-      error instanceof RunFailure
-        ? error
-        : new RunFailure('InternalError', 'The agent itself failed.', {
-            cause: error,
-            classification: { kind: 'internal', retryable: true, user_action: 'retry' },
-          });
+    if (error instanceof ConfirmationRequested) return [becomes('waiting_for_confirmation')];
+    if (error instanceof PauseRequested) return paused();
+    const failure = error instanceof RunFailure ? error : internalFailure(error);
     if (failure.code === 'InternalError') this.#host.onError('a run failed', error);
-    const { code, classification, status } = failure;
-    const event = {
-      kind: 'ConversationErrorEvent',
-      source: 'environment',
-      code,
-      detail: failure.message,
-      classification,
-    } as const;
+    const { code, classification, status, message: detail } = failure;
     return [
-      ...this.#openActionFailed(interruptText),
-      ...(status === 'error' ? [{ event }] : []),
-      { event: statusUpdate(status) },
-    ];
-  }
-
-  #openActionFailed(error: string): readonly Draft[] {
-    const action = this.#state.openAction;
-    if (action === undefined) return [];
-    const { tool_name, tool_call_id } = action;
-    return [
-      { event: { kind: 'AgentErrorEvent', source: 'agent', tool_name, tool_call_id, error } },
+      ...failureOf(openAction, interruptText),
+      ...(status === 'error' ? [conversationError({ code, detail, classification })] : []),
+      becomes(status),
     ];
   }
 
@@ -399,92 +360,11 @@ export class Conversation {
   }
 }
 
-const startsRun = (event: AgentEvent): boolean =>
-  event.kind === 'ConversationStateUpdateEvent' &&
-  event.key === 'execution_status' &&
-  event.value === 'running';
-
-/** State derived from the events. */
-class DerivedState {
-  status: ExecutionStatus = 'idle';
-  stats: Stats = { usage_to_metrics: {} };
-  lastUserMessageId: string | undefined;
-  title: string | undefined;
-  openAction: (AgentEvent & ActionEvent) | undefined;
-
-  apply(event: AgentEvent): void {
-    switch (event.kind) {
-      case 'ConversationStateUpdateEvent':
-        if (event.key === 'execution_status') this.status = event.value;
-        if (event.key === 'stats') this.stats = event.value;
-        return;
-      case 'MessageEvent':
-        if (event.source !== 'user') return;
-        this.lastUserMessageId = event.id;
-        this.title ??= titleOf(event);
-        return;
-      case 'ActionEvent':
-        this.openAction = event;
-        return;
-      case 'ObservationEvent':
-      case 'AgentErrorEvent':
-      case 'UserRejectObservation':
-        if (event.tool_call_id === this.openAction?.tool_call_id) this.openAction = undefined;
-        return;
-      case 'ConversationErrorEvent':
-      case 'PauseEvent':
-      case 'InterruptEvent':
-        return;
-    }
-  }
-}
-
-const rejectionOf = (
-  { id, tool_name, tool_call_id }: AgentEvent & ActionEvent,
-  rejection_reason: string,
-): EventBody => ({
-  kind: 'UserRejectObservation',
-  source: 'environment',
-  action_id: id,
-  tool_name,
-  tool_call_id,
-  rejection_reason,
-  rejection_source: 'user',
-});
-
-function messageDrafts({ role, content }: NewMessage): Draft[] {
-  const id = randomUUID();
-  const event: EventBody = {
-    kind: 'MessageEvent',
-    source: 'user',
-    llm_message: { role, content },
-    activated_skills: [],
-  };
-  return [
-    { id, event },
-    {
-      event: {
-        kind: 'ConversationStateUpdateEvent',
-        source: 'environment',
-        key: 'last_user_message_id',
-        value: id,
-      },
-    },
-  ];
-}
-
-const maxTitleLength = 50;
-
-/** Returns the first line of the message that is not markup, truncated to the maximum length. */
-function titleOf({ llm_message }: MessageEvent): string | undefined {
-  const lines = textOf(llm_message.content).split('\n');
-  const text = lines
-    .map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim())
-    .find((line) => line !== '');
-  if (text === undefined || text.length <= maxTitleLength) return text;
-  const truncated = text.slice(0, maxTitleLength);
-  return `${truncated.slice(0, Math.max(truncated.lastIndexOf(' '), maxTitleLength / 2)).trimEnd()}…`;
-}
+const internalFailure = (cause: unknown): RunFailure =>
+  new RunFailure('InternalError', 'The agent itself failed.', {
+    cause,
+    classification: { kind: 'internal', retryable: true, user_action: 'retry' },
+  });
 
 const mask = (text: string, hidden: readonly string[]): string =>
   hidden.reduce((masked, secret) => masked.replaceAll(secret, '<secret-hidden>'), text);

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 export interface Post {
   /** Resolves when the receiver has accepted the body. */
   send(body: string): Promise<void>;
@@ -129,7 +131,7 @@ export class EventPost {
         if (!this.#failing && attempt === 0) log('a webhook receiver did not accept events', error);
         // No caller waits for the retries of an ended queue.
         if (attempt >= retries || this.#ended || post.closing.aborted) return false;
-        await paused(retryDelayMs, post.closing);
+        await sleep(retryDelayMs, undefined, { signal: post.closing }).catch(() => undefined);
       }
     }
   }
@@ -146,15 +148,3 @@ export class EventPost {
 
 const lengthOf = (events: readonly string[]): number =>
   events.reduce((total, { length }) => total + length, 0);
-
-const paused = (delayMs: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, delayMs);
-    signal.addEventListener('abort', end, { once: true });
-    if (signal.aborted) end();
-  });

@@ -1,4 +1,6 @@
-import type { ExecutionStatus } from './execution-status.ts';
+/** Status of the agent's run, as the protocol of the OpenHands agent server names it. */
+export type ExecutionStatus =
+  'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
 
 export type Content =
   | { readonly type: 'text'; readonly text: string }

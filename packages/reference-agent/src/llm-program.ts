@@ -9,11 +9,13 @@ import type {
 } from 'openai/resources/chat/completions';
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type EventBody, type Stats } from './events.ts';
+import { failureOf } from './drafts.ts';
 import type { Draft } from './event-log.ts';
 import { historyOf } from './history.ts';
+import { parseJson } from './json.ts';
 import { llmFailureOf } from './llm-errors.ts';
 import { RunFailure, type Program, type Run } from './program.ts';
-import { runTerminal } from './tool-events.ts';
+import { actionEvent, observationEvent, runTerminal } from './tool-events.ts';
 
 export interface LlmSettings {
   readonly model: string;
@@ -186,64 +188,27 @@ export class LlmProgram implements Program {
       await runTerminal(run, action, { after: [stats] });
       return false;
     }
-    const actionId = randomUUID();
+    const id = randomUUID();
     const finish = name === 'finish' ? finishArguments.safeParse(given).data : undefined;
-    const base = {
-      kind: 'ActionEvent',
-      source: 'agent',
-      thought: thought === '' ? [] : textContent(thought),
-      tool_name: name,
-      tool_call_id: call.id,
-      tool_call: {
-        id: call.id,
-        name,
-        arguments: JSON.stringify(given ?? {}),
-        origin: 'completion',
-      },
-      llm_response_id: responseId,
-      security_risk: 'UNKNOWN',
-    } as const;
+    const origin = { toolCallId: call.id, responseId, thought };
     if (finish !== undefined) {
-      const observation = {
+      const { message } = finish;
+      const observation = observationEvent(name, call.id, id, {
         kind: 'FinishObservation',
-        content: textContent(finish.message),
+        content: textContent(message),
         is_error: false,
-      } as const;
+      });
       await run.append(
-        {
-          id: actionId,
-          event: { ...base, action: { kind: 'FinishAction', message: finish.message } },
-        },
-        {
-          event: {
-            kind: 'ObservationEvent',
-            source: 'environment',
-            action_id: actionId,
-            tool_name: name,
-            tool_call_id: call.id,
-            observation,
-          },
-          handledThrough: seen,
-        },
+        { id, event: actionEvent(name, origin, given, { kind: 'FinishAction', message }) },
+        { event: observation, handledThrough: seen },
         stats,
       );
       return true;
     }
     commands.push(`${name} ${JSON.stringify(given)}`);
+    const event = actionEvent(name, origin, given, null);
     const error = `There is no tool ${name} that takes these arguments. Use terminal {command, timeout?} or finish {message}.`;
-    await run.append(
-      { id: actionId, event: { ...base, action: null } },
-      {
-        event: {
-          kind: 'AgentErrorEvent',
-          source: 'agent',
-          tool_name: name,
-          tool_call_id: call.id,
-          error,
-        },
-      },
-      stats,
-    );
+    await run.append({ id, event }, ...failureOf(event, error), stats);
     return false;
   }
 }
@@ -290,12 +255,4 @@ function statsUpdate(stats: Stats, { usage }: ChatCompletion): EventBody {
       },
     },
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

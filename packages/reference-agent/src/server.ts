@@ -1,13 +1,13 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
-import { acceptsKey } from './access.ts';
 import { commandBody, hooksBody, initBody, parse, skillsBody, type WebhookBody } from './bodies.ts';
 import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
 import { HttpError } from './http-error.ts';
+import { parseJson } from './json.ts';
 import { readBody } from './read-body.ts';
 import { Router, type RouteResponse } from './router.ts';
 import { SecretBox } from './secret-box.ts';
@@ -47,6 +47,19 @@ const webhookOf = (body: WebhookBody): WebhookSettings => ({
   maxQueuedBytes: body.max_queue_bytes,
   maxBatchBytes: body.max_batch_bytes,
 });
+
+/**
+ * Returns whether the candidate is one of the keys. The comparison takes constant time, so its
+ * duration reveals nothing about the keys.
+ */
+function acceptsKey(keys: readonly string[], header: string | string[] | undefined): boolean {
+  const candidate = Array.isArray(header) ? header[0] : header;
+  if (candidate === undefined) return false;
+  const given = digest(candidate);
+  return keys.map((key) => timingSafeEqual(digest(key), given)).includes(true);
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 export class ReferenceServer {
   readonly #settings: Settings;
@@ -212,14 +225,11 @@ export class ReferenceServer {
   }
 
   #accepts(key: string | string[] | undefined): boolean {
-    return (
-      this.#ready !== undefined &&
-      acceptsKey(this.#ready.sessionKeys, Array.isArray(key) ? key[0] : key)
-    );
+    return this.#ready !== undefined && acceptsKey(this.#ready.sessionKeys, key);
   }
 
   async #initialise(key: string | string[] | undefined, body: unknown): Promise<RouteResponse> {
-    if (!acceptsKey([this.#settings.secretKey ?? ''], Array.isArray(key) ? key[0] : key))
+    if (!acceptsKey([this.#settings.secretKey ?? ''], key))
       throw new HttpError(401, 'Unauthorized');
     const init = parse(initBody, body, 'body');
     await this.#initialising?.catch(() => undefined);
@@ -300,11 +310,9 @@ export class ReferenceServer {
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const body = await readBody(request);
   if (body.length === 0) return undefined;
-  try {
-    return JSON.parse(body.toString('utf8')) as unknown;
-  } catch {
-    throw new HttpError(422, [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }]);
-  }
+  const value = parseJson(body.toString('utf8'));
+  if (value !== undefined) return value;
+  throw new HttpError(422, [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }]);
 }
 
 function send(response: ServerResponse, { status = 200, body }: RouteResponse): void {

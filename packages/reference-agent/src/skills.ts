@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { parseJson } from './json.ts';
 
 export interface Skill {
   readonly name: string;
@@ -31,16 +32,9 @@ export async function projectSkills(projectDir: string): Promise<readonly Skill[
 
 /** Returns the hooks of the repository unchanged; undefined when the file is absent or invalid. */
 export async function projectHooks(projectDir: string): Promise<object | undefined> {
-  const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(
-    () => undefined,
-  );
-  if (text === undefined) return undefined;
-  try {
-    const hooks: unknown = JSON.parse(text);
-    return typeof hooks === 'object' && hooks !== null && !Array.isArray(hooks) ? hooks : undefined;
-  } catch {
-    return undefined;
-  }
+  const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(() => '');
+  const hooks = parseJson(text);
+  return typeof hooks === 'object' && hooks !== null && !Array.isArray(hooks) ? hooks : undefined;
 }
 
 async function skillAt(source: string): Promise<Skill | undefined> {

@@ -6,10 +6,11 @@ import { parseUuid } from '@conversation-operator/kube/uuid';
 import { messageBody } from './bodies.ts';
 import type { Conversation } from './conversation.ts';
 import type { AgentEvent } from './events.ts';
+import { parseJson } from './json.ts';
 import { fullStateEvent } from './presenters.ts';
 
 export interface SocketsOptions {
-  readonly accepts: (key: string | undefined) => boolean;
+  readonly accepts: (key: string | string[] | undefined) => boolean;
   /** Finds a conversation by its id in 32 hex digits. */
   readonly find: (id: string) => Conversation | undefined;
   readonly log: (message: string, error?: unknown) => void;
@@ -53,8 +54,7 @@ export class Sockets {
       return;
     }
     const header = request.headers['x-session-api-key'];
-    const key =
-      url.searchParams.get('session_api_key') ?? (Array.isArray(header) ? header[0] : header);
+    const key = url.searchParams.get('session_api_key') ?? header;
     if (key !== undefined && !this.#options.accepts(key)) {
       reject(socket, '403 Forbidden');
       return;
@@ -185,11 +185,7 @@ function reject(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
-function parseFrame(data: RawData): unknown {
-  const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer);
-  try {
-    return JSON.parse(bytes.toString('utf8')) as unknown;
-  } catch {
-    return undefined;
-  }
-}
+const parseFrame = (data: RawData): unknown =>
+  parseJson(
+    (Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer)).toString('utf8'),
+  );

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import * as z from 'zod/mini';
 import type { CommandResult } from './commands.ts';
 import type { Draft } from './event-log.ts';
-import { textContent, type ActionEvent, type AgentEvent, type EventBody } from './events.ts';
+import {
+  textContent,
+  type ActionEvent,
+  type AgentEvent,
+  type EventBody,
+  type ObservationEvent,
+} from './events.ts';
 import type { CommandRequest, Run } from './program.ts';
 
 export interface TerminalCall extends CommandRequest {
@@ -11,58 +17,70 @@ export interface TerminalCall extends CommandRequest {
   readonly thought: string;
 }
 
-export const terminalAction = ({
-  toolCallId,
-  responseId,
-  thought,
-  command,
-  shell,
-  timeoutSeconds,
-}: TerminalCall): EventBody => ({
+/** Returns the event of a tool call. `action` is null for a call with invalid arguments. */
+export const actionEvent = (
+  tool: string,
+  { toolCallId, responseId, thought }: Pick<TerminalCall, 'toolCallId' | 'responseId' | 'thought'>,
+  given: unknown,
+  action: ActionEvent['action'],
+): ActionEvent => ({
   kind: 'ActionEvent',
   source: 'agent',
   thought: thought === '' ? [] : textContent(thought),
-  action: {
-    kind: 'TerminalAction',
-    command,
-    is_input: false,
-    timeout: timeoutSeconds,
-    reset: false,
-  },
-  tool_name: 'terminal',
+  action,
+  tool_name: tool,
   tool_call_id: toolCallId,
   tool_call: {
     id: toolCallId,
-    name: 'terminal',
-    arguments: JSON.stringify({ command, timeout: timeoutSeconds, shell }),
+    name: tool,
+    arguments: JSON.stringify(given ?? {}),
     origin: 'completion',
   },
   llm_response_id: responseId,
   security_risk: 'UNKNOWN',
-  summary: command.trim().split('\n', 1)[0]?.slice(0, 100) ?? '',
 });
 
-export const terminalObservation = (
-  call: Pick<TerminalCall, 'toolCallId' | 'command'>,
-  actionId: string,
-  workingDir: string,
-  result: CommandResult,
-): EventBody => ({
+export const observationEvent = (
+  tool_name: string,
+  tool_call_id: string,
+  action_id: string,
+  observation: ObservationEvent['observation'],
+): ObservationEvent => ({
   kind: 'ObservationEvent',
   source: 'environment',
-  action_id: actionId,
-  tool_name: 'terminal',
-  tool_call_id: call.toolCallId,
-  observation: {
-    kind: 'TerminalObservation',
-    command: call.command,
-    content: textContent(result.stdout + result.stderr),
-    exit_code: result.exitCode,
-    is_error: result.exitCode !== 0,
-    timeout: result.timedOut,
-    metadata: { exit_code: result.exitCode, working_dir: workingDir },
-  },
+  ...{ action_id, tool_name, tool_call_id, observation },
 });
+
+export const terminalAction = (call: TerminalCall): EventBody => {
+  const { command, shell, timeoutSeconds: timeout } = call;
+  const action = {
+    kind: 'TerminalAction',
+    command,
+    is_input: false,
+    timeout,
+    reset: false,
+  } as const;
+  return {
+    ...actionEvent('terminal', call, { command, timeout, shell }, action),
+    summary: command.trim().split('\n', 1)[0]?.slice(0, 100) ?? '',
+  };
+};
+
+export const terminalObservation = (
+  { toolCallId, command }: Pick<TerminalCall, 'toolCallId' | 'command'>,
+  actionId: string,
+  workingDir: string,
+  { stdout, stderr, exitCode, timedOut }: CommandResult,
+): EventBody =>
+  observationEvent('terminal', toolCallId, actionId, {
+    kind: 'TerminalObservation',
+    command,
+    content: textContent(stdout + stderr),
+    exit_code: exitCode,
+    is_error: exitCode !== 0,
+    timeout: timedOut,
+    metadata: { exit_code: exitCode, working_dir: workingDir },
+  });
 
 /** Records the call with other events, runs its command, and records the result. */
 export async function runTerminal(

@@ -3,7 +3,7 @@ import { sleep } from '@conversation-operator/base/clock';
 import { leases, type Lease } from '@conversation-operator/kube/core';
 import { fenced } from '@conversation-operator/kube/fenced-client';
 import { LeaderElection } from '@conversation-operator/kube/leader-election';
-import type { LeaderElectionOptions } from '@conversation-operator/kube/leader-election-options';
+import type { LeaderElectionOptions } from '@conversation-operator/kube/leader-election';
 import { LeaseMembers } from '@conversation-operator/kube/lease-members';
 import { shardLeaseName, shardsHolder } from '../../resources/lease-names.ts';
 import { balance } from './balance.ts';

@@ -1,15 +1,7 @@
+import type { OwnerReference } from '@conversation-operator/kube/object';
 import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
 // The shapes are type aliases, because TypeScript does not assign an interface to JsonObject.
-
-export type OwnerReference = {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
-  readonly blockOwnerDeletion?: boolean;
-};
 
 /** Metadata after validation and defaulting. */
 export type Meta = {
@@ -43,6 +35,8 @@ export const serverFields = [
   'generateName',
 ] as const;
 
+export const namespacesKey = '/namespaces';
+
 /** A stored object of any kind. */
 export type ApiObject = JsonObject & {
   readonly apiVersion: string;
@@ -50,16 +44,25 @@ export type ApiObject = JsonObject & {
   readonly metadata: Meta;
 };
 
-/** Returns a time in RFC 3339 with whole seconds, as Kubernetes writes timestamps. */
-export const timestampOf = (nowMs: number): string =>
-  `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
-
+/** Returns the object with changed metadata. Undefined and empty lists remove a field. */
 export const withMeta = (
   object: ApiObject,
   changes: { readonly [K in keyof Meta]?: Meta[K] | undefined },
 ): ApiObject => {
   const metadata: Record<string, Json | undefined> = { ...object.metadata, ...changes };
   for (const [key, value] of Object.entries(metadata))
-    if (value === undefined) Reflect.deleteProperty(metadata, key);
+    if (value === undefined || (Array.isArray(value) && value.length === 0))
+      Reflect.deleteProperty(metadata, key);
   return { ...object, metadata: metadata as Meta };
+};
+
+export const withoutFinalizer = (object: ApiObject, finalizer: string): ApiObject =>
+  withMeta(object, {
+    finalizers: object.metadata.finalizers?.filter((name) => name !== finalizer),
+  });
+
+export const withStatus = (object: ApiObject, status: Json | undefined): ApiObject => {
+  if (status !== undefined) return { ...object, status };
+  const { status: _, ...rest } = object;
+  return rest;
 };

@@ -94,8 +94,7 @@ function reportFields(
 }
 
 function decodeBuiltin(object: JsonObject, resource: ApiResource): JsonObject {
-  const complete =
-    resource.kind === 'CustomResourceDefinition' ? withPlainMetadata(object) : dropNulls(object);
+  const complete = dropNulls(object);
   const [error] = validate(complete, resource.schema);
   if (error !== undefined) {
     throw badRequest(
@@ -105,18 +104,9 @@ function decodeBuiltin(object: JsonObject, resource: ApiResource): JsonObject {
   return isObject(complete) ? complete : object;
 }
 
-const withPlainMetadata = (object: JsonObject): JsonObject => {
-  const metadata = dropNulls(objectAt(object, 'metadata') ?? {});
-  return { ...object, metadata };
-};
-
 function decodeCustom(object: JsonObject, resource: ApiResource): JsonObject {
-  const { metadata } = withPlainMetadata(object);
-  const [error] = validate(
-    metadata ?? {},
-    resource.schema.properties?.['metadata'] ?? {},
-    'metadata',
-  );
+  const metadata = dropNulls(objectAt(object, 'metadata') ?? {});
+  const [error] = validate(metadata, resource.schema.properties?.['metadata'] ?? {}, 'metadata');
   if (error !== undefined)
     throw badRequest(
       `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: ${error.field}: ${error.message}`,

@@ -1,16 +1,15 @@
+import type { OwnerReference } from '@conversation-operator/kube/object';
 import { equal } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import type { Change } from '../storage/change.ts';
-import { withMeta, type ApiObject, type OwnerReference } from './api-object.ts';
+import { withMeta, withoutFinalizer, type ApiObject } from './api-object.ts';
 import type { PlaneContext } from './context.ts';
 import { DeferredWork } from './deferred-work.ts';
+import { foreground, orphan } from './deletion.ts';
 
 const separator = '\0';
 const idOf = (resource: string, namespace: string, name: string): string =>
   [resource, namespace, name].join(separator);
-const foreground = 'foregroundDeletion';
-const orphan = 'orphan';
-
 /** Deletes objects whose last owner is gone, and completes foreground and orphaning deletions. */
 export class GarbageCollector {
   readonly #context: PlaneContext;
@@ -119,7 +118,7 @@ export class GarbageCollector {
   #orphanDependents(resource: ApiResource, owner: ApiObject): void {
     for (const dependent of this.#dependentsOf(owner.metadata.uid))
       this.#dropOwners(dependent.resource, dependent.object, [owner.metadata.uid]);
-    this.#removeFinalizer(resource, owner, orphan);
+    this.#context.writer.store(resource, withoutFinalizer(owner, orphan));
   }
 
   #deleteDependents(resource: ApiResource, owner: ApiObject): void {
@@ -131,7 +130,8 @@ export class GarbageCollector {
     );
     for (const { id, object } of dependents)
       if (object.metadata.deletionTimestamp === undefined) this.#work.add(id);
-    if (blocking.length === 0) this.#removeFinalizer(resource, owner, foreground);
+    if (blocking.length === 0)
+      this.#context.writer.store(resource, withoutFinalizer(owner, foreground));
   }
 
   /** Deletes an object or removes owner references, depending on the state of the owners. */
@@ -177,17 +177,6 @@ export class GarbageCollector {
 
   #dropOwners(resource: ApiResource, object: ApiObject, uids: readonly string[]): void {
     const kept = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
-    this.#context.writer.store(
-      resource,
-      withMeta(object, { ownerReferences: kept.length === 0 ? undefined : kept }),
-    );
-  }
-
-  #removeFinalizer(resource: ApiResource, object: ApiObject, finalizer: string): void {
-    const kept = (object.metadata.finalizers ?? []).filter((name) => name !== finalizer);
-    this.#context.writer.store(
-      resource,
-      withMeta(object, { finalizers: kept.length === 0 ? undefined : kept }),
-    );
+    this.#context.writer.store(resource, withMeta(object, { ownerReferences: kept }));
   }
 }

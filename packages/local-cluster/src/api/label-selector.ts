@@ -9,7 +9,6 @@ const valueOf = (labels: Labels, key: string): string | undefined =>
 
 const setBased = /^([^\s!=,()<>]+)\s+(in|notin)\s*\(([^)]*)\)$/;
 const equality = /^([^\s!=,()<>]+)\s*(==|=|!=)\s*([^\s!=,()<>]*)$/;
-const comparison = /^([^\s!=,()<>]+)\s*([<>])\s*(-?\d+)$/;
 const existence = /^(!?)\s*([^\s!=,()<>]+)$/;
 
 /** Splits `a=b,c in (d,e),!f` at the commas outside of parentheses. */
@@ -44,16 +43,6 @@ function requirement(text: string): LabelMatcher {
   if (key !== undefined) {
     checked(key, [value]);
     return (labels) => (valueOf(labels, key) === value) === (operator !== '!=');
-  }
-  const [, ordered, sign, bound] = comparison.exec(text) ?? [];
-  if (ordered !== undefined) {
-    return (labels) => {
-      const label = valueOf(labels, ordered);
-      return (
-        label !== undefined &&
-        (sign === '>' ? Number(label) > Number(bound) : Number(label) < Number(bound))
-      );
-    };
   }
   const [, not, present] = existence.exec(text) ?? [];
   if (present === undefined)

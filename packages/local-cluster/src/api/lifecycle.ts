@@ -5,10 +5,9 @@ import {
   definitionResource,
 } from '../registry/custom-resource.ts';
 import type { Change } from '../storage/change.ts';
-import { withMeta, type ApiObject } from './api-object.ts';
+import { namespacesKey, withoutFinalizer, type ApiObject } from './api-object.ts';
 import type { PlaneContext } from './context.ts';
 import { DeferredWork } from './deferred-work.ts';
-import { namespacesKey } from './object-writer.ts';
 
 /**
  * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
@@ -113,13 +112,7 @@ export class Lifecycle {
     for (const { object } of [...store.list(resource.key)])
       if (object.metadata.deletionTimestamp === undefined) writer.delete(served, object);
     if (store.count(resource.key) > 0) return;
-    const kept = (definition.metadata.finalizers ?? []).filter(
-      (finalizer) => finalizer !== cleanupFinalizer,
-    );
-    writer.store(
-      definitionResource,
-      withMeta(definition, { finalizers: kept.length === 0 ? undefined : kept }),
-    );
+    writer.store(definitionResource, withoutFinalizer(definition, cleanupFinalizer));
   }
 }
 

@@ -1,3 +1,4 @@
+import type { OwnerReference } from '@conversation-operator/kube/object';
 import { isArray, isObject, objectAt, type Json, type JsonObject } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import {
@@ -5,9 +6,10 @@ import {
   forbiddenField,
   invalidValue,
   required,
+  tooLong,
   type FieldError,
 } from '../schema/field-error.ts';
-import type { ApiObject, Meta, OwnerReference } from './api-object.ts';
+import type { ApiObject, Meta } from './api-object.ts';
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomain = `${label}(\\.${label})*`;
@@ -46,13 +48,14 @@ export function nameErrors(
   name: string,
   rule: ApiResource['nameRule'],
   field: string,
+  shown = name,
 ): FieldError[] {
   const { pattern, max, text } = nameRules[rule];
   if (rule === 'label' && name.includes('.'))
-    return [invalidValue(field, name, 'must not contain dots')];
+    return [invalidValue(field, shown, 'must not contain dots')];
   if (name.length > max)
-    return [invalidValue(field, name, `must be no more than ${max} characters`)];
-  return pattern.test(name) ? [] : [invalidValue(field, name, text)];
+    return [invalidValue(field, shown, `must be no more than ${max} characters`)];
+  return pattern.test(name) ? [] : [invalidValue(field, shown, text)];
 }
 
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
@@ -107,13 +110,7 @@ function annotationErrors(annotations: JsonObject): FieldError[] {
       sum + Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
     0,
   );
-  if (bytes > maxAnnotationBytes) {
-    errors.push({
-      field: 'metadata.annotations',
-      reason: 'FieldValueTooLong',
-      message: `Too long: may not be more than ${maxAnnotationBytes} bytes`,
-    });
-  }
+  if (bytes > maxAnnotationBytes) errors.push(tooLong('metadata.annotations', maxAnnotationBytes));
   return errors;
 }
 
@@ -212,14 +209,11 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
   // A generateName may end with a dash, because a suffix follows.
   ...(generateName === ''
     ? []
-    : nameErrors(generateName.replace(/-$/, 'a'), resource.nameRule, 'metadata.generateName').map(
-        (error) => ({
-          ...error,
-          message: error.message.replace(
-            JSON.stringify(generateName.replace(/-$/, 'a')),
-            JSON.stringify(generateName),
-          ),
-        }),
+    : nameErrors(
+        generateName.replace(/-$/, 'a'),
+        resource.nameRule,
+        'metadata.generateName',
+        generateName,
       )),
   ...(name === ''
     ? [required('metadata.name', 'name or generateName is required')]
@@ -246,12 +240,18 @@ export const finalizerWarnings = (
         `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
     );
 
-/** Removes keys with the value null, which the decoder of Go treats as absent. */
+/**
+ * Removes nulls, which the decoder of Go treats as absent, except from the schema of a custom
+ * resource, whose defaults may be null.
+ */
 export function dropNulls(value: Json): Json {
-  if (isArray(value)) return value.map(dropNulls);
+  if (isArray(value)) return value.filter((item) => item !== null).map(dropNulls);
   if (!isObject(value)) return value;
-  const entries = Object.entries(value).filter(
-    ([, child]) => child !== null && child !== undefined,
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, child]) =>
+      child === null || child === undefined
+        ? []
+        : [[key, key === 'openAPIV3Schema' ? child : dropNulls(child)]],
+    ),
   );
-  return Object.fromEntries(entries.map(([key, child]) => [key, dropNulls(child as Json)]));
 }

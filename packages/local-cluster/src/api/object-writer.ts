@@ -1,3 +1,4 @@
+import { timestampOf } from '@conversation-operator/kube/object';
 import type { Clock } from '@conversation-operator/base/clock';
 import {
   equal,
@@ -5,7 +6,6 @@ import {
   objectAt,
   stringAt,
   without,
-  type Json,
   type JsonArray,
   type JsonObject,
 } from '../json/json.ts';
@@ -13,8 +13,15 @@ import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import { invalidValue } from '../schema/field-error.ts';
 import { validate } from '../schema/validate.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { serverFields, timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
-import { embeddedErrors } from './embedded-objects.ts';
+import {
+  namespacesKey,
+  serverFields,
+  withMeta,
+  withStatus,
+  type ApiObject,
+  type Meta,
+} from './api-object.ts';
+import { checkDeletion, deleted, isHeld, type DeleteOptions, type Deletion } from './deletion.ts';
 import { metadataErrors } from './metadata.ts';
 import { scaleErrors } from './scale.ts';
 import { nameSuffix, randomUuid } from './random-id.ts';
@@ -22,7 +29,6 @@ import {
   alreadyExists,
   badRequest,
   conflict,
-  deletionConflict,
   forbidden,
   invalid,
   notFound,
@@ -35,25 +41,7 @@ export interface WriteOptions {
   readonly managedFields?: JsonArray;
 }
 
-export interface DeleteOptions extends WriteOptions {
-  readonly uid?: string;
-  readonly resourceVersion?: string;
-  readonly gracePeriodSeconds?: number;
-  readonly propagationPolicy?: string;
-}
-
-export interface Deletion {
-  readonly object: ApiObject;
-  /** False: the object waits for its finalizers or its grace period. */
-  readonly gone: boolean;
-}
-
 export type Part = 'main' | 'status';
-
-export const namespacesKey = '/namespaces';
-/** Namespaces that always exist and cannot be deleted. */
-const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system']);
-const policyFinalizers = ['orphan', 'foregroundDeletion'];
 
 /**
  * Changes objects by the rules that hold for every kind. Every change completes in one turn of the
@@ -82,22 +70,13 @@ export class ObjectWriter {
     options: WriteOptions = {},
   ): ApiObject {
     const sent = objectAt(object, 'metadata') ?? {};
-    const sentNamespace = stringAt(sent, 'namespace');
-    if (sentNamespace !== undefined && sentNamespace !== '' && sentNamespace !== namespace) {
-      throw badRequest(
-        `the namespace of the provided object does not match the namespace sent on the request`,
-      );
-    }
-    if (
-      stringAt(sent, 'resourceVersion') !== undefined &&
-      stringAt(sent, 'resourceVersion') !== ''
-    ) {
+    checkNamespaceSent(sent, namespace);
+    if (sentText(sent, 'resourceVersion') !== '')
       throw new StatusError(
         500,
         'InternalError',
         'resourceVersion should not be set on objects to be created',
       );
-    }
     const name = this.#nameOf(resource, namespace, sent);
     const metadata: Meta = {
       ...withoutEmpty(
@@ -134,8 +113,8 @@ export class ObjectWriter {
   }
 
   #nameOf(resource: ApiResource, namespace: string | undefined, sent: JsonObject): string {
-    const name = stringAt(sent, 'name') ?? '';
-    const base = stringAt(sent, 'generateName') ?? '';
+    const name = sentText(sent, 'name');
+    const base = sentText(sent, 'generateName');
     if (name !== '' || base === '') return name;
     for (;;) {
       const generated = `${base.slice(0, 58)}${nameSuffix(this.#random)}`;
@@ -163,7 +142,6 @@ export class ObjectWriter {
   #check(resource: ApiResource, object: ApiObject, old: ApiObject | undefined): void {
     const errors = [
       ...metadataErrors(object, resource, old),
-      ...(resource.builtin ? [] : embeddedErrors(without(object, 'metadata'), resource.schema)),
       ...scaleErrors(object, resource),
       ...(resource.builtin
         ? []
@@ -198,12 +176,7 @@ export class ObjectWriter {
     const merged = this.#merge(resource, old, sent, part);
     const { managedFields } = options;
     // An empty list removes all managers.
-    const next =
-      managedFields === undefined
-        ? merged
-        : withMeta(merged, {
-            managedFields: managedFields.length === 0 ? undefined : managedFields,
-          });
+    const next = managedFields === undefined ? merged : withMeta(merged, { managedFields });
     if (equal(next, old)) return old;
     const changed =
       resource.hasGeneration &&
@@ -249,129 +222,61 @@ export class ObjectWriter {
   }
 
   #checkIdentity(resource: ApiResource, old: ApiObject, metadata: JsonObject): void {
-    const { name, namespace, uid, resourceVersion } = old.metadata;
-    const sentName = stringAt(metadata, 'name');
-    if (sentName !== undefined && sentName !== name) {
-      throw badRequest(
-        `the name of the object (${sentName}) does not match the name on the URL (${name})`,
-      );
-    }
-    const sentNamespace = stringAt(metadata, 'namespace');
-    if (sentNamespace !== undefined && sentNamespace !== '' && sentNamespace !== namespace) {
-      throw badRequest(
-        'the namespace of the provided object does not match the namespace sent on the request',
-      );
-    }
-    const sentUid = stringAt(metadata, 'uid');
-    if (sentUid !== undefined && sentUid !== '' && sentUid !== uid) {
-      throw conflict(
-        resource,
-        name,
-        `Precondition failed: UID in precondition: ${sentUid}, UID in object meta: ${uid}`,
-      );
-    }
-    const sentVersion = stringAt(metadata, 'resourceVersion') ?? '';
+    const { name, namespace, resourceVersion } = old.metadata;
+    checkName(name, metadata);
+    checkNamespaceSent(metadata, namespace);
+    checkUid(resource, old.metadata, sentText(metadata, 'uid'));
+    const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
   }
 
   /** A PUT of a custom resource requires a resourceVersion. */
   requireVersion(resource: ApiResource, name: string, sent: JsonObject): void {
-    if (resource.builtin || (stringAt(objectAt(sent, 'metadata'), 'resourceVersion') ?? '') !== '')
-      return;
+    if (resource.builtin || sentText(objectAt(sent, 'metadata'), 'resourceVersion') !== '') return;
     throw invalid(resource, name, [
       invalidValue('metadata.resourceVersion', 0, 'must be specified for an update'),
     ]);
   }
 
   delete(resource: ApiResource, object: ApiObject, options: DeleteOptions = {}): Deletion {
-    const { metadata } = object;
-    this.#checkPreconditions(resource, metadata, options);
-    if (resource.key === namespacesKey && protectedNamespaces.has(metadata.name))
-      throw forbidden(resource, metadata.name, 'this namespace may not be deleted');
-    const grace = Math.max(
-      0,
-      resource.graceSeconds === undefined
-        ? 0
-        : this.#graceOf(resource.graceSeconds(object), options),
+    checkDeletion(resource, object.metadata, options);
+    const { object: next, gone } = deleted(resource, object, options, this.#clock.now());
+    if (options.dryRun === true || (!gone && equal(next, object))) return { object: next, gone };
+    const stored = gone
+      ? this.#store.remove(resource.key, object).object
+      : this.store(resource, next);
+    return { object: stored, gone };
+  }
+}
+
+const sentText = (metadata: JsonObject | undefined, key: string): string =>
+  stringAt(metadata, key) ?? '';
+
+/** @throws StatusError 400 for the metadata of an object with another name */
+export function checkName(name: string, metadata: JsonObject): void {
+  const sent = stringAt(metadata, 'name');
+  if (sent !== undefined && sent !== name)
+    throw badRequest(
+      `the name of the object (${sent}) does not match the name on the URL (${name})`,
     );
-    const marked = withMeta(object, {
-      finalizers: finalizersFor(
-        metadata.finalizers ?? [],
-        options.propagationPolicy,
-        metadata.deletionTimestamp !== undefined,
-      ),
-    });
-    const waits = grace > 0 || isHeld(marked);
-    if (metadata.deletionTimestamp !== undefined && waits)
-      return { object: this.#hasten(resource, marked, grace, options), gone: false };
-    if (!waits)
-      return {
-        object: options.dryRun === true ? object : this.#store.remove(resource.key, object).object,
-        gone: true,
-      };
-    const deleting = withMeta(marked, {
-      deletionTimestamp: timestampOf(this.#clock.now() + grace * 1000),
-      deletionGracePeriodSeconds: grace,
-      ...(metadata.generation === undefined ? {} : { generation: metadata.generation + 1 }),
-    });
-    const terminating =
-      resource.key === namespacesKey ? withStatus(deleting, { phase: 'Terminating' }) : deleting;
-    return { object: this.store(resource, terminating, options), gone: false };
-  }
+}
 
-  /**
-   * Returns the effective grace period. An object with a grace period of 0, such as a pod without a
-   * node, is deleted at once, whatever the client requests.
-   */
-  #graceOf(own: number, { gracePeriodSeconds }: DeleteOptions): number {
-    return own === 0 ? 0 : (gracePeriodSeconds ?? own);
-  }
+function checkNamespaceSent(metadata: JsonObject, namespace: string | undefined): void {
+  const sent = sentText(metadata, 'namespace');
+  if (sent !== '' && sent !== namespace)
+    throw badRequest(
+      'the namespace of the provided object does not match the namespace sent on the request',
+    );
+}
 
-  /** Applies a repeated deletion, which may shorten the grace period and never extends it. */
-  #hasten(
-    resource: ApiResource,
-    object: ApiObject,
-    grace: number,
-    options: WriteOptions,
-  ): ApiObject {
-    const before = this.#store.get(
-      resource.key,
-      object.metadata.namespace ?? '',
-      object.metadata.name,
-    )?.object;
-    const present = object.metadata.deletionGracePeriodSeconds ?? 0;
-    const hastened =
-      grace < present
-        ? withMeta(object, {
-            deletionGracePeriodSeconds: grace,
-            deletionTimestamp: timestampOf(this.#clock.now() + grace * 1000),
-          })
-        : object;
-    return before !== undefined && equal(before, hastened)
-      ? before
-      : this.store(resource, hastened, options);
-  }
-
-  #checkPreconditions(
-    resource: ApiResource,
-    { name, uid, resourceVersion }: Meta,
-    options: DeleteOptions,
-  ): void {
-    if (options.uid !== undefined && options.uid !== uid) {
-      throw deletionConflict(
-        resource,
-        name,
-        `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
-      );
-    }
-    if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
-      throw deletionConflict(
-        resource,
-        name,
-        `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`,
-      );
-    }
-  }
+/** @throws StatusError 409 for the uid of another object; '' is any object */
+export function checkUid(resource: ApiResource, { name, uid }: Meta, sent: string): void {
+  if (sent !== '' && sent !== uid)
+    throw conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${sent}, UID in object meta: ${uid}`,
+    );
 }
 
 /** Removes empty maps and lists of metadata, as the encoder of Go does. */
@@ -383,39 +288,6 @@ const withoutEmpty = (metadata: JsonObject, ...keys: readonly string[]): JsonObj
         !(typeof value === 'object' && value !== null && Object.keys(value).length === 0),
     ),
   );
-
-const withStatus = (object: ApiObject, status: Json | undefined): ApiObject => {
-  if (status !== undefined) return { ...object, status };
-  const { status: _, ...rest } = object;
-  return rest;
-};
-
-/** Returns whether finalizers, or the contents of a namespace, block the removal of an object. */
-function isHeld(object: ApiObject): boolean {
-  if ((object.metadata.finalizers ?? []).length > 0) return true;
-  const own = objectAt(object, 'spec')?.['finalizers'];
-  return (
-    object.kind === 'Namespace' &&
-    object.apiVersion === 'v1' &&
-    Array.isArray(own) &&
-    own.length > 0
-  );
-}
-
-function finalizersFor(
-  present: readonly string[],
-  policy: string | undefined,
-  deleting: boolean,
-): readonly string[] | undefined {
-  const rest = present.filter((name) => !policyFinalizers.includes(name));
-  const wanted = (): readonly string[] => {
-    if (policy === 'Foreground') return [...rest, 'foregroundDeletion'];
-    if (policy === 'Orphan') return [...rest, 'orphan'];
-    return policy === 'Background' ? rest : present;
-  };
-  const finalizers = deleting && policy === undefined ? present : wanted();
-  return finalizers.length === 0 ? undefined : finalizers;
-}
 
 const generationPart = (object: ApiObject, resource: ApiResource): JsonObject => {
   if (resource.builtin) return isObject(object['spec']) ? object['spec'] : {};

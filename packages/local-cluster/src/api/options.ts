@@ -1,6 +1,6 @@
 import { isObject, numberAt, objectAt, stringAt, type Json } from '../json/json.ts';
 import type { FieldValidation } from './decode.ts';
-import type { DeleteOptions } from './object-writer.ts';
+import type { DeleteOptions } from './deletion.ts';
 import { StatusError } from './status-error.ts';
 
 /** Options of a request, validated as in apimachinery `metav1/validation`. */
@@ -97,11 +97,9 @@ export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');
   const resourceVersion = stringAt(preconditions, 'resourceVersion');
+  const queried = query.get('gracePeriodSeconds');
   const grace =
-    numberAt(sent, 'gracePeriodSeconds') ??
-    (query.get('gracePeriodSeconds') === null
-      ? undefined
-      : Number(query.get('gracePeriodSeconds')));
+    numberAt(sent, 'gracePeriodSeconds') ?? (queried === null ? undefined : Number(queried));
   const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
   const named = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? undefined;
   if (named !== undefined && typeof orphans === 'boolean') {
@@ -134,49 +132,35 @@ export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions
 export function checkListOptions(query: URLSearchParams, watching: boolean): void {
   const match = query.get('resourceVersionMatch') ?? '';
   const version = query.get('resourceVersion') ?? '';
-  const initial = query.get('sendInitialEvents');
-  const refuse = (field: string, text: string): never => {
-    throw invalidOption('ListOptions', `${field}: ${text}`);
+  const isInitial = query.get('sendInitialEvents') !== null;
+  const refuseIf = (refused: boolean, text: string, field = 'resourceVersionMatch'): void => {
+    if (refused) throw invalidOption('ListOptions', `${field}: ${text}`);
   };
-  if (!watching && initial !== null)
-    refuse('sendInitialEvents', 'Forbidden: sendInitialEvents is forbidden for list');
+  const unsupported = (supported: string) =>
+    `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported}`;
+  const forbidden = 'Forbidden: resourceVersionMatch is forbidden';
   if (watching) {
-    if (match !== '' && initial === null)
-      refuse(
-        'resourceVersionMatch',
-        'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-      );
-    if (initial !== null && match === '')
-      refuse(
-        'resourceVersionMatch',
-        'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-      );
-    if (initial !== null && match !== 'NotOlderThan')
-      refuse(
-        'resourceVersionMatch',
-        `Unsupported value: ${JSON.stringify(match)}: supported values: "NotOlderThan"`,
-      );
+    refuseIf(
+      match !== '' && !isInitial,
+      `${forbidden} for watch unless sendInitialEvents is provided`,
+    );
+    refuseIf(
+      isInitial && match === '',
+      'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+    );
+    refuseIf(isInitial && match !== 'NotOlderThan', unsupported('"NotOlderThan"'));
     return;
   }
+  refuseIf(isInitial, 'Forbidden: sendInitialEvents is forbidden for list', 'sendInitialEvents');
   if (match === '') return;
-  if (match !== 'Exact' && match !== 'NotOlderThan')
-    refuse(
-      'resourceVersionMatch',
-      `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`,
-    );
-  if (version === '')
-    refuse(
-      'resourceVersionMatch',
-      'Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
-    );
-  if ((query.get('continue') ?? '') !== '')
-    refuse(
-      'resourceVersionMatch',
-      'Forbidden: resourceVersionMatch is forbidden when continue is provided',
-    );
-  if (match === 'Exact' && version === '0')
-    refuse(
-      'resourceVersionMatch',
-      'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-    );
+  refuseIf(
+    match !== 'Exact' && match !== 'NotOlderThan',
+    unsupported('"Exact", "NotOlderThan", ""'),
+  );
+  refuseIf(version === '', `${forbidden} unless resourceVersion is provided`);
+  refuseIf((query.get('continue') ?? '') !== '', `${forbidden} when continue is provided`);
+  refuseIf(
+    match === 'Exact' && version === '0',
+    'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+  );
 }

@@ -3,7 +3,7 @@ import { parse as parseYaml } from 'yaml';
 import { isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
 import { shapeOf } from '../json/duplicate-keys.ts';
 import { mergeObject } from '../json/merge-patch.ts';
-import { strategicMergePatch } from '../json/strategic-merge.ts';
+import { strategicMergePatch } from '../apply/strategic-merge.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
 
@@ -33,11 +33,9 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-export function parseJson(text: string): Json {
+function parsed(parse: () => Json): Json {
   try {
-    const value = JSON.parse(text) as Json;
-    if (isTooDeep(text)) throw new RangeError('exceeded max depth');
-    return value;
+    return parse();
   } catch (error) {
     throw badRequest(
       `error decoding the body: ${error instanceof Error ? error.message : String(error)}`,
@@ -45,15 +43,15 @@ export function parseJson(text: string): Json {
   }
 }
 
-export function parseYamlBody(text: string): Json {
-  try {
-    return parseYaml(text, { maxAliasCount: 100 }) as Json;
-  } catch (error) {
-    throw badRequest(
-      `error decoding the body: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
-}
+export const parseJson = (text: string): Json =>
+  parsed(() => {
+    const value = JSON.parse(text) as Json;
+    if (isTooDeep(text)) throw new RangeError('exceeded max depth');
+    return value;
+  });
+
+export const parseYamlBody = (text: string): Json =>
+  parsed(() => parseYaml(text, { maxAliasCount: 100 }) as Json);
 
 /**
  * Returns the object after a patch other than apply. @throws StatusError 415 for a patch type that

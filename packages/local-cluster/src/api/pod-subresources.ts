@@ -1,5 +1,7 @@
+import { timestampOf } from '@conversation-operator/kube/object';
 import { isObject, objectAt, stringAt, arrayAt, type JsonObject } from '../json/json.ts';
-import { timestampOf, type ApiObject } from './api-object.ts';
+import { type ApiObject } from './api-object.ts';
+import { checkUid } from './object-writer.ts';
 import { jsonResponse } from './respond.ts';
 import { bodyOf, type ResourceRequest } from './resource-handler.ts';
 import { badRequest, conflict } from './status-error.ts';
@@ -20,14 +22,8 @@ export function bind(scope: ResourceRequest): PlaneResponse {
   const node = stringAt(objectAt(body, 'target'), 'name');
   if (node === undefined || node === '') throw badRequest('Binding.target.name: Required value');
   const pod = podIn(scope);
-  const { name, uid } = pod.metadata;
-  const wantedUid = stringAt(objectAt(body, 'metadata'), 'uid');
-  if (wantedUid !== undefined && wantedUid !== uid)
-    throw conflict(
-      resource,
-      name,
-      `Precondition failed: UID in precondition: ${wantedUid}, UID in object meta: ${uid}`,
-    );
+  const { name } = pod.metadata;
+  checkUid(resource, pod.metadata, stringAt(objectAt(body, 'metadata'), 'uid') ?? '');
   if (pod.metadata.deletionTimestamp !== undefined)
     throw conflict(binding, name, `pod ${name} is being deleted, cannot be assigned to a host`);
   const spec = objectAt(pod, 'spec') ?? {};

@@ -10,7 +10,7 @@ import { applied } from '../apply/server-side-apply.ts';
 import { checkTyped } from '../apply/typed.ts';
 import { managersAfterUpdate } from '../apply/managed-fields.ts';
 import { finalizerWarnings } from './metadata.ts';
-import type { Part } from './object-writer.ts';
+import { checkName, type Part } from './object-writer.ts';
 import {
   applyManagerOf,
   checkListOptions,
@@ -60,9 +60,7 @@ const managerOf = ({ query, request }: ResourceRequest): string => {
     : (request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown');
 };
 
-export const bodyOf = ({ request }: ResourceRequest): Json => parseBody(request);
-
-export function parseBody(request: PlaneRequest): Json {
+export function bodyOf({ request }: ResourceRequest): Json {
   const { body = '' } = request;
   const type = contentTypeOf(request);
   if (type === '' || type === 'application/json') return parseJson(body);
@@ -116,16 +114,21 @@ export function list(scope: ResourceRequest): PlaneResponse {
   if (isTrue(query.get('watch'))) return watch(scope);
   checkListOptions(query, false);
   const selection = selectionOf(resource, path.namespace, query);
-  const { items, metadata } = listPage(context.store, resource, selection, query);
+  return listResponse(scope, listPage(context.store, resource, selection, query));
+}
+
+function listResponse(
+  scope: ResourceRequest,
+  { items, metadata }: ReturnType<typeof listPage>,
+): PlaneResponse {
   const serializer = serializerOf(scope);
+  const contentType = serializer.contentType.replace(
+    'PartialObjectMetadata;',
+    'PartialObjectMetadataList;',
+  );
   return {
     status: 200,
-    headers: {
-      'content-type': serializer.contentType.replace(
-        'PartialObjectMetadata;',
-        'PartialObjectMetadataList;',
-      ),
-    },
+    headers: { 'content-type': contentType },
     body: serializer.list(items, metadata),
   };
 }
@@ -254,11 +257,7 @@ function apply(scope: ResourceRequest): PlaneResponse {
   const body = parseYamlBody(scope.request.body ?? '');
   if (!isObject(body)) throw badRequest('the configuration must be an object');
   const name = nameIn(scope);
-  const sentName = stringAt(objectAt(body, 'metadata'), 'name');
-  if (sentName !== undefined && sentName !== name)
-    throw badRequest(
-      `the name of the object (${sentName}) does not match the name on the URL (${name})`,
-    );
+  checkName(name, objectAt(body, 'metadata') ?? {});
   if (objectAt(body, 'metadata')?.['managedFields'] !== undefined)
     throw badRequest('metadata.managedFields must be nil');
   // The configuration is checked as sent, so that an error in the configuration is not attributed
@@ -283,24 +282,16 @@ function apply(scope: ResourceRequest): PlaneResponse {
     nowMs: context.clock.now(),
   });
   const complete = decoded(scope, object);
-  const options = writeOptions(scope.query, scope.request.method);
+  const options = { ...writeOptions(query, scope.request.method), managedFields };
   if (old !== undefined)
     return objectResponse(
       scope,
       200,
-      context.writer.update(resource, old, complete, part, { ...options, managedFields }),
+      context.writer.update(resource, old, complete, part, options),
     );
   const metadata = { ...objectAt(complete, 'metadata'), name };
-  return objectResponse(
-    scope,
-    201,
-    context.writer.create(
-      resource,
-      path.namespace,
-      { ...complete, metadata },
-      { ...options, managedFields },
-    ),
-  );
+  const made = context.writer.create(resource, path.namespace, { ...complete, metadata }, options);
+  return objectResponse(scope, 201, made);
 }
 
 const deleteBody = (scope: ResourceRequest): Json =>
@@ -330,15 +321,10 @@ export function remove(scope: ResourceRequest): PlaneResponse {
 export function removeAll(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const selection = selectionOf(resource, path.namespace, query);
-  const { items, metadata } = listPage(context.store, resource, selection, query);
+  const page = listPage(context.store, resource, selection, query);
   const options = deleteOptions(query, deleteBody(scope));
-  for (const { object } of items) context.writer.delete(resource, object, options);
-  const serializer = serializerOf(scope);
-  return {
-    status: 200,
-    headers: { 'content-type': serializer.contentType },
-    body: serializer.list(items, metadata),
-  };
+  for (const { object } of page.items) context.writer.delete(resource, object, options);
+  return listResponse(scope, page);
 }
 
 /** Handles GET, PUT and PATCH of the scale subresource. */

@@ -58,6 +58,7 @@ export class StatusError extends Error {
 
 const qualified = (plural: string, group: string): string =>
   group === '' ? plural : `${plural}.${group}`;
+
 export const detailsOf = (
   { group, plural }: Pick<Subject, 'group' | 'plural'>,
   name: string,
@@ -67,52 +68,45 @@ export const detailsOf = (
   kind: plural,
 });
 
-export const notFound = (subject: Subject, name: string): StatusError =>
-  new StatusError(
-    404,
-    'NotFound',
-    `${qualified(subject.plural, subject.group)} "${name}" not found`,
-    detailsOf(subject, name),
-  );
+/** Returns the constructor of an error about an object, whose message names the object. */
+const objectError =
+  <A extends readonly unknown[]>(
+    [code, reason]: readonly [number, string],
+    messageOf: (object: string, ...details: A) => string,
+  ) =>
+  (subject: Subject, name: string, ...details: A): StatusError =>
+    new StatusError(
+      code,
+      reason,
+      messageOf(`${qualified(subject.plural, subject.group)} "${name}"`, ...details),
+      detailsOf(subject, name),
+    );
 
-export const alreadyExists = (subject: Subject, name: string, deleting: boolean): StatusError =>
-  new StatusError(
-    409,
-    'AlreadyExists',
-    `${deleting ? 'object is being deleted: ' : ''}${qualified(subject.plural, subject.group)} "${name}" already exists`,
-    detailsOf(subject, name),
-  );
-
-export const conflict = (
-  subject: Subject,
-  name: string,
-  why = 'the object has been modified; please apply your changes to the latest version and try again',
-): StatusError =>
-  new StatusError(
-    409,
-    'Conflict',
-    `Operation cannot be fulfilled on ${qualified(subject.plural, subject.group)} "${name}": ${why}`,
-    detailsOf(subject, name),
-  );
+export const notFound = objectError([404, 'NotFound'], (object) => `${object} not found`);
+export const alreadyExists = objectError(
+  [409, 'AlreadyExists'],
+  (object, deleting: boolean) =>
+    `${deleting ? 'object is being deleted: ' : ''}${object} already exists`,
+);
+export const conflict = objectError(
+  [409, 'Conflict'],
+  (
+    object: string,
+    why:
+      | string
+      | undefined = 'the object has been modified; please apply your changes to the latest version and try again',
+  ) => `Operation cannot be fulfilled on ${object}: ${why}`,
+);
 
 /**
  * Returns the error of a deletion whose preconditions fail; the message has the kind instead of the
  * plural.
  */
-export const deletionConflict = (
-  { kind, group }: Subject,
-  name: string,
-  why: string,
-): StatusError =>
-  new StatusError(
-    409,
-    'Conflict',
-    `Operation cannot be fulfilled on ${qualified(kind, group)} "${name}": ${why}`,
-    detailsOf({ group, plural: kind }, name),
-  );
+export const deletionConflict = (subject: Subject, name: string, why: string): StatusError =>
+  conflict({ ...subject, plural: subject.kind }, name, why);
 
 export function invalid(
-  subject: Subject,
+  { kind, group }: Subject,
   name: string,
   errors: readonly FieldError[],
 ): StatusError {
@@ -123,31 +117,26 @@ export function invalid(
   return new StatusError(
     422,
     'Invalid',
-    `${qualified(subject.kind, subject.group)} "${name}" is invalid: ${text}`,
+    `${qualified(kind, group)} "${name}" is invalid: ${text}`,
     {
-      ...detailsOf({ group: subject.group, plural: subject.kind }, name),
+      ...detailsOf({ group, plural: kind }, name),
       causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
     },
   );
 }
 
-export const badRequest = (message: string): StatusError =>
-  new StatusError(400, 'BadRequest', message);
 export const forbidden = (
-  subject: Subject,
+  { plural, group }: Subject,
   name: string,
   why: string,
-  cause?: { reason: string; message: string; field: string },
+  ...causes: readonly FieldError[]
 ) =>
-  new StatusError(
-    403,
-    'Forbidden',
-    `${qualified(subject.plural, subject.group)} "${name}" is forbidden: ${why}`,
-    {
-      ...detailsOf(subject, name),
-      ...(cause === undefined ? {} : { causes: [cause] }),
-    },
-  );
+  new StatusError(403, 'Forbidden', `${qualified(plural, group)} "${name}" is forbidden: ${why}`, {
+    ...detailsOf({ plural, group }, name),
+    ...(causes.length === 0 ? {} : { causes }),
+  });
+export const badRequest = (message: string): StatusError =>
+  new StatusError(400, 'BadRequest', message);
 export const unauthorized = (): StatusError => new StatusError(401, 'Unauthorized', 'Unauthorized');
 export const expired = (message: string, continueToken?: string): StatusError =>
   new StatusError(

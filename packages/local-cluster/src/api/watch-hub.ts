@@ -1,9 +1,10 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import { objectLeavingSelection, type Serializer } from '../negotiation/serializer.ts';
+import type { Serializer } from '../negotiation/serializer.ts';
 import type { Change } from '../storage/change.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { WatchStream } from '../storage/watch-stream.ts';
+import { withMeta } from './api-object.ts';
 import { eventIn, type Selection } from './selection.ts';
 import { expired, type StatusError } from './status-error.ts';
 
@@ -136,7 +137,8 @@ export class WatchHub {
     if (text === undefined) {
       const object =
         event.state === 'left' && change.before !== undefined
-          ? objectLeavingSelection(change.before.object, change.version)
+          ? // An object that leaves the selection is sent in its last matching state.
+            withMeta(change.before.object, { resourceVersion: String(change.version) })
           : change.after.object;
       text = line(
         event.type,

@@ -1,5 +1,4 @@
-import type { Schema } from '../schema/structural-schema.ts';
-import { valuesOf } from '../schema/structural-schema.ts';
+import { partOf, type Schema } from '../schema/structural-schema.ts';
 
 /** Identity of list items: by keys, by value, or none. */
 export type ListIdentity =
@@ -9,24 +8,28 @@ export type ListIdentity =
 
 const atomic: ListIdentity = { kind: 'atomic' };
 
-/** Lists of the built-in kinds and of metadata that are not atomic in the OpenAPI of Kubernetes. */
-const builtinLists: Readonly<Record<string, ListIdentity>> = {
-  containers: { kind: 'map', keys: ['name'] },
-  initContainers: { kind: 'map', keys: ['name'] },
-  ephemeralContainers: { kind: 'map', keys: ['name'] },
-  env: { kind: 'map', keys: ['name'] },
-  volumes: { kind: 'map', keys: ['name'] },
-  volumeMounts: { kind: 'map', keys: ['mountPath'] },
-  volumeDevices: { kind: 'map', keys: ['devicePath'] },
-  conditions: { kind: 'map', keys: ['type'] },
-  ownerReferences: { kind: 'map', keys: ['uid'] },
-  imagePullSecrets: { kind: 'map', keys: ['name'] },
-  hostAliases: { kind: 'map', keys: ['ip'] },
-  topologySpreadConstraints: { kind: 'map', keys: ['topologyKey', 'whenUnsatisfiable'] },
-  finalizers: { kind: 'set' },
+/**
+ * Keys of the items of lists that are not atomic in the OpenAPI of Kubernetes, for the built-in
+ * kinds and metadata. The keys depend only on the name of the field, except for `ports`.
+ */
+export const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
+  containers: ['name'],
+  initContainers: ['name'],
+  ephemeralContainers: ['name'],
+  env: ['name'],
+  volumes: ['name'],
+  volumeMounts: ['mountPath'],
+  volumeDevices: ['devicePath'],
+  conditions: ['type'],
+  ownerReferences: ['uid'],
+  imagePullSecrets: ['name'],
+  secrets: ['name'],
+  hostAliases: ['ip'],
+  podIPs: ['ip'],
+  addresses: ['type'],
+  topologySpreadConstraints: ['topologyKey', 'whenUnsatisfiable'],
+  resourceClaims: ['name'],
 };
-const containerPorts: ListIdentity = { kind: 'map', keys: ['containerPort', 'protocol'] };
-const servicePorts: ListIdentity = { kind: 'map', keys: ['port', 'protocol'] };
 
 /** A position in an object: its schema, and whether a built-in type defines it. */
 export interface Place {
@@ -37,7 +40,7 @@ export interface Place {
 
 export function childPlace(place: Place, key: string): Place {
   const root = place.field === '';
-  const schema = place.schema?.properties?.[key] ?? valuesOf(place.schema);
+  const schema = partOf(place.schema, key);
   return { schema, builtin: place.builtin || (root && key === 'metadata'), field: key };
 }
 
@@ -45,11 +48,13 @@ export const itemPlace = (place: Place): Place => ({ ...place, schema: place.sch
 
 export function identityAt({ schema, builtin, field }: Place): ListIdentity {
   if (builtin) {
-    if (field === 'ports')
-      return schema?.items?.properties?.['containerPort'] === undefined
-        ? servicePorts
-        : containerPorts;
-    return builtinLists[field] ?? atomic;
+    if (field === 'finalizers') return { kind: 'set' };
+    const isContainer = schema?.items?.properties?.['containerPort'] !== undefined;
+    const keys =
+      field === 'ports'
+        ? [isContainer ? 'containerPort' : 'port', 'protocol']
+        : builtinListKeys[field];
+    return keys === undefined ? atomic : { kind: 'map', keys };
   }
   const type = schema?.['x-kubernetes-list-type'];
   if (type === 'set') return { kind: 'set' };

@@ -1,4 +1,5 @@
-import { serverFields, timestampOf, type ApiObject } from '../api/api-object.ts';
+import { timestampOf } from '@conversation-operator/kube/object';
+import { serverFields, type ApiObject } from '../api/api-object.ts';
 import {
   arrayAt,
   equal,

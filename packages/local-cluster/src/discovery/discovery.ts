@@ -4,13 +4,7 @@ import { noSuchResource } from '../api/status-error.ts';
 import { jsonResponse } from '../api/respond.ts';
 import type { PlaneResponse } from '../api/request.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import type { Registry } from '../registry/registry.ts';
-
-interface Group {
-  readonly group: string;
-  readonly version: string;
-  readonly resources: readonly ApiResource[];
-}
+import type { ApiGroup, Registry } from '../registry/registry.ts';
 
 const objectVerbs = [
   'create',
@@ -35,14 +29,7 @@ const subresourcesOf = (resource: ApiResource) => {
   ];
 };
 
-const groupsOf = (registry: Registry): readonly Group[] =>
-  registry.groups().map(({ group, version }) => ({
-    group,
-    version,
-    resources: registry.all().filter((each) => each.group === group && each.version === version),
-  }));
-
-const versionOf = (group: Group) => ({
+const versionOf = (group: ApiGroup) => ({
   groupVersion: apiVersionOf(group),
   version: group.version,
 });
@@ -83,7 +70,7 @@ const legacyEntries = (resource: ApiResource) => {
 };
 
 /** Returns the resources of one group, for `/api/v1` and `/apis/{group}/{version}`. */
-function legacyResources(found: Group | undefined) {
+function legacyResources(found: ApiGroup | undefined) {
   if (found === undefined) throw noSuchResource();
   return {
     kind: 'APIResourceList',
@@ -93,7 +80,7 @@ function legacyResources(found: Group | undefined) {
   };
 }
 
-const legacyGroup = (found: Group) => ({
+const legacyGroup = (found: ApiGroup) => ({
   name: found.group,
   versions: [versionOf(found)],
   preferredVersion: versionOf(found),
@@ -117,7 +104,7 @@ const aggregatedEntry = (resource: ApiResource) => ({
   ),
 });
 
-const aggregated = (groups: readonly Group[], version: string) => ({
+const aggregated = (groups: readonly ApiGroup[], version: string) => ({
   kind: 'APIGroupDiscoveryList',
   apiVersion: `apidiscovery.k8s.io/${version}`,
   metadata: {},
@@ -158,7 +145,7 @@ export function discoveryResponse(
     (root === 'api' && parts.length > 2)
   )
     return undefined;
-  const groups = groupsOf(registry);
+  const groups = registry.groups();
   if (parts.length === 1) {
     const shown = groups.filter((entry) => (entry.group === '') === (root === 'api'));
     const form = aggregatedVersion(accept);

@@ -54,8 +54,7 @@ function components(resources: readonly ApiResource[]): Record<string, unknown> 
     };
   }
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
-    schemas[partName(name)] ??=
-      name === 'V1JSONSchemaProps' ? { type: 'object' } : openApiOfBuiltin(name, refer);
+    schemas[partName(name)] ??= openApiOfBuiltin(name, refer);
   }
   return schemas;
 }
@@ -167,10 +166,7 @@ export class OpenApi {
   #current(): Documents {
     if (this.#documents?.generation === this.#registry.generation) return this.#documents;
     const byGroup = new Map<string, string>();
-    for (const { group, version } of this.#registry.groups()) {
-      const resources = this.#registry
-        .all()
-        .filter((resource) => resource.group === group && resource.version === version);
+    for (const { group, version, resources } of this.#registry.groups()) {
       byGroup.set(
         group === '' ? `api/${version}` : `apis/${group}/${version}`,
         JSON.stringify(documentOf(resources)),

@@ -131,10 +131,8 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
 const buffer = (value: bigint | Buffer): Buffer =>
   typeof value === 'bigint' ? Buffer.alloc(0) : value;
 
-function valueOf(
-  raw: bigint | Buffer,
-  type: Exclude<FieldType, { list: FieldType } | { map: FieldType }>,
-): Json {
+/** Returns the value of a field; `present` is the value that earlier parts of the field have given. */
+function valueOf(raw: bigint | Buffer, type: FieldType, present: Json | undefined): Json {
   switch (type) {
     case 'string':
       return buffer(raw).toString('utf8');
@@ -148,38 +146,23 @@ function valueOf(
       const { seconds } = read(buffer(raw), time);
       return typeof seconds === 'number' ? new Date(seconds * 1000).toISOString() : null;
     }
-    default:
-      return read(buffer(raw), type);
   }
+  if ('list' in type)
+    return [...(isArray(present) ? present : []), valueOf(raw, type.list, undefined)];
+  if ('fields' in type) return read(buffer(raw), type);
+  const entry = message({ 1: ['key', 'string'], 2: ['value', type.map] });
+  const { key = '', value = '' } = read(buffer(raw), entry);
+  return { ...(isObject(present) ? present : {}), [typeof key === 'string' ? key : '']: value };
 }
-
-const isList = (type: FieldType): type is { readonly list: FieldType } =>
-  typeof type === 'object' && 'list' in type;
-const isMap = (type: FieldType): type is { readonly map: FieldType } =>
-  typeof type === 'object' && 'map' in type;
 
 function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
   const entries = new Map<string, Json>();
   for (const { number, value } of rawFields(bytes)) {
     const [name, type] = fields[number] ?? [];
     if (name === undefined || type === undefined) continue;
-    const present = entries.get(name);
-    if (isMap(type)) {
-      const { key, value: item } = read(
-        buffer(value),
-        message({ 1: ['key', 'string'], 2: ['value', type.map] }),
-      );
-      entries.set(name, {
-        ...(isObject(present) ? present : {}),
-        [typeof key === 'string' ? key : '']: item ?? '',
-      });
-    } else if (isList(type)) {
-      if (isList(type.list) || isMap(type.list)) continue;
-      entries.set(name, [...(isArray(present) ? present : []), valueOf(value, type.list)]);
-    } else if (type !== 'string' || buffer(value).length > 0) {
-      // Go writes unset strings too.
-      entries.set(name, valueOf(value, type));
-    }
+    // Go writes unset strings too.
+    if (type !== 'string' || buffer(value).length > 0)
+      entries.set(name, valueOf(value, type, entries.get(name)));
   }
   return Object.fromEntries(entries);
 }

@@ -68,16 +68,11 @@ export function parseJsonPath(text: string): JsonPath {
   return steps;
 }
 
-const comparisons: Readonly<Record<string, (a: Json, b: Json) => boolean>> = {
-  '==': (a, b) => a === b,
-  '!=': (a, b) => a !== b,
-};
-
 function passes(item: Json, step: Extract<Step, { kind: 'filter' }>): boolean {
   const [found] = findAll(item, step.path);
   if (found === undefined) return false;
   if (step.operator === undefined || step.operand === undefined) return true;
-  return comparisons[step.operator]?.(found, step.operand) ?? false;
+  return (found === step.operand) === (step.operator === '==');
 }
 
 const children = (node: Json): readonly Json[] => {

@@ -58,7 +58,7 @@ export const without = (object: JsonObject, ...keys: readonly string[]): JsonObj
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 
 /** Compares deeply, without regard to the order of keys and to keys that are `undefined`. */
-export function equal(a: Json | undefined, b: Json | undefined): boolean {
+export function equal(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (isArray(a))
     return isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]));

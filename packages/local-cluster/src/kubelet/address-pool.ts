@@ -1,5 +1,5 @@
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { createServer, type Server } from 'node:net';
+import { createServer, type ListenOptions, type Server } from 'node:net';
 
 export interface Reservation {
   readonly address: string;
@@ -15,12 +15,16 @@ export function loopbackAddress(random: () => number): string {
   return `127.${octet(64, 64)}.${octet(1, 254)}.${octet(1, 254)}`;
 }
 
-const listen = (host: string, port: number): Promise<Server> =>
+/** Listens only to hold a name: connections are closed. */
+export const listen = (options: ListenOptions): Promise<Server> =>
   new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
     server.once('error', reject);
-    server.listen({ host, port, exclusive: true }, () => resolve(server));
+    server.listen(options, () => resolve(server));
   });
+
+export const closed = (server: Server): Promise<void> =>
+  new Promise((resolve) => server.close(() => resolve()));
 
 const maxAttempts = 50;
 
@@ -47,8 +51,8 @@ export class AddressPool {
       const address =
         attempt === 0 && preferred !== undefined ? preferred : loopbackAddress(this.#random);
       try {
-        const server = await listen(address, this.#port);
-        return { address, release: () => new Promise((resolve) => server.close(() => resolve())) };
+        const server = await listen({ host: address, port: this.#port, exclusive: true });
+        return { address, release: () => closed(server) };
       } catch (error) {
         if (systemCodeOf(error) === 'EADDRINUSE') continue;
         throw new Error(

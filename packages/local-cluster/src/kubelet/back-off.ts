@@ -13,18 +13,15 @@ export const kubeletBackOff: BackOffLimits = {
 };
 
 /**
- * Delay before the next restart after the end of a run; 0 before the first restart, which is
- * immediate.
+ * Delay before the next restart after the end of a run, in milliseconds; 0 before the first
+ * restart, which is immediate.
  */
-export interface BackOff {
-  readonly delayMs: number;
-}
+export type BackOff = number;
 
-export const noBackOff: BackOff = { delayMs: 0 };
+export const noBackOff: BackOff = 0;
 
-export const raised = (backOff: BackOff, limits: BackOffLimits): BackOff => ({
-  delayMs: backOff.delayMs === 0 ? limits.initialMs : Math.min(backOff.delayMs * 2, limits.maxMs),
-});
+export const raised = (backOff: BackOff, limits: BackOffLimits): BackOff =>
+  backOff === noBackOff ? limits.initialMs : Math.min(backOff * 2, limits.maxMs);
 
 export const afterRun = (backOff: BackOff, ranMs: number, limits: BackOffLimits): BackOff =>
   ranMs >= limits.resetAfterMs ? noBackOff : backOff;

@@ -1,6 +1,14 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import { configMaps, secrets, type Container, type Pod } from '@conversation-operator/kube/core';
+import {
+  configMaps,
+  secrets,
+  type ConfigMap,
+  type Container,
+  type Pod,
+  type Secret,
+} from '@conversation-operator/kube/core';
+import type { ResourceDefinition } from '@conversation-operator/kube/object';
 
 /** The spec of a container cannot be started: CreateContainerConfigError. */
 export class ContainerConfigError extends Error {
@@ -9,7 +17,10 @@ export class ContainerConfigError extends Error {
 
 type Variables = Record<string, string>;
 type EnvVar = NonNullable<Container['env']>[number];
-type Data = ReadonlyMap<string, Buffer>;
+type DataReader = (
+  kind: 'Secret' | 'ConfigMap',
+  reference: { readonly name?: string; readonly optional?: boolean },
+) => Promise<ReadonlyMap<string, Buffer>>;
 
 /**
  * Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, and unknown references remain
@@ -69,17 +80,17 @@ export async function specifiedEnvironment(
     hostIP,
   }: { readonly client: KubeClient; readonly podIP: string; readonly hostIP: string },
 ): Promise<Readonly<Variables>> {
-  const sources = new DataSources(client, pod.metadata.namespace ?? '');
+  const namespace = pod.metadata.namespace ?? '';
+  const read: DataReader = (kind, reference) => dataOf(client, namespace, kind, reference);
   const variables: Variables = {};
   for (const { prefix = '', secretRef, configMapRef } of container.envFrom ?? []) {
-    const data =
-      secretRef !== undefined
-        ? await sources.secret(secretRef.name ?? '', secretRef.optional)
-        : await sources.configMap(configMapRef?.name ?? '', configMapRef?.optional);
+    const data = await (secretRef === undefined
+      ? read('ConfigMap', configMapRef ?? {})
+      : read('Secret', secretRef));
     for (const [key, value] of data) variables[`${prefix}${key}`] = value.toString();
   }
   for (const variable of container.env ?? []) {
-    const value = await valueOf(variable, pod, sources, variables, { podIP, hostIP });
+    const value = await valueOf(variable, pod, read, variables, { podIP, hostIP });
     if (value !== undefined) variables[variable.name] = value;
   }
   return variables;
@@ -88,7 +99,7 @@ export async function specifiedEnvironment(
 async function valueOf(
   variable: EnvVar,
   pod: Pod,
-  sources: DataSources,
+  read: DataReader,
   before: Readonly<Variables>,
   addresses: { readonly podIP: string; readonly hostIP: string },
 ): Promise<string | undefined> {
@@ -106,8 +117,7 @@ async function valueOf(
   if (reference !== undefined) {
     const { key, name = '', optional } = reference;
     const kind = secretKeyRef === undefined ? 'ConfigMap' : 'Secret';
-    const data = await sources[kind === 'Secret' ? 'secret' : 'configMap'](name, optional);
-    const value = data.get(key);
+    const value = (await read(kind, reference)).get(key);
     if (value !== undefined || optional === true) return value?.toString();
     throw new ContainerConfigError(
       `couldn't find key ${key} in ${kind} ${pod.metadata.namespace ?? ''}/${name}`,
@@ -118,49 +128,21 @@ async function valueOf(
   );
 }
 
-/** Data of Secrets and ConfigMaps, each of which is read once. */
-export class DataSources {
-  readonly #client: KubeClient;
-  readonly #namespace: string;
-  readonly #read = new Map<string, Promise<Data | undefined>>();
-
-  constructor(client: KubeClient, namespace: string) {
-    this.#client = client;
-    this.#namespace = namespace;
-  }
-
-  secret(name: string, optional = false): Promise<Data> {
-    return this.#once(`secret "${name}"`, optional, 'base64', () =>
-      this.#client.get(secrets, this.#namespace, name),
-    );
-  }
-
-  configMap(name: string, optional = false): Promise<Data> {
-    return this.#once(`configmap "${name}"`, optional, 'utf8', () =>
-      this.#client.get(configMaps, this.#namespace, name),
-    );
-  }
-
-  /** Throws `ContainerConfigError` for an object that is required and does not exist. */
-  async #once(
-    what: string,
-    optional: boolean,
-    encoding: BufferEncoding,
-    read: () => Promise<{ readonly data?: Readonly<Variables> }>,
-  ): Promise<Data> {
-    const reading =
-      this.#read.get(what) ??
-      found(async () => {
-        const { data = {} } = await read();
-        return new Map(
-          Object.entries(data).map(([key, value]) => [key, Buffer.from(value, encoding)]),
-        );
-      });
-    this.#read.set(what, reading);
-    const data = await reading;
-    if (data === undefined && !optional) throw new ContainerConfigError(`${what} not found`);
-    return data ?? new Map<string, Buffer>();
-  }
+/** Throws `ContainerConfigError` for an object that is required and does not exist. */
+export async function dataOf(
+  client: KubeClient,
+  namespace: string,
+  kind: 'Secret' | 'ConfigMap',
+  { name = '', optional = false }: { readonly name?: string; readonly optional?: boolean },
+): Promise<ReadonlyMap<string, Buffer>> {
+  const resource: ResourceDefinition<Secret | ConfigMap> = kind === 'Secret' ? secrets : configMaps;
+  const object = await found(() => client.get(resource, namespace, name));
+  if (object === undefined && !optional)
+    throw new ContainerConfigError(`${kind.toLowerCase()} "${name}" not found`);
+  const encoding = kind === 'Secret' ? 'base64' : 'utf8';
+  return new Map(
+    Object.entries(object?.data ?? {}).map(([key, value]) => [key, Buffer.from(value, encoding)]),
+  );
 }
 
 /** Returns the object that was read; undefined when there is no such object. */

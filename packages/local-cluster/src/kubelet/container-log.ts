@@ -1,53 +1,29 @@
 import { createReadStream, existsSync, mkdirSync } from 'node:fs';
-import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { EventEmitter, once } from 'node:events';
 import type { Logger } from '@conversation-operator/base/logger';
+import type { PodLogOptions } from '../api/pod-logs.ts';
 
 /**
- * Returns the offset in each file at which the last `lines` lines start; undefined for files that
- * contain none of these lines.
+ * Returns the offset in each file at which the last `lines` lines start: the size of the file when
+ * it contains none of these lines.
  */
 async function startsOfTail(
   files: readonly string[],
-  lines: number | undefined,
-): Promise<readonly (number | undefined)[]> {
-  if (lines === undefined) return files.map(() => 0);
-  const starts: (number | undefined)[] = files.map(() => undefined);
+  lines = Infinity,
+): Promise<readonly number[]> {
   let missing = lines;
-  for (let index = files.length - 1; index >= 0 && missing > 0; index -= 1) {
-    const { start, found } = await startOfTail(files[index] ?? '', missing);
-    starts[index] = start;
-    missing -= found;
+  const starts: number[] = [];
+  for (const file of files.toReversed()) {
+    const content = await readFile(file);
+    let start = content.length;
+    // A newline directly before the start ends the last line and starts no other.
+    for (; missing > 0 && start > 0; missing -= 1)
+      start = start < 2 ? 0 : content.lastIndexOf(0x0a, start - 2) + 1;
+    starts.unshift(start);
   }
   return starts;
-}
-
-/** Reads backwards, so that the cost depends on the tail and not on the length of the file. */
-async function startOfTail(
-  path: string,
-  lines: number,
-): Promise<{ readonly start: number; readonly found: number }> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    const block = Buffer.alloc(64 * 1024);
-    let found = 0;
-    for (let end = size; end > 0;) {
-      const from = Math.max(0, end - block.length);
-      const { bytesRead } = await file.read(block, 0, end - from, from);
-      for (let at = bytesRead - 1; at >= 0; at -= 1) {
-        // A newline at the end of the file ends the last line and starts no other.
-        if (block[at] !== 0x0a || from + at === size - 1) continue;
-        found += 1;
-        if (found === lines) return { start: from + at + 1, found };
-      }
-      end = from;
-    }
-    return { start: 0, found: size > 0 ? found + 1 : 0 };
-  } finally {
-    await file.close();
-  }
 }
 
 /** Returns the path of the rotated part of a log. */
@@ -124,32 +100,21 @@ export class ContainerLog {
   }
 
   /** Returns the log of the current or previous run; undefined when there is no such run. */
-  open(options: {
-    readonly follow: boolean;
-    readonly tailLines?: number;
-    readonly previous: boolean;
-    readonly signal: AbortSignal;
-  }): AsyncIterable<Uint8Array> | undefined {
+  open(options: PodLogOptions): AsyncIterable<Uint8Array> | undefined {
     const path = options.previous ? this.#previousPath : this.#path;
     return existsSync(path) || existsSync(older(path)) ? this.#read(path, options) : undefined;
   }
 
   async *#read(
     path: string,
-    {
-      follow,
-      tailLines,
-      previous,
-      signal,
-    }: { follow: boolean; tailLines?: number; previous: boolean; signal: AbortSignal },
+    { follow, tailLines, previous, signal }: PodLogOptions,
   ): AsyncIterable<Uint8Array> {
     const files = [older(path), path].filter((part) => existsSync(part));
     const starts = await startsOfTail(files, tailLines);
     if (!follow || previous) {
       for (const [index, part] of files.entries()) {
-        const start = starts[index];
-        if (start !== undefined && !signal.aborted)
-          yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
+        const start = starts[index] ?? 0;
+        if (!signal.aborted) yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
       }
       return;
     }
@@ -224,18 +189,15 @@ const inodeOf = (path: string): Promise<number | undefined> =>
     () => undefined,
   );
 
-async function startsByInode(
+const startsByInode = async (
   files: readonly string[],
-  starts: readonly (number | undefined)[],
-): Promise<ReadonlyMap<number, number>> {
-  const entries = await Promise.all(
-    files.map(async (file, index): Promise<[number, number]> => {
-      const { ino, size } = await stat(file);
-      return [ino, starts[index] ?? size];
-    }),
+  starts: readonly number[],
+): Promise<ReadonlyMap<number, number>> =>
+  new Map(
+    await Promise.all(
+      files.map(async (file, index) => [(await stat(file)).ino, starts[index] ?? 0] as const),
+    ),
   );
-  return new Map(entries);
-}
 
 /** Opens the successor of a file that is no longer at `path`; undefined during a rotation. */
 async function successor(path: string, inode: number): Promise<FileHandle | undefined> {

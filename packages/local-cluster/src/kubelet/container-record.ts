@@ -22,7 +22,6 @@ export type ContainerState =
       readonly kind: 'running';
       readonly containerID: string;
       readonly startedAt: string;
-      readonly startedAtMs: number;
       readonly started: boolean;
       readonly ready: boolean;
     }

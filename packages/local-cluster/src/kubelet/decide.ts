@@ -46,9 +46,9 @@ function verdictOn(
       const isInit = initContainersOf(pod).includes(container) && !isSidecar(container);
       if (succeeded && (isInit || policy !== 'Always')) return { kind: 'done' };
       if (!succeeded && policy === 'Never') return { kind: 'failed' };
-      const dueAtMs = state.finishedAtMs + record.backOff.delayMs;
+      const dueAtMs = state.finishedAtMs + record.backOff;
       return dueAtMs > nowMs
-        ? { kind: 'backOff', dueAtMs, delayMs: record.backOff.delayMs }
+        ? { kind: 'backOff', dueAtMs, delayMs: record.backOff }
         : { kind: 'start' };
     }
   }

@@ -5,6 +5,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from '@conversation-operator/kube/core';
+import type { PodLogOptions } from '../api/pod-logs.ts';
 import { AddressPool } from './address-pool.ts';
 import { kubeletBackOff } from './back-off.ts';
 import { LocalRunner } from './local-runner.ts';
@@ -15,12 +16,6 @@ import { PodManager } from './pod-manager.ts';
 import type { ProcessRunner } from './process-runner.ts';
 import { claimNamesOf, createScheduler, needsScheduling } from './scheduler.ts';
 import { VolumeProvisioner, byUid, folderRequest } from './volume-provisioner.ts';
-
-export type {
-  EventSink,
-  ImageProgram,
-  LocalKubeletOptions as ProcessNodeOptions,
-} from './options.ts';
 
 const requestOf = ({ metadata }: Pod | PersistentVolumeClaim) => ({
   namespace: metadata.namespace ?? '',
@@ -54,9 +49,9 @@ interface Running {
  * pods that still exist.
  *
  * Processes are not isolated: they run as this user, see its files, and are separated by convention
- * only. Resource limits, lifecycle hooks, security contexts, host paths, ephemeral containers and
- * gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the port from every other
- * pod; the variable HOST contains the address to bind.
+ * only. Resource limits, lifecycle hooks, security contexts, host paths, ephemeral containers,
+ * readiness gates and gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the
+ * port from every other pod; the variable HOST contains the address to bind.
  */
 export class LocalKubelet {
   readonly #options: LocalKubeletOptions;
@@ -101,12 +96,7 @@ export class LocalKubelet {
   open(
     podUid: string,
     containerName: string,
-    options: {
-      readonly follow: boolean;
-      readonly tailLines?: number;
-      readonly previous: boolean;
-      readonly signal: AbortSignal;
-    },
+    options: PodLogOptions,
   ): AsyncIterable<Uint8Array> | undefined {
     return this.#running?.manager.log(podUid, containerName)?.open(options);
   }

@@ -2,7 +2,7 @@ import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { persistentVolumeClaims, type Container, type Pod } from '@conversation-operator/kube/core';
-import { ContainerConfigError, DataSources, found } from './container-environment.ts';
+import { ContainerConfigError, dataOf, found } from './container-environment.ts';
 import { pathSegment, type NodeFolder } from './node-folder.ts';
 
 /** A mount path of the pod and the folder of this machine that it refers to. */
@@ -122,18 +122,14 @@ async function sourceOf(
     await mkdir(own, { recursive: true, mode: 0o700 });
     return { path: own };
   }
-  const data = new DataSources(client, namespace);
   const { secret, configMap } = volume;
   if (secret?.secretName !== undefined) {
-    await writeFiles(own, await data.secret(secret.secretName, secret.optional), secret.items);
+    const { secretName: name, optional = false, items } = secret;
+    await writeFiles(own, await dataOf(client, namespace, 'Secret', { name, optional }), items);
     return { path: own };
   }
   if (configMap?.name !== undefined) {
-    await writeFiles(
-      own,
-      await data.configMap(configMap.name, configMap.optional),
-      configMap.items,
-    );
+    await writeFiles(own, await dataOf(client, namespace, 'ConfigMap', configMap), configMap.items);
     return { path: own };
   }
   throw new ContainerConfigError(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
+import { closed, listen } from './address-pool.ts';
 
 /**
  * Names that are safe as a path segment: uids of the API server and DNS labels, without dots and
@@ -72,16 +72,12 @@ export class NodeFolder {
  * a name in the abstract socket namespace of Linux, which the kernel releases when the process
  * ends, even when it is killed. Resolves to the function that releases the lock.
  */
-export function lockNode(nodeId: string): Promise<() => Promise<void>> {
-  return new Promise((resolvePromise, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', (error) =>
-      reject(new Error('another process runs a node on this data folder', { cause: error })),
-    );
-    server.listen({ path: `\0conversation-operator-node/${nodeId}` }, () => {
-      resolvePromise(() => new Promise((done) => server.close(() => done())));
-    });
+export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
+  const path = `\0conversation-operator-node/${nodeId}`;
+  const server = await listen({ path }).catch((cause: unknown) => {
+    throw new Error('another process runs a node on this data folder', { cause });
   });
+  return () => closed(server);
 }
 
 /**

@@ -1,12 +1,12 @@
+import { timestampOf } from '@conversation-operator/kube/object';
 import { availableParallelism, release, totalmem } from 'node:os';
-import { isAlreadyExists, isConflict } from '@conversation-operator/kube/errors';
+import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { nodes, type Node } from '@conversation-operator/kube/core';
 
-/** Returns the current time in RFC 3339 without fractions, as the core kinds have it. */
-export const wholeSeconds = (clock: Clock): string =>
-  `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+/** Address of the node, under which its pods see it. */
+export const hostIP = '127.0.0.1';
 
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 const maxPods = 500;
@@ -28,7 +28,7 @@ function statusOf(name: string, ready: boolean, now: string): NonNullable<Node['
     capacity: resources,
     allocatable: resources,
     addresses: [
-      { type: 'InternalIP', address: '127.0.0.1' },
+      { type: 'InternalIP', address: hostIP },
       { type: 'Hostname', address: name },
     ],
     conditions: [
@@ -64,25 +64,16 @@ export async function reportNode(options: {
   readonly ready: boolean;
 }): Promise<void> {
   const { client, clock, name, ready } = options;
-  const status = statusOf(name, ready, wholeSeconds(clock));
+  const status = statusOf(name, ready, timestampOf(clock.now()));
   try {
     await client.create(nodes, {
       apiVersion: 'v1',
       kind: 'Node',
       metadata: { name, labels: { ...nodeLabels(name) } },
       spec: {},
-      status,
     });
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
   }
-  for (;;) {
-    const node = await client.get(nodes, '', name);
-    try {
-      await client.updateStatus(nodes, { ...node, status });
-      return;
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-    }
-  }
+  await client.mergePatch(nodes, '', name, { status }, { subresource: 'status' });
 }

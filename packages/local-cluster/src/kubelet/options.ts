@@ -1,8 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeMetrics } from '@conversation-operator/kube/metrics';
 import type { KubeObject } from '@conversation-operator/kube/object';
+import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { BackOffLimits } from './back-off.ts';
 import type { ProcessRunner } from './process-runner.ts';
 
@@ -29,17 +27,12 @@ export interface EventSink {
   ): void;
 }
 
-export interface LocalKubeletOptions {
+export interface LocalKubeletOptions extends RuntimeOptions {
   readonly client: KubeClient;
   /** Folder for volumes, logs and the id of the node. At most one running node uses the folder. */
   readonly dataDir: string;
   /** Programs by the exact image name in the spec of a pod. */
   readonly images: Readonly<Record<string, ImageProgram>>;
-  readonly clock: Clock;
-  /** Random numbers from 0 to below 1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: KubeMetrics;
   /** Name of the Node object; default `local`. */
   readonly name?: string;
   /** Environment to inherit from; default process.env. */
@@ -65,8 +58,8 @@ export interface LocalKubeletOptions {
 /** Options of the components of the node, with defaults. */
 export type NodeSettings = Required<
   Omit<LocalKubeletOptions, 'metrics' | 'events' | 'backOff' | 'runner'>
-> & {
-  readonly backOff: BackOffLimits;
-  readonly events: EventSink;
-  readonly metrics?: KubeMetrics;
-};
+> &
+  Pick<LocalKubeletOptions, 'metrics'> & {
+    readonly backOff: BackOffLimits;
+    readonly events: EventSink;
+  };

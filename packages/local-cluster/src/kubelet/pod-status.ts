@@ -141,68 +141,45 @@ interface Verdict {
   readonly message?: string;
 }
 
-function verdicts({ pod, records, podIP }: Observed, phase: string): readonly Verdict[] {
-  const notInitialized = initContainersOf(pod).filter((container) => {
+const listed = (containers: readonly Container[]): string =>
+  `[${containers.map(({ name }) => name).join(' ')}]`;
+
+function initialization({ pod, records }: Observed, phase: string): Omit<Verdict, 'type'> {
+  if (phase === 'Succeeded') return { status: 'True', reason: 'PodCompleted' };
+  const incomplete = initContainersOf(pod).filter((container) => {
     const record = records.get(container.name);
     if (isSidecar(container)) return record?.state.kind !== 'running' && record?.ran !== true;
     return !(record?.state.kind === 'terminated' && record.state.run.exitCode === 0);
   });
+  if (incomplete.length === 0) return { status: 'True' };
+  const message = `containers with incomplete status: ${listed(incomplete)}`;
+  return { status: 'False', reason: 'ContainersNotInitialized', message };
+}
+
+function readiness({ pod, records }: Observed, phase: string): Omit<Verdict, 'type'> {
+  if (phase === 'Succeeded') return { status: 'False', reason: 'PodCompleted' };
+  if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
   const serving = [...initContainersOf(pod).filter(isSidecar), ...mainContainersOf(pod)];
-  const notReady = serving.filter(({ name }) => {
+  const unready = serving.filter(({ name }) => {
     const state = records.get(name)?.state;
     return !(state?.kind === 'running' && state.ready);
   });
-  const unreadyGates = (pod.spec?.readinessGates ?? []).filter(
-    ({ conditionType }) =>
-      !pod.status?.conditions?.some(
-        ({ type, status }) => type === conditionType && status === 'True',
-      ),
-  );
-  const listed = (containers: readonly Container[]) =>
-    `[${containers.map(({ name }) => name).join(' ')}]`;
-  const unready =
-    phase === 'Succeeded'
-      ? { status: 'False' as const, reason: 'PodCompleted' }
-      : phase === 'Failed'
-        ? { status: 'False' as const, reason: 'PodFailed' }
-        : notReady.length > 0
-          ? {
-              status: 'False' as const,
-              reason: 'ContainersNotReady',
-              message: `containers with unready status: ${listed(notReady)}`,
-            }
-          : undefined;
-  const unreadyByGate =
-    unreadyGates.length === 0
-      ? undefined
-      : {
-          status: 'False' as const,
-          reason: 'ReadinessGatesNotReady',
-          message: `corresponding condition of pod readiness gate "${unreadyGates[0]?.conditionType ?? ''}" is not true`,
-        };
-  return [
-    { type: 'PodReadyToStartContainers', status: podIP === undefined ? 'False' : 'True' },
-    notInitialized.length === 0 || phase === 'Succeeded'
-      ? {
-          type: 'Initialized',
-          status: 'True',
-          ...(phase === 'Succeeded' ? { reason: 'PodCompleted' } : {}),
-        }
-      : {
-          type: 'Initialized',
-          status: 'False',
-          reason: 'ContainersNotInitialized',
-          message: `containers with incomplete status: ${listed(notInitialized)}`,
-        },
-    { type: 'Ready', ...(unready ?? unreadyByGate ?? { status: 'True' }) },
-    { type: 'ContainersReady', ...(unready ?? { status: 'True' }) },
-    { type: 'PodScheduled', status: 'True' },
-  ];
+  if (unready.length === 0) return { status: 'True' };
+  const message = `containers with unready status: ${listed(unready)}`;
+  return { status: 'False', reason: 'ContainersNotReady', message };
 }
 
+const verdicts = (observed: Observed, phase: string): readonly Verdict[] => [
+  { type: 'PodReadyToStartContainers', status: observed.podIP === undefined ? 'False' : 'True' },
+  { type: 'Initialized', ...initialization(observed, phase) },
+  { type: 'Ready', ...readiness(observed, phase) },
+  { type: 'ContainersReady', ...readiness(observed, phase) },
+  { type: 'PodScheduled', status: 'True' },
+];
+
 /**
- * Returns the conditions of the pod. Conditions of other clients (readiness gates, disruption)
- * remain, and a transition time changes only with the status.
+ * Returns the conditions of the pod. Conditions of other clients remain, and a
+ * transition time changes only with the status.
  */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];

@@ -1,8 +1,9 @@
+import { timestampOf } from '@conversation-operator/kube/object';
 import { Controller, type Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { Store } from '@conversation-operator/kube/store';
 import { pods, type PersistentVolumeClaim, type Pod } from '@conversation-operator/kube/core';
-import { nodeLabels, wholeSeconds } from './node-object.ts';
+import { nodeLabels } from './node-object.ts';
 import type { NodeSettings } from './options.ts';
 
 /** Returns the names of the claims of a pod's volumes. */
@@ -64,7 +65,7 @@ export function createScheduler(options: {
       status: 'False',
       reason: 'Unschedulable',
       message,
-      lastTransitionTime: wholeSeconds(clock),
+      lastTransitionTime: timestampOf(clock.now()),
     };
     const others = conditions.filter(({ type }) => type !== 'PodScheduled');
     await client.updateStatus(pods, {

@@ -1,6 +1,6 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
-import { isConflict, isForbidden, isInvalid, isNotFound } from '@conversation-operator/kube/errors';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { Store } from '@conversation-operator/kube/store';
 import {
   persistentVolumeClaims,
@@ -75,22 +75,10 @@ export class VolumeProvisioner {
   async #named(claim: PersistentVolumeClaim): Promise<PersistentVolumeClaim> {
     if (claim.spec?.volumeName !== undefined && claim.spec.volumeName !== '') return claim;
     const { namespace = '', name, uid, resourceVersion } = claim.metadata;
-    try {
-      return await this.#options.settings.client.mergePatch(
-        persistentVolumeClaims,
-        namespace,
-        name,
-        {
-          metadata: { resourceVersion },
-          spec: { volumeName: `pvc-${uid}` },
-        },
-      );
-    } catch (error) {
-      // The volume name is informational, so a server that rejects the change does not prevent the
-      // binding.
-      if (isInvalid(error) || isForbidden(error)) return claim;
-      throw error;
-    }
+    return this.#options.settings.client.mergePatch(persistentVolumeClaims, namespace, name, {
+      metadata: { resourceVersion },
+      spec: { volumeName: `pvc-${uid}` },
+    });
   }
 
   async #bind(claim: PersistentVolumeClaim): Promise<void> {

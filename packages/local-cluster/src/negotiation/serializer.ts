@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import type { Clock } from '@conversation-operator/base/clock';
-import { withMeta, type ApiObject } from '../api/api-object.ts';
+import type { ApiObject } from '../api/api-object.ts';
 import { badRequest } from '../api/status-error.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import type { Stored } from '../storage/change.ts';
@@ -161,10 +161,3 @@ const tableSerializer = (
     event: (object, _json, first) => one(object, first),
   };
 };
-
-/**
- * Returns the object of a DELETED event for an object that leaves the selection: its last matching
- * state, at the version of the change.
- */
-export const objectLeavingSelection = (object: ApiObject, version: number): ApiObject =>
-  withMeta(object, { resourceVersion: String(version) });

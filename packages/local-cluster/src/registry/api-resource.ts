@@ -14,8 +14,8 @@ export interface Column {
 }
 
 /** A column with the function that computes a cell from the object and the time. */
-export interface ColumnWithCell extends Column {
-  readonly cell: (object: ApiObject, nowMs: number) => string | number | boolean | null;
+export interface ColumnWithCell<T = ApiObject> extends Column {
+  readonly cell: (object: T, nowMs: number) => string | number | boolean | null;
 }
 
 export interface ScalePaths {
@@ -37,8 +37,19 @@ export interface ResourceNames {
   readonly namespaced: boolean;
 }
 
+/** Rules of a kind that its schema cannot express. */
+export interface KindRules<T = ApiObject> {
+  readonly columns: readonly ColumnWithCell<T>[];
+  readonly defaults?: (object: T) => T;
+  /** Sets the initial state of a new object, whatever the client sent. */
+  readonly initial?: (object: T) => T;
+  readonly validate?: (object: T, old: T | undefined) => readonly FieldError[];
+  /** Grace period of a deletion in seconds, for kinds whose objects run on a node. Absent: 0. */
+  readonly graceSeconds?: (object: T) => number;
+}
+
 /** A served kind, with every property in which kinds differ. */
-export interface ApiResource extends ResourceNames {
+export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> {
   /** Key of the storage of its objects: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
@@ -57,18 +68,11 @@ export interface ApiResource extends ResourceNames {
   }[];
   /** True when the server maintains metadata.generation. */
   readonly hasGeneration: boolean;
-  readonly columns: readonly ColumnWithCell[];
   /** Fields that field selectors may use besides metadata.name and metadata.namespace. */
   readonly selectableFields: ReadonlyMap<string, JsonPath>;
   readonly nameRule: 'subdomain' | 'label' | 'label1035';
   /** Sets defaults that the schema does not express, after the defaults of the schema. */
   readonly defaults?: (object: JsonObject) => JsonObject;
-  /** Sets the initial state of a new object, whatever the client sent. */
-  readonly initial?: (object: ApiObject) => ApiObject;
-  /** Validates rules that the schema cannot express. */
-  readonly validate?: (object: ApiObject, old: ApiObject | undefined) => readonly FieldError[];
-  /** Grace period of a deletion in seconds, for kinds whose objects run on a node. Absent: 0. */
-  readonly graceSeconds?: (object: ApiObject) => number;
 }
 
 export const apiVersionOf = ({

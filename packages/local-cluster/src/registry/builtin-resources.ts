@@ -1,50 +1,34 @@
-import type { ApiObject } from '../api/api-object.ts';
-import {
-  arrayAt,
-  isObject,
-  numberAt,
-  objectAt,
-  stringAt,
-  type Json,
-  type JsonObject,
-} from '../json/json.ts';
-import { parseJsonPath } from '../json/json-path.ts';
+import type * as core from '@conversation-operator/kube/core';
 import { ageOf } from '@conversation-operator/kube/human-duration';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import { parseJsonPath } from '../json/json-path.ts';
 import { invalidValue, type FieldError } from '../schema/field-error.ts';
-import type { ApiResource, ColumnWithCell } from './api-resource.ts';
+import type { ApiResource, ColumnWithCell, KindRules } from './api-resource.ts';
 import { builtinSchema } from './builtin-schema.ts';
-import { claimDefaults, claimErrors, claimInitial } from './claim.ts';
+import { claimColumns, claimDefaults, claimErrors } from './claim.ts';
 import { configMapErrors, secretDefaults, secretErrors } from './configuration.ts';
-import { leaseErrors } from './lease.ts';
+import type { Decoded } from './decoded.ts';
 import { podColumns, podDefaults, podGraceSeconds, podInitial } from './pod.ts';
 import { podErrors } from './pod-validation.ts';
-import { ageColumn, nameColumn } from './printer-column.ts';
+import { ageColumn, columnOf, nameColumn } from './printer-column.ts';
 
-type Special = Partial<Omit<ApiResource, 'selectableFields' | 'columns'>> & {
-  readonly columns?: readonly ColumnWithCell[];
-  readonly fields?: readonly string[];
-};
+type Special<T> = Partial<Omit<ApiResource, keyof KindRules | 'selectableFields'>> &
+  Partial<KindRules<T>> & { readonly fields?: readonly string[] };
 
-const fieldsOf = (paths: readonly string[]) =>
-  new Map(paths.map((path) => [path, parseJsonPath(`.${path}`)]));
-
-function resource(
-  group: string,
-  version: string,
+/** @typeParam K Type of the objects, which the schema of the model guarantees. */
+export function resource<K extends KubeObject>(
   kind: string,
   model: string,
-  special: Special,
+  { fields = [], ...special }: Special<Decoded<K>>,
 ): ApiResource {
-  const singular = kind.toLowerCase();
-  const plural = special.plural ?? `${singular}s`;
-  const { fields = [], ...rest } = special;
+  const { group = '', plural = `${kind.toLowerCase()}s` } = special;
   return {
     group,
-    version,
+    version: 'v1',
     kind,
     listKind: `${kind}List`,
     plural,
-    singular,
+    singular: kind.toLowerCase(),
     shortNames: [],
     categories: [],
     namespaced: true,
@@ -57,100 +41,38 @@ function resource(
     hasGeneration: false,
     columns: [nameColumn, ageColumn],
     nameRule: 'subdomain',
-    ...rest,
-    selectableFields: fieldsOf(fields),
+    ...(special as unknown as Partial<ApiResource>),
+    selectableFields: new Map(fields.map((path) => [path, parseJsonPath(`.${path}`)])),
   };
 }
 
-const column = (
-  name: string,
-  cell: (object: ApiObject, nowMs: number) => string | number | undefined,
-  priority = 0,
-): ColumnWithCell => ({
-  name,
-  type: 'string',
-  description: name,
-  priority,
-  cell: (object, nowMs) => cell(object, nowMs) ?? '',
-});
+const count = (map: object = {}): number => Object.keys(map).length;
 
-const withDefaults =
-  (part: string, defaults: JsonObject) =>
-  (object: JsonObject): JsonObject => ({
-    ...object,
-    [part]: { ...defaults, ...objectAt(object, part) },
-  });
+type Event = Decoded<core.KubeEvent>;
 
-const count = (value: Json | undefined): number =>
-  isObject(value) ? Object.keys(value).length : 0;
-
-const accessModes: Readonly<Record<string, string>> = {
-  ReadWriteOnce: 'RWO',
-  ReadOnlyMany: 'ROX',
-  ReadWriteMany: 'RWX',
-  ReadWriteOncePod: 'RWOP',
-};
-
-const claimColumns: readonly ColumnWithCell[] = [
-  nameColumn,
-  column('Status', (claim) =>
-    claim.metadata.deletionTimestamp === undefined
-      ? stringAt(claim['status'], 'phase')
-      : 'Terminating',
+const eventColumns: readonly ColumnWithCell<Event>[] = [
+  columnOf('Last Seen', ({ series, lastTimestamp, eventTime, firstTimestamp }, nowMs) =>
+    ageOf(series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? firstTimestamp, nowMs),
   ),
-  column('Volume', (claim) => stringAt(claim['spec'], 'volumeName')),
-  column('Capacity', (claim) => stringAt(objectAt(claim['status'], 'capacity'), 'storage')),
-  column('Access Modes', (claim) =>
-    arrayAt(claim['status'], 'accessModes')
-      .filter((mode) => typeof mode === 'string')
-      .map((mode) => accessModes[mode] ?? mode)
-      .join(','),
+  columnOf('Type', ({ type }) => type),
+  columnOf('Reason', ({ reason }) => reason),
+  columnOf(
+    'Object',
+    ({ involvedObject: { kind = '', name = '' } = {} }) => `${kind.toLowerCase()}/${name}`,
   ),
-  column('StorageClass', (claim) => stringAt(claim['spec'], 'storageClassName')),
-  column(
-    'VolumeAttributesClass',
-    (claim) => stringAt(claim['spec'], 'volumeAttributesClassName') ?? '<unset>',
-  ),
-  ageColumn,
-  column('VolumeMode', (claim) => stringAt(claim['spec'], 'volumeMode'), 1),
-];
-
-const eventColumns: readonly ColumnWithCell[] = [
-  column('Last Seen', (event, nowMs) =>
-    ageOf(
-      stringAt(objectAt(event, 'series'), 'lastObservedTime') ??
-        stringAt(event, 'lastTimestamp') ??
-        stringAt(event, 'eventTime') ??
-        stringAt(event, 'firstTimestamp'),
-      nowMs,
-    ),
-  ),
-  column('Type', (event) => stringAt(event, 'type')),
-  column('Reason', (event) => stringAt(event, 'reason')),
-  column('Object', (event) => {
-    const about = objectAt(event, 'involvedObject');
-    return `${(stringAt(about, 'kind') ?? '').toLowerCase()}/${stringAt(about, 'name') ?? ''}`;
-  }),
-  column('Subobject', (event) => stringAt(objectAt(event, 'involvedObject'), 'fieldPath'), 1),
-  column(
+  columnOf('Subobject', ({ involvedObject }) => involvedObject?.fieldPath, 1),
+  columnOf(
     'Source',
-    (event) =>
-      stringAt(objectAt(event, 'source'), 'component') ?? stringAt(event, 'reportingComponent'),
+    ({ source, reportingComponent }) => source?.component ?? reportingComponent,
     1,
   ),
-  column('Message', (event) => stringAt(event, 'message')?.trim()),
-  column(
+  columnOf('Message', ({ message }) => message?.trim()),
+  columnOf(
     'First Seen',
-    (event, nowMs) =>
-      ageOf(stringAt(event, 'firstTimestamp') ?? stringAt(event, 'eventTime'), nowMs),
+    ({ firstTimestamp, eventTime }, nowMs) => ageOf(firstTimestamp ?? eventTime, nowMs),
     1,
   ),
-  column(
-    'Count',
-    (event) =>
-      String(numberAt(objectAt(event, 'series'), 'count') ?? numberAt(event, 'count') ?? 1),
-    1,
-  ),
+  columnOf('Count', (event) => String(event.series?.count ?? event.count ?? 1), 1),
   { ...nameColumn, priority: 1 },
 ];
 
@@ -168,31 +90,51 @@ const eventFields = [
   'type',
 ];
 
-const eventErrors = (event: ApiObject): readonly FieldError[] => {
-  const namespace = stringAt(objectAt(event, 'involvedObject'), 'namespace');
-  return namespace === undefined || namespace === event.metadata.namespace
+const eventErrors = ({ involvedObject, metadata }: Event): readonly FieldError[] => {
+  const namespace = involvedObject?.namespace;
+  return namespace === undefined || namespace === metadata.namespace
     ? []
     : [invalidValue('involvedObject.namespace', namespace, 'does not match event.namespace')];
 };
 
-const namespaceInitial = (namespace: ApiObject): ApiObject => ({
-  ...namespace,
-  metadata: {
-    ...namespace.metadata,
-    labels: {
-      ...namespace.metadata.labels,
-      'kubernetes.io/metadata.name': namespace.metadata.name,
-    },
-  },
-  spec: { finalizers: ['kubernetes'] },
-  status: { phase: 'Active' },
-});
+type Namespace = Decoded<core.Namespace>;
 
-const nodeReady = (node: ApiObject): string => {
-  const ready = arrayAt(node['status'], 'conditions').find(
-    (condition) => stringAt(condition, 'type') === 'Ready',
-  );
-  return stringAt(ready, 'status') === 'True' ? 'Ready' : 'NotReady';
+const namespaceInitial = (namespace: Namespace): Namespace => {
+  const { metadata } = namespace;
+  const labels = { ...metadata.labels, 'kubernetes.io/metadata.name': metadata.name };
+  return {
+    ...namespace,
+    metadata: { ...metadata, labels },
+    spec: { finalizers: ['kubernetes'] },
+    status: { phase: 'Active' },
+  };
+};
+
+const nodeReady = ({ status }: Decoded<core.Node>): string =>
+  status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True')
+    ? 'Ready'
+    : 'NotReady';
+
+type Service = Decoded<core.Service>;
+
+const portsOf = ({ spec }: Service): string =>
+  (spec?.ports ?? []).map(({ port = '', protocol = 'TCP' }) => `${port}/${protocol}`).join(',');
+
+const selectorOf = ({ spec }: Service): string =>
+  Object.entries(spec?.selector ?? {})
+    .map(([key, value = '']) => `${key}=${value}`)
+    .join(',');
+
+const leaseErrors = ({ spec }: Decoded<core.Lease>): readonly FieldError[] => {
+  const { leaseDurationSeconds: duration = 1, leaseTransitions: transitions = 0 } = spec ?? {};
+  return [
+    ...(duration <= 0
+      ? [invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0')]
+      : []),
+    ...(transitions < 0
+      ? [invalidValue('spec.leaseTransitions', transitions, 'must be greater than or equal to 0')]
+      : []),
+  ];
 };
 
 const podSubresources = [
@@ -203,20 +145,16 @@ const podSubresources = [
 
 /** Served built-in kinds besides CustomResourceDefinition. */
 export const builtinResources: readonly ApiResource[] = [
-  resource('', 'v1', 'Namespace', 'V1Namespace', {
+  resource<core.Namespace>('Namespace', 'V1Namespace', {
     namespaced: false,
     shortNames: ['ns'],
     hasStatus: true,
     nameRule: 'label',
     initial: namespaceInitial,
     fields: ['status.phase'],
-    columns: [
-      nameColumn,
-      column('Status', (namespace) => stringAt(namespace['status'], 'phase')),
-      ageColumn,
-    ],
+    columns: [nameColumn, columnOf('Status', ({ status }) => status?.phase), ageColumn],
   }),
-  resource('', 'v1', 'Pod', 'V1Pod', {
+  resource<core.Pod>('Pod', 'V1Pod', {
     shortNames: ['po'],
     categories: ['all'],
     hasStatus: true,
@@ -236,100 +174,84 @@ export const builtinResources: readonly ApiResource[] = [
     ],
     columns: podColumns,
   }),
-  resource('', 'v1', 'PersistentVolumeClaim', 'V1PersistentVolumeClaim', {
+  resource<core.PersistentVolumeClaim>('PersistentVolumeClaim', 'V1PersistentVolumeClaim', {
     shortNames: ['pvc'],
     hasStatus: true,
     defaults: claimDefaults,
-    initial: claimInitial,
+    initial: (claim) => ({ ...claim, status: { phase: 'Pending' } }),
     validate: claimErrors,
     columns: claimColumns,
   }),
-  resource('', 'v1', 'Event', 'CoreV1Event', {
+  resource<core.KubeEvent>('Event', 'CoreV1Event', {
     shortNames: ['ev'],
     validate: eventErrors,
     fields: eventFields,
     columns: eventColumns,
   }),
-  resource('', 'v1', 'Secret', 'V1Secret', {
+  resource<core.Secret>('Secret', 'V1Secret', {
     defaults: secretDefaults,
     validate: secretErrors,
     fields: ['type'],
     columns: [
       nameColumn,
-      column('Type', (secret) => stringAt(secret, 'type')),
-      column('Data', (secret) => String(count(secret['data']))),
+      columnOf('Type', ({ type }) => type),
+      columnOf('Data', ({ data }) => String(count(data))),
       ageColumn,
     ],
   }),
-  resource('', 'v1', 'ConfigMap', 'V1ConfigMap', {
+  resource<core.ConfigMap>('ConfigMap', 'V1ConfigMap', {
     shortNames: ['cm'],
     validate: configMapErrors,
     columns: [
       nameColumn,
-      column('Data', (map) => String(count(map['data']) + count(map['binaryData']))),
+      columnOf('Data', ({ data, binaryData }) => String(count(data) + count(binaryData))),
       ageColumn,
     ],
   }),
-  resource('', 'v1', 'Service', 'V1Service', {
+  resource<core.Service>('Service', 'V1Service', {
     shortNames: ['svc'],
     categories: ['all'],
     hasStatus: true,
     nameRule: 'label1035',
-    defaults: withDefaults('spec', {
-      type: 'ClusterIP',
-      sessionAffinity: 'None',
-      clusterIP: 'None',
+    defaults: ({ spec, ...service }) => ({
+      ...service,
+      spec: { type: 'ClusterIP', sessionAffinity: 'None', clusterIP: 'None', ...spec },
     }),
     initial: (service) => ({ ...service, status: { loadBalancer: {} } }),
     columns: [
       nameColumn,
-      column('Type', (service) => stringAt(service['spec'], 'type')),
-      column('Cluster-IP', (service) => stringAt(service['spec'], 'clusterIP') ?? '<none>'),
-      column('External-IP', () => '<none>'),
-      column('Port(s)', (service) => {
-        const ports = arrayAt(service['spec'], 'ports').map(
-          (port) => `${numberAt(port, 'port') ?? ''}/${stringAt(port, 'protocol') ?? 'TCP'}`,
-        );
-        return ports.length === 0 ? '<none>' : ports.join(',');
-      }),
+      columnOf('Type', ({ spec }) => spec?.type),
+      columnOf('Cluster-IP', ({ spec }) => spec?.clusterIP ?? '<none>'),
+      columnOf('External-IP', () => '<none>'),
+      columnOf('Port(s)', (service) => portsOf(service) || '<none>'),
       ageColumn,
-      column(
-        'Selector',
-        (service) =>
-          Object.entries(objectAt(service['spec'], 'selector') ?? {})
-            .map(([key, value]) => `${key}=${typeof value === 'string' ? value : ''}`)
-            .join(',') || '<none>',
-        1,
-      ),
+      columnOf('Selector', (service) => selectorOf(service) || '<none>', 1),
     ],
   }),
-  resource('', 'v1', 'ServiceAccount', 'V1ServiceAccount', {
+  resource<core.ServiceAccount>('ServiceAccount', 'V1ServiceAccount', {
     shortNames: ['sa'],
     columns: [
       nameColumn,
-      column('Secrets', (account) => String(arrayAt(account, 'secrets').length)),
+      columnOf('Secrets', ({ secrets = [] }) => String(secrets.length)),
       ageColumn,
     ],
   }),
-  resource('', 'v1', 'Node', 'V1Node', {
+  resource<core.Node>('Node', 'V1Node', {
     namespaced: false,
     shortNames: ['no'],
     hasStatus: true,
     fields: ['spec.unschedulable'],
     columns: [
       nameColumn,
-      column('Status', nodeReady),
-      column('Roles', () => '<none>'),
+      columnOf('Status', nodeReady),
+      columnOf('Roles', () => '<none>'),
       ageColumn,
-      column('Version', (node) => stringAt(objectAt(node['status'], 'nodeInfo'), 'kubeletVersion')),
+      columnOf('Version', ({ status }) => status?.nodeInfo?.kubeletVersion),
     ],
   }),
-  resource('coordination.k8s.io', 'v1', 'Lease', 'V1Lease', {
+  resource<core.Lease>('Lease', 'V1Lease', {
+    group: 'coordination.k8s.io',
     validate: leaseErrors,
-    columns: [
-      nameColumn,
-      column('Holder', (lease) => stringAt(lease['spec'], 'holderIdentity')),
-      ageColumn,
-    ],
+    columns: [nameColumn, columnOf('Holder', ({ spec }) => spec?.holderIdentity), ageColumn],
   }),
 ];

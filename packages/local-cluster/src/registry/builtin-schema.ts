@@ -13,7 +13,6 @@ const quantityMaps: ReadonlySet<string> = new Set([
 ]);
 /** Fields with a single quantity, such as `size`. */
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
-const intOrString: Schema = { 'x-kubernetes-int-or-string': true };
 const quantity: Schema = { anyOf: [{ type: 'number' }, { type: 'string' }] };
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
@@ -22,43 +21,37 @@ const scalars: Readonly<Record<string, Schema>> = {
   boolean: { type: 'boolean' },
   integer: { type: 'integer' },
   number: { type: 'number' },
-  time: { type: 'string', format: 'date-time', nullable: true },
-  IntOrString: intOrString,
+  time: { type: 'string', format: 'date-time' },
+  IntOrString: { 'x-kubernetes-int-or-string': true },
   any: anything,
 };
 
-function schemaOfType(text: string, field: string, reference: (name: string) => Schema): Schema {
-  if (text.startsWith('['))
+type Reference = (name: string) => Schema;
+
+function schemaOfType(text: string, field: string, reference: Reference): Schema {
+  const inner = text.slice(1, -1);
+  if (text.startsWith('[')) return { type: 'array', items: schemaOfType(inner, field, reference) };
+  if (text.startsWith('{'))
     return {
-      type: 'array',
-      nullable: true,
-      items: schemaOfType(text.slice(1, -1), field, reference),
+      type: 'object',
+      additionalProperties: quantityMaps.has(field)
+        ? quantity
+        : schemaOfType(inner, field, reference),
     };
-  if (text.startsWith('{')) {
-    const values = quantityMaps.has(field)
-      ? quantity
-      : schemaOfType(text.slice(1, -1), field, reference);
-    return { type: 'object', nullable: true, additionalProperties: values };
-  }
   if (text === 'string' && quantities.has(field)) return quantity;
   return scalars[text] ?? reference(text);
 }
 
-/** Every field of a built-in kind accepts null as absent, as the decoder of Go does. */
-const nullable = (schema: Schema): Schema => ({ ...schema, nullable: true });
-
-const objectSchema = (fields: string, reference: (name: string) => Schema): Schema => {
-  const parsed = fields.split(' ').filter((field) => field !== '');
-  const properties: Record<string, Schema> = {};
-  for (const field of parsed) {
-    const colon = field.indexOf(':');
-    const name = field.slice(0, colon).replace('!', '');
-    // The schema of a recursive type is completed later, so it is referenced and not copied.
-    const type = field.slice(colon + 1);
-    properties[name] = schemaOfType(type, name, reference);
-  }
-  return { type: 'object', nullable: true, properties };
-};
+function objectSchema(name: string, reference: Reference) {
+  const fields = [...(builtinTypes[name] ?? '').matchAll(/([^ ]+?)(!?):([^ ]+)/g)];
+  return {
+    type: 'object',
+    properties: Object.fromEntries(
+      fields.map(([, field = '', , type = '']) => [field, schemaOfType(type, field, reference)]),
+    ),
+    required: fields.flatMap(([, field = '', mark]) => (mark === '!' ? [field] : [])),
+  };
+}
 
 const resolved = new Map<string, Schema>();
 
@@ -69,10 +62,8 @@ const resolved = new Map<string, Schema>();
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;
-  // JSONSchemaProps contains itself and arbitrary values.
-  if (name === 'V1JSONSchemaProps' || builtinTypes[name] === undefined)
-    return nullable({ ...anything, type: 'object' });
-  const schema: Schema = objectSchema(builtinTypes[name], builtinSchema);
+  const { type, properties } = objectSchema(name, builtinSchema);
+  const schema = { type, properties };
   resolved.set(name, schema);
   return schema;
 }
@@ -82,9 +73,6 @@ export function builtinSchema(name: string): Schema {
  * another type.
  */
 export function openApiOfBuiltin(name: string, refer: (name: string) => string): Schema {
-  const schema = objectSchema(builtinTypes[name] ?? '', (other) => ({ $ref: refer(other) }));
-  const requiredFields = [...(builtinTypes[name] ?? '').matchAll(/(\S+?)!:/g)].map(
-    ([, field]) => field ?? '',
-  );
-  return requiredFields.length > 0 ? { ...schema, required: requiredFields } : schema;
+  const { required, ...schema } = objectSchema(name, (other) => ({ $ref: refer(other) }));
+  return required.length > 0 ? { ...schema, required } : schema;
 }

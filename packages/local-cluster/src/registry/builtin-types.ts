@@ -10,9 +10,7 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   CoreV1EventSeries: 'count:integer lastObservedTime:time',
   CoreV1ResourceClaim: 'name!:string request:string',
   V1AppArmorProfile: 'localhostProfile:string type!:string',
-  V1AttachedVolume: 'devicePath!:string name!:string',
   V1Capabilities: 'add:[string] drop:[string]',
-  V1ClientIPConfig: 'timeoutSeconds:integer',
   V1Condition:
     'lastTransitionTime!:time message!:string observedGeneration:integer reason!:string status!:string type!:string',
   V1ConfigMap:
@@ -21,15 +19,10 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1ConfigMapKeySelector: 'key!:string name:string optional:boolean',
   V1ConfigMapVolumeSource: 'defaultMode:integer items:[V1KeyToPath] name:string optional:boolean',
   V1Container:
-    'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:V1Lifecycle livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[V1ContainerResizePolicy] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[V1ContainerRestartRule] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[V1VolumeDevice] volumeMounts:[V1VolumeMount] workingDir:string',
-  V1ContainerExtendedResourceRequest:
-    'containerName!:string requestName!:string resourceName!:string',
-  V1ContainerImage: 'names:[string] sizeBytes:integer',
+    'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:V1Lifecycle livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[V1ContainerResizePolicy] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[any] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[V1VolumeDevice] volumeMounts:[V1VolumeMount] workingDir:string',
   V1ContainerPort:
     'containerPort!:integer hostIP:string hostPort:integer name:string protocol:string',
   V1ContainerResizePolicy: 'resourceName!:string restartPolicy!:string',
-  V1ContainerRestartRule: 'action!:string exitCodes:V1ContainerRestartRuleOnExitCodes',
-  V1ContainerRestartRuleOnExitCodes: 'operator!:string values:[integer]',
   V1ContainerState:
     'running:V1ContainerStateRunning terminated:V1ContainerStateTerminated waiting:V1ContainerStateWaiting',
   V1ContainerStateRunning: 'startedAt:time',
@@ -37,11 +30,9 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'containerID:string exitCode!:integer finishedAt:time message:string reason:string signal:integer startedAt:time',
   V1ContainerStateWaiting: 'message:string reason:string',
   V1ContainerStatus:
-    'allocatedResources:{string} allocatedResourcesStatus:[V1ResourceStatus] containerID:string image!:string imageID!:string lastState:V1ContainerState name!:string ready!:boolean resources:V1ResourceRequirements restartCount!:integer started:boolean state:V1ContainerState stopSignal:string user:V1ContainerUser volumeMounts:[V1VolumeMountStatus]',
-  V1ContainerUser: 'linux:V1LinuxContainerUser',
+    'allocatedResources:{string} allocatedResourcesStatus:[any] containerID:string image!:string imageID!:string lastState:V1ContainerState name!:string ready!:boolean resources:V1ResourceRequirements restartCount!:integer started:boolean state:V1ContainerState stopSignal:string user:any volumeMounts:[any]',
   V1CustomResourceColumnDefinition:
     'description:string format:string jsonPath!:string name!:string priority:integer type!:string',
-  V1CustomResourceConversion: 'strategy!:string webhook:V1WebhookConversion',
   V1CustomResourceDefinition:
     'apiVersion:string kind:string metadata:V1ObjectMeta spec!:V1CustomResourceDefinitionSpec status:V1CustomResourceDefinitionStatus',
   V1CustomResourceDefinitionCondition:
@@ -49,7 +40,7 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1CustomResourceDefinitionNames:
     'categories:[string] kind!:string listKind:string plural!:string shortNames:[string] singular:string',
   V1CustomResourceDefinitionSpec:
-    'conversion:V1CustomResourceConversion group!:string names!:V1CustomResourceDefinitionNames preserveUnknownFields:boolean scope!:string versions!:[V1CustomResourceDefinitionVersion]',
+    'conversion:any group!:string names!:V1CustomResourceDefinitionNames preserveUnknownFields:boolean scope!:string versions!:[V1CustomResourceDefinitionVersion]',
   V1CustomResourceDefinitionStatus:
     'acceptedNames:V1CustomResourceDefinitionNames conditions:[V1CustomResourceDefinitionCondition] observedGeneration:integer storedVersions:[string]',
   V1CustomResourceDefinitionVersion:
@@ -57,18 +48,14 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1CustomResourceSubresourceScale:
     'labelSelectorPath:string specReplicasPath!:string statusReplicasPath!:string',
   V1CustomResourceSubresources: 'scale:V1CustomResourceSubresourceScale status:any',
-  V1CustomResourceValidation: 'openAPIV3Schema:V1JSONSchemaProps',
-  V1DaemonEndpoint: 'Port!:integer',
+  V1CustomResourceValidation: 'openAPIV3Schema:any',
   V1EmptyDirVolumeSource: 'medium:string sizeLimit:string',
   V1EnvFromSource: 'configMapRef:V1ConfigMapEnvSource prefix:string secretRef:V1SecretEnvSource',
   V1EnvVar: 'name!:string value:string valueFrom:V1EnvVarSource',
   V1EnvVarSource:
     'configMapKeyRef:V1ConfigMapKeySelector fieldRef:V1ObjectFieldSelector fileKeyRef:V1FileKeySelector resourceFieldRef:V1ResourceFieldSelector secretKeyRef:V1SecretKeySelector',
-  V1EphemeralContainer:
-    'args:[string] command:[string] env:[V1EnvVar] envFrom:[V1EnvFromSource] image:string imagePullPolicy:string lifecycle:V1Lifecycle livenessProbe:V1Probe name!:string ports:[V1ContainerPort] readinessProbe:V1Probe resizePolicy:[V1ContainerResizePolicy] resources:V1ResourceRequirements restartPolicy:string restartPolicyRules:[V1ContainerRestartRule] securityContext:V1SecurityContext startupProbe:V1Probe stdin:boolean stdinOnce:boolean targetContainerName:string terminationMessagePath:string terminationMessagePolicy:string tty:boolean volumeDevices:[V1VolumeDevice] volumeMounts:[V1VolumeMount] workingDir:string',
   V1EventSource: 'component:string host:string',
   V1ExecAction: 'command:[string]',
-  V1ExternalDocumentation: 'description:string url:string',
   V1FileKeySelector: 'key!:string optional:boolean path!:string volumeName!:string',
   V1GRPCAction: 'port!:integer service:string',
   V1HTTPGetAction:
@@ -76,9 +63,6 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1HTTPHeader: 'name!:string value!:string',
   V1HostAlias: 'hostnames:[string] ip!:string',
   V1HostIP: 'ip!:string',
-  V1ImageVolumeStatus: 'imageRef!:string',
-  V1JSONSchemaProps:
-    '$ref:string $schema:string additionalItems:any additionalProperties:any allOf:[V1JSONSchemaProps] anyOf:[V1JSONSchemaProps] default:any definitions:{V1JSONSchemaProps} dependencies:{any} description:string enum:[any] example:any exclusiveMaximum:boolean exclusiveMinimum:boolean externalDocs:V1ExternalDocumentation format:string id:string items:any maxItems:integer maxLength:integer maxProperties:integer maximum:number minItems:integer minLength:integer minProperties:integer minimum:number multipleOf:number not:V1JSONSchemaProps nullable:boolean oneOf:[V1JSONSchemaProps] pattern:string patternProperties:{V1JSONSchemaProps} properties:{V1JSONSchemaProps} required:[string] title:string type:string uniqueItems:boolean x-kubernetes-embedded-resource:boolean x-kubernetes-int-or-string:boolean x-kubernetes-list-map-keys:[string] x-kubernetes-list-type:string x-kubernetes-map-type:string x-kubernetes-preserve-unknown-fields:boolean x-kubernetes-validations:[V1ValidationRule]',
   V1KeyToPath: 'key!:string mode:integer path!:string',
   V1LabelSelector: 'matchExpressions:[V1LabelSelectorRequirement] matchLabels:{string}',
   V1LabelSelectorRequirement: 'key!:string operator!:string values:[string]',
@@ -88,13 +72,9 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1Lifecycle: 'postStart:V1LifecycleHandler preStop:V1LifecycleHandler stopSignal:string',
   V1LifecycleHandler:
     'exec:V1ExecAction httpGet:V1HTTPGetAction sleep:V1SleepAction tcpSocket:V1TCPSocketAction',
-  V1LinuxContainerUser: 'gid!:integer supplementalGroups:[integer] uid!:integer',
-  V1LoadBalancerIngress: 'hostname:string ip:string ipMode:string ports:[V1PortStatus]',
-  V1LoadBalancerStatus: 'ingress:[V1LoadBalancerIngress]',
   V1LocalObjectReference: 'name:string',
   V1ManagedFieldsEntry:
     'apiVersion:string fieldsType:string fieldsV1:any manager:string operation:string subresource:string time:time',
-  V1ModifyVolumeStatus: 'status!:string targetVolumeAttributesClassName:string',
   V1Namespace:
     'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1NamespaceSpec status:V1NamespaceStatus',
   V1NamespaceCondition:
@@ -103,21 +83,14 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1NamespaceStatus: 'conditions:[V1NamespaceCondition] phase:string',
   V1Node: 'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1NodeSpec status:V1NodeStatus',
   V1NodeAddress: 'address!:string type!:string',
-  V1NodeAllocatableResourceClaimStatus:
-    'containers:[string] resourceClaimName!:string resources!:{string}',
   V1NodeCondition:
     'lastHeartbeatTime:time lastTransitionTime:time message:string reason:string status!:string type!:string',
-  V1NodeDaemonEndpoints: 'kubeletEndpoint:V1DaemonEndpoint',
-  V1NodeFeatures: 'supplementalGroupsPolicy:boolean',
-  V1NodeRuntimeHandler: 'features:V1NodeRuntimeHandlerFeatures name:string',
-  V1NodeRuntimeHandlerFeatures: 'recursiveReadOnlyMounts:boolean userNamespaces:boolean',
   V1NodeSpec:
     'configSource:any externalID:string podCIDR:string podCIDRs:[string] providerID:string taints:[V1Taint] unschedulable:boolean',
   V1NodeStatus:
-    'addresses:[V1NodeAddress] allocatable:{string} capacity:{string} conditions:[V1NodeCondition] config:any daemonEndpoints:V1NodeDaemonEndpoints declaredFeatures:[string] features:V1NodeFeatures images:[V1ContainerImage] nodeInfo:V1NodeSystemInfo phase:string runtimeHandlers:[V1NodeRuntimeHandler] volumesAttached:[V1AttachedVolume] volumesInUse:[string]',
-  V1NodeSwapStatus: 'capacity:integer',
+    'addresses:[V1NodeAddress] allocatable:{string} capacity:{string} conditions:[V1NodeCondition] config:any daemonEndpoints:any declaredFeatures:[string] features:any images:[any] nodeInfo:V1NodeSystemInfo phase:string runtimeHandlers:[any] volumesAttached:[any] volumesInUse:[string]',
   V1NodeSystemInfo:
-    'architecture!:string bootID!:string containerRuntimeVersion!:string kernelVersion!:string kubeProxyVersion!:string kubeletVersion!:string machineID!:string operatingSystem!:string osImage!:string swap:V1NodeSwapStatus systemUUID!:string',
+    'architecture!:string bootID!:string containerRuntimeVersion!:string kernelVersion!:string kubeProxyVersion!:string kubeletVersion!:string machineID!:string operatingSystem!:string osImage!:string swap:any systemUUID!:string',
   V1ObjectFieldSelector: 'apiVersion:string fieldPath!:string',
   V1ObjectMeta:
     'annotations:{string} creationTimestamp:time deletionGracePeriodSeconds:integer deletionTimestamp:time finalizers:[string] generateName:string generation:integer labels:{string} managedFields:[V1ManagedFieldsEntry] name:string namespace:string ownerReferences:[V1OwnerReference] resourceVersion:string selfLink:string uid:string',
@@ -127,39 +100,30 @@ export const builtinTypes: Readonly<Record<string, string>> = {
     'apiVersion!:string blockOwnerDeletion:boolean controller:boolean kind!:string name!:string uid!:string',
   V1PersistentVolumeClaim:
     'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1PersistentVolumeClaimSpec status:V1PersistentVolumeClaimStatus',
-  V1PersistentVolumeClaimCondition:
-    'lastProbeTime:time lastTransitionTime:time message:string reason:string status!:string type!:string',
   V1PersistentVolumeClaimSpec:
     'accessModes:[string] dataSource:V1TypedLocalObjectReference dataSourceRef:V1TypedObjectReference resources:V1VolumeResourceRequirements selector:V1LabelSelector storageClassName:string volumeAttributesClassName:string volumeMode:string volumeName:string',
   V1PersistentVolumeClaimStatus:
-    'accessModes:[string] allocatedResourceStatuses:{string} allocatedResources:{string} capacity:{string} conditions:[V1PersistentVolumeClaimCondition] currentVolumeAttributesClassName:string modifyVolumeStatus:V1ModifyVolumeStatus phase:string',
+    'accessModes:[string] allocatedResourceStatuses:{string} allocatedResources:{string} capacity:{string} conditions:[any] currentVolumeAttributesClassName:string modifyVolumeStatus:any phase:string',
   V1PersistentVolumeClaimVolumeSource: 'claimName!:string readOnly:boolean',
   V1Pod: 'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1PodSpec status:V1PodStatus',
   V1PodCondition:
     'lastProbeTime:time lastTransitionTime:time message:string observedGeneration:integer reason:string status!:string type!:string',
   V1PodDNSConfig: 'nameservers:[string] options:[V1PodDNSConfigOption] searches:[string]',
   V1PodDNSConfigOption: 'name:string value:string',
-  V1PodExtendedResourceClaimStatus:
-    'requestMappings!:[V1ContainerExtendedResourceRequest] resourceClaimName!:string',
   V1PodIP: 'ip!:string',
   V1PodOS: 'name!:string',
   V1PodReadinessGate: 'conditionType!:string',
-  V1PodResourceClaimStatus: 'name!:string resourceClaimName:string',
   V1PodSchedulingGate: 'name!:string',
-  V1PodSchedulingGroup: 'podGroupName:string',
   V1PodSecurityContext:
-    'appArmorProfile:V1AppArmorProfile fsGroup:integer fsGroupChangePolicy:string runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxChangePolicy:string seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile supplementalGroups:[integer] supplementalGroupsPolicy:string sysctls:[V1Sysctl] windowsOptions:V1WindowsSecurityContextOptions',
+    'appArmorProfile:V1AppArmorProfile fsGroup:integer fsGroupChangePolicy:string runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxChangePolicy:string seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile supplementalGroups:[integer] supplementalGroupsPolicy:string sysctls:[V1Sysctl] windowsOptions:any',
   V1PodSpec:
-    'activeDeadlineSeconds:integer affinity:any automountServiceAccountToken:boolean containers!:[V1Container] dnsConfig:V1PodDNSConfig dnsPolicy:string enableServiceLinks:boolean ephemeralContainers:[V1EphemeralContainer] hostAliases:[V1HostAlias] hostIPC:boolean hostNetwork:boolean hostPID:boolean hostUsers:boolean hostname:string hostnameOverride:string imagePullSecrets:[V1LocalObjectReference] initContainers:[V1Container] nodeName:string nodeSelector:{string} os:V1PodOS overhead:{string} preemptionPolicy:string priority:integer priorityClassName:string readinessGates:[V1PodReadinessGate] resourceClaims:[any] resources:V1ResourceRequirements restartPolicy:string runtimeClassName:string schedulerName:string schedulingGates:[V1PodSchedulingGate] schedulingGroup:V1PodSchedulingGroup securityContext:V1PodSecurityContext serviceAccount:string serviceAccountName:string setHostnameAsFQDN:boolean shareProcessNamespace:boolean subdomain:string terminationGracePeriodSeconds:integer tolerations:[V1Toleration] topologySpreadConstraints:[any] volumes:[V1Volume]',
+    'activeDeadlineSeconds:integer affinity:any automountServiceAccountToken:boolean containers!:[V1Container] dnsConfig:V1PodDNSConfig dnsPolicy:string enableServiceLinks:boolean ephemeralContainers:[any] hostAliases:[V1HostAlias] hostIPC:boolean hostNetwork:boolean hostPID:boolean hostUsers:boolean hostname:string hostnameOverride:string imagePullSecrets:[V1LocalObjectReference] initContainers:[V1Container] nodeName:string nodeSelector:{string} os:V1PodOS overhead:{string} preemptionPolicy:string priority:integer priorityClassName:string readinessGates:[V1PodReadinessGate] resourceClaims:[any] resources:V1ResourceRequirements restartPolicy:string runtimeClassName:string schedulerName:string schedulingGates:[V1PodSchedulingGate] schedulingGroup:any securityContext:V1PodSecurityContext serviceAccount:string serviceAccountName:string setHostnameAsFQDN:boolean shareProcessNamespace:boolean subdomain:string terminationGracePeriodSeconds:integer tolerations:[V1Toleration] topologySpreadConstraints:[any] volumes:[V1Volume]',
   V1PodStatus:
-    'allocatedResources:{string} conditions:[V1PodCondition] containerStatuses:[V1ContainerStatus] ephemeralContainerStatuses:[V1ContainerStatus] extendedResourceClaimStatus:V1PodExtendedResourceClaimStatus hostIP:string hostIPs:[V1HostIP] initContainerStatuses:[V1ContainerStatus] message:string nodeAllocatableResourceClaimStatuses:[V1NodeAllocatableResourceClaimStatus] nominatedNodeName:string observedGeneration:integer phase:string podIP:string podIPs:[V1PodIP] qosClass:string reason:string resize:string resourceClaimStatuses:[V1PodResourceClaimStatus] resources:V1ResourceRequirements startTime:time',
-  V1PortStatus: 'error:string port!:integer protocol!:string',
+    'allocatedResources:{string} conditions:[V1PodCondition] containerStatuses:[V1ContainerStatus] ephemeralContainerStatuses:[V1ContainerStatus] extendedResourceClaimStatus:any hostIP:string hostIPs:[V1HostIP] initContainerStatuses:[V1ContainerStatus] message:string nodeAllocatableResourceClaimStatuses:[any] nominatedNodeName:string observedGeneration:integer phase:string podIP:string podIPs:[V1PodIP] qosClass:string reason:string resize:string resourceClaimStatuses:[any] resources:V1ResourceRequirements startTime:time',
   V1Probe:
     'exec:V1ExecAction failureThreshold:integer grpc:V1GRPCAction httpGet:V1HTTPGetAction initialDelaySeconds:integer periodSeconds:integer successThreshold:integer tcpSocket:V1TCPSocketAction terminationGracePeriodSeconds:integer timeoutSeconds:integer',
   V1ResourceFieldSelector: 'containerName:string divisor:string resource!:string',
-  V1ResourceHealth: 'health:string message:string resourceID!:string',
   V1ResourceRequirements: 'claims:[CoreV1ResourceClaim] limits:{string} requests:{string}',
-  V1ResourceStatus: 'name!:string resources:[V1ResourceHealth]',
   V1SELinuxOptions: 'level:string role:string type:string user:string',
   V1SeccompProfile: 'localhostProfile:string type!:string',
   V1Secret:
@@ -169,7 +133,7 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1SecretVolumeSource:
     'defaultMode:integer items:[V1KeyToPath] optional:boolean secretName:string',
   V1SecurityContext:
-    'allowPrivilegeEscalation:boolean appArmorProfile:V1AppArmorProfile capabilities:V1Capabilities privileged:boolean procMount:string readOnlyRootFilesystem:boolean runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile windowsOptions:V1WindowsSecurityContextOptions',
+    'allowPrivilegeEscalation:boolean appArmorProfile:V1AppArmorProfile capabilities:V1Capabilities privileged:boolean procMount:string readOnlyRootFilesystem:boolean runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile windowsOptions:any',
   V1SelectableField: 'jsonPath!:string',
   V1Service:
     'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1ServiceSpec status:V1ServiceStatus',
@@ -178,9 +142,8 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1ServicePort:
     'appProtocol:string name:string nodePort:integer port!:integer protocol:string targetPort:IntOrString',
   V1ServiceSpec:
-    'allocateLoadBalancerNodePorts:boolean clusterIP:string clusterIPs:[string] externalIPs:[string] externalName:string externalTrafficPolicy:string healthCheckNodePort:integer internalTrafficPolicy:string ipFamilies:[string] ipFamilyPolicy:string loadBalancerClass:string loadBalancerIP:string loadBalancerSourceRanges:[string] ports:[V1ServicePort] publishNotReadyAddresses:boolean selector:{string} sessionAffinity:string sessionAffinityConfig:V1SessionAffinityConfig trafficDistribution:string type:string',
-  V1ServiceStatus: 'conditions:[V1Condition] loadBalancer:V1LoadBalancerStatus',
-  V1SessionAffinityConfig: 'clientIP:V1ClientIPConfig',
+    'allocateLoadBalancerNodePorts:boolean clusterIP:string clusterIPs:[string] externalIPs:[string] externalName:string externalTrafficPolicy:string healthCheckNodePort:integer internalTrafficPolicy:string ipFamilies:[string] ipFamilyPolicy:string loadBalancerClass:string loadBalancerIP:string loadBalancerSourceRanges:[string] ports:[V1ServicePort] publishNotReadyAddresses:boolean selector:{string} sessionAffinity:string sessionAffinityConfig:any trafficDistribution:string type:string',
+  V1ServiceStatus: 'conditions:[V1Condition] loadBalancer:any',
   V1SleepAction: 'seconds!:integer',
   V1Sysctl: 'name!:string value!:string',
   V1TCPSocketAction: 'host:string port!:IntOrString',
@@ -188,19 +151,10 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1Toleration: 'effect:string key:string operator:string tolerationSeconds:integer value:string',
   V1TypedLocalObjectReference: 'apiGroup:string kind!:string name!:string',
   V1TypedObjectReference: 'apiGroup:string kind!:string name!:string namespace:string',
-  V1ValidationRule:
-    'fieldPath:string message:string messageExpression:string optionalOldSelf:boolean reason:string rule!:string',
   V1Volume:
     'awsElasticBlockStore:any azureDisk:any azureFile:any cephfs:any cinder:any configMap:V1ConfigMapVolumeSource csi:any downwardAPI:any emptyDir:V1EmptyDirVolumeSource ephemeral:any fc:any flexVolume:any flocker:any gcePersistentDisk:any gitRepo:any glusterfs:any hostPath:any image:any iscsi:any name!:string nfs:any persistentVolumeClaim:V1PersistentVolumeClaimVolumeSource photonPersistentDisk:any portworxVolume:any projected:any quobyte:any rbd:any scaleIO:any secret:V1SecretVolumeSource storageos:any vsphereVolume:any',
   V1VolumeDevice: 'devicePath!:string name!:string',
   V1VolumeMount:
     'mountPath!:string mountPropagation:string name!:string readOnly:boolean recursiveReadOnly:string subPath:string subPathExpr:string',
-  V1VolumeMountStatus:
-    'mountPath!:string name!:string readOnly:boolean recursiveReadOnly:string volumeStatus:V1VolumeStatus',
   V1VolumeResourceRequirements: 'limits:{string} requests:{string}',
-  V1VolumeStatus: 'image:V1ImageVolumeStatus',
-  V1WebhookConversion:
-    'clientConfig:ApiextensionsV1WebhookClientConfig conversionReviewVersions!:[string]',
-  V1WindowsSecurityContextOptions:
-    'gmsaCredentialSpec:string gmsaCredentialSpecName:string hostProcess:boolean runAsUserName:string',
 };

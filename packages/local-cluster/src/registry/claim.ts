@@ -1,5 +1,5 @@
-import type { ApiObject } from '../api/api-object.ts';
-import { arrayAt, equal, objectAt, stringAt, without, type JsonObject } from '../json/json.ts';
+import type { PersistentVolumeClaim } from '@conversation-operator/kube/core';
+import { equal } from '../json/json.ts';
 import {
   forbiddenField,
   invalidValue,
@@ -7,20 +7,24 @@ import {
   required,
   type FieldError,
 } from '../schema/field-error.ts';
+import type { ColumnWithCell } from './api-resource.ts';
+import type { Decoded } from './decoded.ts';
+import { ageColumn, columnOf, nameColumn } from './printer-column.ts';
 import { canonicalQuantity, parseQuantity } from './quantity.ts';
 
-/** Defaults and validation of PersistentVolumeClaims. */
+type Claim = Decoded<PersistentVolumeClaim>;
+type ClaimSpec = NonNullable<Claim['spec']>;
 
-const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
-
-const storageOf = (spec: JsonObject): string | undefined => {
-  const storage = objectAt(objectAt(spec, 'resources'), 'requests')?.['storage'];
-  return typeof storage === 'string' || typeof storage === 'number' ? String(storage) : undefined;
+const accessModes: Readonly<Record<string, string>> = {
+  ReadOnlyMany: 'ROX',
+  ReadWriteMany: 'RWX',
+  ReadWriteOnce: 'RWO',
+  ReadWriteOncePod: 'RWOP',
 };
 
-function storageErrors(spec: JsonObject): FieldError[] {
+function storageErrors({ resources }: ClaimSpec): FieldError[] {
   const field = 'spec.resources[storage]';
-  const storage = storageOf(spec);
+  const storage = resources?.requests?.['storage'];
   if (storage === undefined) return [required(field)];
   const quantity = parseQuantity(storage);
   return quantity !== undefined && quantity.nanos > 0n
@@ -32,12 +36,16 @@ function storageErrors(spec: JsonObject): FieldError[] {
  * Returns the errors of a change. The size and the attributes class of a bound claim may change,
  * and fields that the server sets may be set once.
  */
-function changeErrors(spec: JsonObject, old: ApiObject): FieldError[] {
-  const before = objectAt(old, 'spec') ?? {};
-  const bound = stringAt(old['status'], 'phase') === 'Bound';
-  const filled = ['volumeName', 'storageClassName'].filter((key) => before[key] === undefined);
-  const free = [...filled, ...(bound ? ['resources', 'volumeAttributesClassName'] : [])];
-  return equal(without(spec, ...free), without(before, ...free))
+function changeErrors(spec: ClaimSpec, old: Claim): FieldError[] {
+  const { spec: before = {} } = old;
+  const isBound = old.status?.phase === 'Bound';
+  const fixed = ({ volumeName, storageClassName, ...rest }: ClaimSpec): ClaimSpec => ({
+    ...rest,
+    ...(before.volumeName === undefined ? {} : { volumeName }),
+    ...(before.storageClassName === undefined ? {} : { storageClassName }),
+    ...(isBound ? { resources: {}, volumeAttributesClassName: '' } : {}),
+  });
+  return equal(fixed(spec), fixed(before))
     ? []
     : [
         forbiddenField(
@@ -47,41 +55,47 @@ function changeErrors(spec: JsonObject, old: ApiObject): FieldError[] {
       ];
 }
 
-export function claimErrors(claim: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
-  const spec = objectAt(claim, 'spec') ?? {};
-  const modes = arrayAt(spec, 'accessModes');
+export function claimErrors({ spec = {} }: Claim, old: Claim | undefined): readonly FieldError[] {
+  const { accessModes: modes = [] } = spec;
   return [
     ...(modes.length === 0
       ? [required('spec.accessModes', 'at least 1 access mode is required')]
       : []),
     ...modes
-      .filter((mode) => typeof mode !== 'string' || !accessModes.includes(mode))
-      .map((mode) => notSupported('spec.accessModes', mode, accessModes)),
+      .filter((mode) => accessModes[mode] === undefined)
+      .map((mode) => notSupported('spec.accessModes', mode, Object.keys(accessModes))),
     ...storageErrors(spec),
     ...(old === undefined ? [] : changeErrors(spec, old)),
   ];
 }
 
-export function claimDefaults(claim: JsonObject): JsonObject {
-  const spec = objectAt(claim, 'spec');
+export function claimDefaults(claim: Claim): Claim {
+  const { spec } = claim;
   if (spec === undefined) return claim;
-  const storage = storageOf(spec);
-  const resources = objectAt(spec, 'resources') ?? {};
-  const requests = objectAt(resources, 'requests');
+  const { resources = {} } = spec;
+  const storage = resources.requests?.['storage'];
+  const requests =
+    storage === undefined
+      ? {}
+      : { requests: { ...resources.requests, storage: canonicalQuantity(storage) } };
   return {
     ...claim,
-    spec: {
-      volumeMode: 'Filesystem',
-      ...spec,
-      resources:
-        storage === undefined
-          ? resources
-          : { ...resources, requests: { ...requests, storage: canonicalQuantity(storage) } },
-    },
+    spec: { volumeMode: 'Filesystem', ...spec, resources: { ...resources, ...requests } },
   };
 }
 
-export const claimInitial = (claim: ApiObject): ApiObject => ({
-  ...claim,
-  status: { phase: 'Pending' },
-});
+export const claimColumns: readonly ColumnWithCell<Claim>[] = [
+  nameColumn,
+  columnOf('Status', ({ metadata, status }) =>
+    metadata.deletionTimestamp === undefined ? status?.phase : 'Terminating',
+  ),
+  columnOf('Volume', ({ spec }) => spec?.volumeName),
+  columnOf('Capacity', ({ status }) => status?.capacity?.['storage']),
+  columnOf('Access Modes', ({ status }) =>
+    status?.accessModes?.map((mode) => accessModes[mode] ?? mode).join(','),
+  ),
+  columnOf('StorageClass', ({ spec }) => spec?.storageClassName),
+  columnOf('VolumeAttributesClass', ({ spec }) => spec?.volumeAttributesClassName ?? '<unset>'),
+  ageColumn,
+  columnOf('VolumeMode', ({ spec }) => spec?.volumeMode, 1),
+];

@@ -1,14 +1,19 @@
-import type { ApiObject } from '../api/api-object.ts';
+import type * as core from '@conversation-operator/kube/core';
 import { badRequest } from '../api/status-error.ts';
-import { booleanAt, equal, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
+import { equal } from '../json/json.ts';
 import { forbiddenField, invalidValue, tooLong, type FieldError } from '../schema/field-error.ts';
+import type { Decoded } from './decoded.ts';
 
 /** Defaults and validation of ConfigMaps and Secrets. */
+
+type Secret = Decoded<core.Secret>;
+type ConfigMap = Decoded<core.ConfigMap>;
+type Data = Secret['data'];
 
 const maxBytes = 1_048_576;
 const keyPattern = /^[-._a-zA-Z0-9]+$/;
 
-function keyErrors(data: JsonObject | undefined, field: string): FieldError[] {
+function keyErrors(data: Data, field: string): FieldError[] {
   return Object.keys(data ?? {}).flatMap((key) => {
     const at = `${field}[${key}]`;
     if (key.length > 253) return [invalidValue(at, key, 'must be no more than 253 characters')];
@@ -25,52 +30,43 @@ function keyErrors(data: JsonObject | undefined, field: string): FieldError[] {
   });
 }
 
-const bytesOf = (data: JsonObject | undefined, measure: (text: string) => number): number =>
+const bytesOf = (data: Data, encoding: 'utf8' | 'base64'): number =>
   Object.values(data ?? {}).reduce<number>(
-    (sum, value) => sum + (typeof value === 'string' ? measure(value) : 0),
+    (sum, value = '') => sum + Buffer.byteLength(value, encoding),
     0,
   );
 
-const textBytes = (text: string): number => Buffer.byteLength(text);
-const base64Bytes = (text: string): number => Buffer.byteLength(text, 'base64');
-
-function frozenErrors(
-  object: ApiObject,
-  old: ApiObject | undefined,
-  fields: readonly string[],
-): FieldError[] {
-  if (booleanAt(old, 'immutable') !== true) return [];
+function frozenErrors(object: ConfigMap, old: ConfigMap | undefined): FieldError[] {
+  if (old?.immutable !== true) return [];
   const why = 'field is immutable when `immutable` is set';
   return [
-    ...(booleanAt(object, 'immutable') === true ? [] : [forbiddenField('immutable', why)]),
-    ...fields
-      .filter((field) => !equal(object[field], old?.[field]))
+    ...(object.immutable === true ? [] : [forbiddenField('immutable', why)]),
+    ...(['data', 'binaryData'] as const)
+      .filter((field) => !equal(object[field], old[field]))
       .map((field) => forbiddenField(field, why)),
   ];
 }
 
-export function configMapErrors(map: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
-  const data = objectAt(map, 'data');
-  const binaryData = objectAt(map, 'binaryData');
-  const bytes = bytesOf(data, textBytes) + bytesOf(binaryData, base64Bytes);
+export function configMapErrors(map: ConfigMap, old: ConfigMap | undefined): readonly FieldError[] {
+  const { data, binaryData } = map;
+  const bytes = bytesOf(data, 'utf8') + bytesOf(binaryData, 'base64');
   return [
     ...keyErrors(data, 'data'),
     ...keyErrors(binaryData, 'binaryData'),
     ...(bytes > maxBytes ? [tooLong('[]', maxBytes)] : []),
-    ...frozenErrors(map, old, ['data', 'binaryData']),
+    ...frozenErrors(map, old),
   ];
 }
 
-export function secretErrors(secret: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
-  const data = objectAt(secret, 'data');
-  const type = stringAt(secret, 'type') ?? '';
+export function secretErrors(secret: Secret, old: Secret | undefined): readonly FieldError[] {
+  const { data, type } = secret;
   return [
     ...keyErrors(data, 'data'),
-    ...(bytesOf(data, base64Bytes) > maxBytes ? [tooLong('data', maxBytes)] : []),
-    ...(old === undefined || stringAt(old, 'type') === type
+    ...(bytesOf(data, 'base64') > maxBytes ? [tooLong('data', maxBytes)] : []),
+    ...(old === undefined || old.type === type
       ? []
       : [invalidValue('type', type, 'field is immutable')]),
-    ...frozenErrors(secret, old, ['data']),
+    ...frozenErrors(secret, old),
   ];
 }
 
@@ -80,23 +76,20 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
  * Converts stringData, which is write-only, to data. @throws StatusError 400 for data that are not
  * base64
  */
-export function secretDefaults(secret: JsonObject): JsonObject {
-  for (const value of Object.values(objectAt(secret, 'data') ?? {})) {
-    if (typeof value === 'string' && !base64.test(value.replaceAll(/[\r\n]/g, '')))
+export function secretDefaults({ stringData = {}, ...secret }: Secret): Secret {
+  for (const value of Object.values(secret.data ?? {})) {
+    if (!base64.test((value ?? '').replaceAll(/[\r\n]/g, '')))
       throw badRequest(
         `Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 0`,
       );
   }
-  const plain = Object.entries(objectAt(secret, 'stringData') ?? {}).flatMap(
-    ([key, value]): [string, Json][] =>
-      typeof value !== 'string' ? [] : [[key, Buffer.from(value).toString('base64')]],
-  );
-  const { stringData: _, ...rest } = secret;
+  const plain = Object.entries(stringData).map(([key, value = '']): [string, string] => [
+    key,
+    Buffer.from(value).toString('base64'),
+  ]);
   return {
-    ...rest,
-    type: secret['type'] ?? 'Opaque',
-    ...(plain.length > 0
-      ? { data: { ...objectAt(secret, 'data'), ...Object.fromEntries(plain) } }
-      : {}),
+    ...secret,
+    type: secret.type ?? 'Opaque',
+    ...(plain.length > 0 ? { data: { ...secret.data, ...Object.fromEntries(plain) } } : {}),
   };
 }

@@ -1,15 +1,4 @@
-import type { ApiObject } from '../api/api-object.ts';
-import {
-  arrayAt,
-  equal,
-  isArray,
-  isObject,
-  numberAt,
-  objectAt,
-  stringAt,
-  type Json,
-  type JsonObject,
-} from '../json/json.ts';
+import { equal } from '../json/json.ts';
 import {
   duplicate,
   forbiddenField,
@@ -19,13 +8,18 @@ import {
   required,
   type FieldError,
 } from '../schema/field-error.ts';
+import type { Container, Pod } from './pod.ts';
 import { parseQuantity } from './quantity.ts';
 
+type PodSpec = NonNullable<Pod['spec']>;
+interface Named {
+  readonly name?: string;
+}
+
 /** Returns the errors of items without a name or with the name of an earlier item. */
-function nameErrors(items: readonly Json[], path: string): FieldError[] {
+function nameErrors(items: readonly Named[], path: string): FieldError[] {
   const seen = new Set<string>();
-  return items.flatMap((item, index) => {
-    const name = stringAt(item, 'name') ?? '';
+  return items.flatMap(({ name = '' }, index) => {
     const field = `${path}[${index}].name`;
     if (name === '') return [required(field)];
     if (seen.has(name)) return [duplicate(field, name)];
@@ -34,114 +28,99 @@ function nameErrors(items: readonly Json[], path: string): FieldError[] {
   });
 }
 
-function portErrors(container: Json, path: string): FieldError[] {
-  return arrayAt(container, 'ports').flatMap((port, index) => {
-    const number = numberAt(port, 'containerPort') ?? 0;
+const missing = (value: string | undefined, field: string): FieldError[] =>
+  value === undefined || value === '' ? [required(field)] : [];
+
+const portErrors = ({ ports = [] }: Container, path: string): FieldError[] =>
+  ports.flatMap(({ containerPort = 0 }, index) => {
     const field = `${path}.ports[${index}].containerPort`;
-    if (number === 0) return [required(field)];
-    return number < 1 || number > 65_535
-      ? [invalidValue(field, number, 'must be between 1 and 65535, inclusive')]
+    if (containerPort === 0) return [required(field)];
+    return containerPort < 1 || containerPort > 65_535
+      ? [invalidValue(field, containerPort, 'must be between 1 and 65535, inclusive')]
       : [];
   });
-}
 
-function resourceErrors(container: Json, path: string): FieldError[] {
-  const resources = objectAt(container, 'resources');
-  const limits = objectAt(resources, 'limits') ?? {};
-  return Object.entries(objectAt(resources, 'requests') ?? {}).flatMap(([name, request]) => {
+function resourceErrors({ resources = {} }: Container, path: string): FieldError[] {
+  const { limits = {}, requests = {} } = resources;
+  return Object.entries(requests).flatMap(([name, request]) => {
     const limit = limits[name];
-    if (typeof request !== 'string' || typeof limit !== 'string') return [];
-    const [requested, max] = [parseQuantity(request), parseQuantity(limit)];
+    const [requested, max] = [parseQuantity(request ?? ''), parseQuantity(limit ?? '')];
     if (requested === undefined || max === undefined || requested.nanos <= max.nanos) return [];
     return [
       invalidValue(
         `${path}.resources.requests`,
         request,
-        `must be less than or equal to ${name} limit of ${limit}`,
+        `must be less than or equal to ${name} limit of ${limit ?? ''}`,
       ),
     ];
   });
 }
 
-function mountErrors(container: Json, path: string, volumes: ReadonlySet<string>): FieldError[] {
-  return arrayAt(container, 'volumeMounts').flatMap((mount, index) => {
-    const name = stringAt(mount, 'name') ?? '';
-    const at = `${path}.volumeMounts[${index}]`;
-    return [
-      ...(name === ''
-        ? [required(`${at}.name`)]
-        : volumes.has(name)
-          ? []
-          : [notFoundField(`${at}.name`, name)]),
-      ...((stringAt(mount, 'mountPath') ?? '') === '' ? [required(`${at}.mountPath`)] : []),
-    ];
-  });
-}
-
-function containerErrors(
-  containers: readonly Json[],
+const mountErrors = (
+  { volumeMounts = [] }: Container,
   path: string,
   volumes: ReadonlySet<string>,
-): FieldError[] {
-  return [
-    ...nameErrors(containers, path),
-    ...containers.flatMap((container, index) => {
-      const at = `${path}[${index}]`;
-      return [
-        ...((stringAt(container, 'image') ?? '') === '' ? [required(`${at}.image`)] : []),
-        ...arrayAt(container, 'env').flatMap((variable, position) =>
-          (stringAt(variable, 'name') ?? '') === ''
-            ? [required(`${at}.env[${position}].name`)]
-            : [],
-        ),
-        ...portErrors(container, at),
-        ...resourceErrors(container, at),
-        ...mountErrors(container, at, volumes),
-      ];
-    }),
-  ];
-}
+): FieldError[] =>
+  volumeMounts.flatMap(({ name = '', mountPath }, index) => {
+    const at = `${path}.volumeMounts[${index}]`;
+    const isUnknown = name !== '' && !volumes.has(name);
+    return [
+      ...missing(name, `${at}.name`),
+      ...(isUnknown ? [notFoundField(`${at}.name`, name)] : []),
+      ...missing(mountPath, `${at}.mountPath`),
+    ];
+  });
+
+const containerErrors = (
+  containers: readonly Container[],
+  path: string,
+  volumes: ReadonlySet<string>,
+): FieldError[] => [
+  ...nameErrors(containers, path),
+  ...containers.flatMap((container, index) => {
+    const at = `${path}[${index}]`;
+    const { image, env = [] } = container;
+    return [
+      ...missing(image, `${at}.image`),
+      ...env.flatMap(({ name }, position) => missing(name, `${at}.env[${position}].name`)),
+      ...portErrors(container, at),
+      ...resourceErrors(container, at),
+      ...mountErrors(container, at, volumes),
+    ];
+  }),
+];
 
 const policies = ['Always', 'OnFailure', 'Never'];
 
-export function podErrors(pod: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
-  const spec = objectAt(pod, 'spec');
-  const containers = arrayAt(spec, 'containers');
-  const policy = stringAt(spec, 'restartPolicy') ?? 'Always';
-  const volumes = arrayAt(spec, 'volumes');
-  const volumeNames = new Set(volumes.map((volume) => stringAt(volume, 'name') ?? ''));
+export function podErrors({ spec = {} }: Pod, old: Pod | undefined): readonly FieldError[] {
+  const { containers = [], initContainers = [], volumes = [], restartPolicy = 'Always' } = spec;
+  const volumeNames = new Set(volumes.map(({ name = '' }) => name));
   return [
     ...nameErrors(volumes, 'spec.volumes'),
     ...(containers.length === 0 ? [required('spec.containers')] : []),
     ...containerErrors(containers, 'spec.containers', volumeNames),
-    ...containerErrors(arrayAt(spec, 'initContainers'), 'spec.initContainers', volumeNames),
-    ...(policies.includes(policy) ? [] : [notSupported('spec.restartPolicy', policy, policies)]),
-    ...(old === undefined ? [] : changeErrors(spec ?? {}, objectAt(old, 'spec') ?? {})),
+    ...containerErrors(initContainers, 'spec.initContainers', volumeNames),
+    ...(policies.includes(restartPolicy)
+      ? []
+      : [notSupported('spec.restartPolicy', restartPolicy, policies)]),
+    ...(old === undefined ? [] : changeErrors(spec, old.spec ?? {})),
   ];
 }
 
-/** Fields of the spec of a pod that may change after its creation. */
-const mutable: ReadonlySet<string> = new Set([
-  'activeDeadlineSeconds',
-  'tolerations',
-  'terminationGracePeriodSeconds',
-]);
+const withoutImage = (container: Container): Container => ({ ...container, image: '' });
 
-function changeErrors(spec: JsonObject, old: JsonObject): FieldError[] {
-  const frozen = (value: JsonObject): JsonObject =>
-    Object.fromEntries(
-      Object.entries(value)
-        .filter(([key]) => !mutable.has(key))
-        .map(([key, field]) => [
-          key,
-          key === 'containers' || key === 'initContainers'
-            ? (isArray(field) ? field : []).map((container) =>
-                isObject(container) ? { ...container, image: '' } : container,
-              )
-            : field,
-        ]),
-    );
-  return equal(frozen(spec), frozen(old))
+/** Returns the spec with constants for the fields that may change after the creation of the pod. */
+const frozen = ({ containers = [], initContainers = [], ...spec }: PodSpec): PodSpec => ({
+  ...spec,
+  activeDeadlineSeconds: 0,
+  tolerations: [],
+  terminationGracePeriodSeconds: 0,
+  containers: containers.map(withoutImage),
+  initContainers: initContainers.map(withoutImage),
+});
+
+const changeErrors = (spec: PodSpec, old: PodSpec): FieldError[] =>
+  equal(frozen(spec), frozen(old))
     ? []
     : [
         forbiddenField(
@@ -149,4 +128,3 @@ function changeErrors(spec: JsonObject, old: JsonObject): FieldError[] {
           'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
         ),
       ];
-}

@@ -1,9 +1,12 @@
 import type { Json } from '../json/json.ts';
-import { findAll, parseJsonPath } from '../json/json-path.ts';
 import { ageOf } from '@conversation-operator/kube/human-duration';
+import type { Meta } from '../api/api-object.ts';
+import { findAll, parseJsonPath } from '../json/json-path.ts';
 import type { Column, ColumnWithCell } from './api-resource.ts';
 
-export const nameColumn: ColumnWithCell = {
+type ColumnOfAnyKind = ColumnWithCell<{ readonly metadata: Meta }>;
+
+export const nameColumn: ColumnOfAnyKind = {
   name: 'Name',
   type: 'string',
   format: 'name',
@@ -12,13 +15,23 @@ export const nameColumn: ColumnWithCell = {
   cell: ({ metadata }) => metadata.name,
 };
 
-export const ageColumn: ColumnWithCell = {
+export const ageColumn: ColumnOfAnyKind = {
   name: 'Age',
   type: 'string',
   description: 'Time since creation.',
   priority: 0,
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
+
+/** Creates a column of texts; an absent value is shown as an empty text. */
+export const columnOf = <T>(
+  name: string,
+  cell: (object: T, nowMs: number) => string | number | undefined,
+  priority = 0,
+): ColumnWithCell<T> => ({
+  ...{ name, type: 'string', description: name, priority },
+  cell: (object, nowMs) => cell(object, nowMs) ?? '',
+});
 
 /**
  * Returns the cell for the first value at the path, as the API server prints it for the type of the

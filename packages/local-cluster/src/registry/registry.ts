@@ -1,5 +1,11 @@
 import type { ApiResource } from './api-resource.ts';
 
+export interface ApiGroup {
+  readonly group: string;
+  readonly version: string;
+  readonly resources: readonly ApiResource[];
+}
+
 /** The served kinds, which change with the stored CustomResourceDefinitions. */
 export class Registry {
   readonly #byKey = new Map<string, ApiResource>();
@@ -42,11 +48,10 @@ export class Registry {
     return [...this.#byKey.values()];
   }
 
-  /** Returns the groups with their one version, the core group first. */
-  groups(): readonly { readonly group: string; readonly version: string }[] {
-    const versions = new Map<string, string>();
-    for (const { group, version } of this.#byKey.values())
-      if (!versions.has(group)) versions.set(group, version);
-    return [...versions].map(([group, version]) => ({ group, version }));
+  /** Returns the kinds by group; each group has one version, and the core group is the first. */
+  groups(): readonly ApiGroup[] {
+    return [...Map.groupBy(this.#byKey.values(), ({ group }) => group)].map(
+      ([group, resources]) => ({ group, version: resources[0]?.version ?? '', resources }),
+    );
   }
 }

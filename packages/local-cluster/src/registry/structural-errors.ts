@@ -44,34 +44,16 @@ function nodeErrors(schema: Schema, path: string): FieldError[] {
   ];
 }
 
-function ruleErrors(schema: Schema, path: string): FieldError[] {
-  try {
-    rulesOf(schema);
-    return [];
-  } catch (error) {
-    const index =
-      schema['x-kubernetes-validations']?.findIndex(
-        (rule) => !compiles({ 'x-kubernetes-validations': [rule] }),
-      ) ?? 0;
-    const text = schema['x-kubernetes-validations']?.[index]?.rule;
-    return [
-      invalidValue(
-        `${path}.x-kubernetes-validations[${index}].rule`,
-        text,
-        `compilation failed: ${String(error)}`,
-      ),
-    ];
-  }
-}
-
-function compiles(schema: Schema): boolean {
-  try {
-    rulesOf(schema);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const ruleErrors = (schema: Schema, path: string): FieldError[] =>
+  (schema['x-kubernetes-validations'] ?? []).flatMap((rule, index) => {
+    try {
+      rulesOf({ 'x-kubernetes-validations': [rule] });
+      return [];
+    } catch (error) {
+      const field = `${path}.x-kubernetes-validations[${index}].rule`;
+      return [invalidValue(field, rule.rule, `compilation failed: ${String(error)}`)];
+    }
+  });
 
 function patternErrors({ pattern }: Schema, path: string): FieldError[] {
   try {

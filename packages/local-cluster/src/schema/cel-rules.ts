@@ -1,7 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { isArray, isObject, type Json } from '../json/json.ts';
 import type { FieldError } from './field-error.ts';
-import { valuesOf, type Schema, type ValidationRule } from './structural-schema.ts';
+import { partOf, type Schema, type ValidationRule } from './structural-schema.ts';
 
 const environment = new Environment({
   enableOptionalTypes: true,
@@ -19,13 +19,6 @@ export interface CompiledRule {
   /** True for a rule that uses oldSelf and thus validates a change instead of a value. */
   readonly transition: boolean;
 }
-
-const reasons: Readonly<Record<string, string>> = {
-  FieldValueInvalid: 'FieldValueInvalid',
-  FieldValueForbidden: 'FieldValueForbidden',
-  FieldValueRequired: 'FieldValueRequired',
-  FieldValueDuplicate: 'FieldValueDuplicate',
-};
 
 const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
 
@@ -54,17 +47,12 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
  */
 export function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
-  if (isObject(value)) {
-    const values = valuesOf(schema);
+  if (isObject(value))
     return new Map(
       Object.entries(value)
         .filter(([, child]) => child !== undefined)
-        .map(([key, child]) => [
-          escaped(key),
-          celValueOf(child, schema?.properties?.[key] ?? values),
-        ]),
+        .map(([key, child]) => [escaped(key), celValueOf(child, partOf(schema, key))]),
     );
-  }
   if (typeof value === 'number')
     return Number.isInteger(value) && schema?.type !== 'number' ? BigInt(value) : value;
   if (typeof value === 'string' && schema?.format === 'date-time') {
@@ -124,7 +112,7 @@ export function checkRules(
     const failure = failureOf(rule, context);
     if (failure === undefined) return [];
     const field = `${path}${rule.rule.fieldPath ?? ''}`.replace(/^\./, '');
-    const reason = reasons[rule.rule.reason ?? ''] ?? 'FieldValueInvalid';
+    const { reason = 'FieldValueInvalid' } = rule.rule;
     const heads: Readonly<Record<string, string>> = {
       FieldValueForbidden: 'Forbidden',
       FieldValueRequired: 'Required value',

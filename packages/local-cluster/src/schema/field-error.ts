@@ -15,60 +15,38 @@ const shown = (value: Json | undefined): string => {
   return JSON.stringify(value);
 };
 
-export const required = (field: string, detail = ''): FieldError => ({
-  field,
-  reason: 'FieldValueRequired',
-  message: detail === '' ? 'Required value' : `Required value: ${detail}`,
-});
-export const invalidValue = (
-  field: string,
-  value: Json | undefined,
-  detail: string,
-): FieldError => ({
-  field,
-  reason: 'FieldValueInvalid',
-  message: `Invalid value: ${shown(value)}: ${detail}`,
-});
-export const typeInvalid = (
-  field: string,
-  value: Json | undefined,
-  detail: string,
-): FieldError => ({
-  field,
-  reason: 'FieldValueTypeInvalid',
-  message: `Invalid value: ${shown(value)}: ${detail}`,
-});
-export const notSupported = (
-  field: string,
-  value: Json,
-  supported: readonly string[],
-): FieldError => ({
-  field,
-  reason: 'FieldValueNotSupported',
-  message: `Unsupported value: ${shown(value)}: supported values: ${supported.map((text) => JSON.stringify(text)).join(', ')}`,
-});
-export const duplicate = (field: string, value: Json): FieldError => ({
-  field,
-  reason: 'FieldValueDuplicate',
-  message: `Duplicate value: ${typeof value === 'object' ? JSON.stringify(value) : shown(value)}`,
-});
-export const notFoundField = (field: string, value: Json): FieldError => ({
-  field,
-  reason: 'FieldValueNotFound',
-  message: `Not found: ${shown(value)}`,
-});
-export const tooLong = (field: string, max: number): FieldError => ({
-  field,
-  reason: 'FieldValueTooLong',
-  message: `Too long: may not be more than ${max} bytes`,
-});
-export const tooMany = (field: string, count: number, max: number): FieldError => ({
-  field,
-  reason: 'FieldValueTooMany',
-  message: `Too many: ${count}: must have at most ${max} items`,
-});
-export const forbiddenField = (field: string, detail: string): FieldError => ({
-  field,
-  reason: 'FieldValueForbidden',
-  message: `Forbidden: ${detail}`,
-});
+const errorOf =
+  <A extends readonly unknown[]>(reason: string, messageOf: (...details: A) => string) =>
+  (field: string, ...details: A): FieldError => ({
+    field,
+    reason: `FieldValue${reason}`,
+    message: messageOf(...details),
+  });
+const invalidText = (value: Json | undefined, detail: string): string =>
+  `Invalid value: ${shown(value)}: ${detail}`;
+
+export const required = errorOf('Required', (detail: string | undefined = '') =>
+  detail === '' ? 'Required value' : `Required value: ${detail}`,
+);
+export const invalidValue = errorOf('Invalid', invalidText);
+export const typeInvalid = errorOf('TypeInvalid', invalidText);
+export const notSupported = errorOf(
+  'NotSupported',
+  (value: Json, supported: readonly string[]) =>
+    `Unsupported value: ${shown(value)}: supported values: ${supported.map((text) => JSON.stringify(text)).join(', ')}`,
+);
+export const duplicate = errorOf(
+  'Duplicate',
+  (value: Json) =>
+    `Duplicate value: ${typeof value === 'object' ? JSON.stringify(value) : shown(value)}`,
+);
+export const notFoundField = errorOf('NotFound', (value: Json) => `Not found: ${shown(value)}`);
+export const tooLong = errorOf(
+  'TooLong',
+  (max: number) => `Too long: may not be more than ${max} bytes`,
+);
+export const tooMany = errorOf(
+  'TooMany',
+  (count: number, max: number) => `Too many: ${count}: must have at most ${max} items`,
+);
+export const forbiddenField = errorOf('Forbidden', (detail: string) => `Forbidden: ${detail}`);

@@ -1,6 +1,6 @@
 import { isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
 import { setOwn } from '../json/merge-patch.ts';
-import { preservesUnknown, valuesOf, type Schema } from './structural-schema.ts';
+import { partOf, preservesUnknown, type Schema } from './structural-schema.ts';
 
 const embedded: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
@@ -32,16 +32,12 @@ function pruneObject(
   unknown: string[],
   path: string,
 ): JsonObject {
-  const values = valuesOf(schema);
   const result: Record<string, Json | undefined> = {};
   let changed = false;
   for (const [key, child] of Object.entries(value)) {
     if (child === undefined) continue;
     const at = path === '' ? key : `${path}.${key}`;
-    const known =
-      (schema.properties !== undefined && Object.hasOwn(schema.properties, key)
-        ? schema.properties[key]
-        : undefined) ?? values;
+    const known = partOf(schema, key);
     if (known === undefined) {
       if (
         preservesUnknown(schema) ||

@@ -51,5 +51,11 @@ export interface ValidationRule {
 export const valuesOf = (schema: Schema | undefined): Schema | undefined =>
   typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
+/** Returns the schema of a field, or of a value of a map; undefined when the schema has neither. */
+export const partOf = (schema: Schema | undefined, key: string): Schema | undefined =>
+  schema?.properties !== undefined && Object.hasOwn(schema.properties, key)
+    ? schema.properties[key]
+    : valuesOf(schema);
+
 export const preservesUnknown = (schema: Schema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;

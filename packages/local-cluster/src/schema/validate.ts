@@ -1,7 +1,11 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { labelErrors } from '../api/metadata.ts';
 import {
   equal,
   isArray,
   isObject,
+  objectAt,
+  stringAt,
   type Json,
   type JsonArray,
   type JsonObject,
@@ -9,8 +13,7 @@ import {
 import { checkRules } from './cel-rules.ts';
 import * as fault from './field-error.ts';
 import type { FieldError } from './field-error.ts';
-import { hasFormat } from './formats.ts';
-import { valuesOf, type Schema } from './structural-schema.ts';
+import { partOf, valuesOf, type Schema } from './structural-schema.ts';
 
 const typeOf = (value: Json): string => {
   if (value === null) return 'null';
@@ -21,10 +24,6 @@ const typeOf = (value: Json): string => {
 
 const hasType = (value: Json, type: string): boolean =>
   typeOf(value) === type || (type === 'number' && typeof value === 'number');
-
-const child = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
-const mapChild = (path: string, key: string): string =>
-  /^[A-Za-z_][\w-]*$/.test(key) ? child(path, key) : `${path}[${key}]`;
 
 /** Reasons that suppress the rules, which rely on a value that satisfies its schema. */
 const blocking: ReadonlySet<string> = new Set([
@@ -65,8 +64,6 @@ const ruled = new WeakMap<Schema, boolean>();
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
-  // The preliminary result ends the recursion of a schema that contains itself.
-  ruled.set(schema, false);
   const parts = [...Object.values(schema.properties ?? {}), schema.items, valuesOf(schema)];
   const has =
     (schema['x-kubernetes-validations'] ?? []).length > 0 ||
@@ -84,36 +81,38 @@ function ruleErrors(
 ): readonly FieldError[] {
   if (!hasRules(schema) || (value === null && schema.nullable === true)) return [];
   if (old !== undefined && equal(value, old)) return [];
-  const own = checkRules(value, old, schema, path);
-  const { items } = schema;
-  if (isArray(value)) {
-    if (items === undefined) return own;
-    const oldItem = correlate(schema, old);
-    return [
-      ...own,
-      ...value.flatMap((item, index) =>
-        ruleErrors(item, items, `${path}[${index}]`, oldItem(item)),
-      ),
-    ];
-  }
-  if (!isObject(value)) return own;
-  const before = isObject(old) ? old : undefined;
-  const inner = Object.entries(value).flatMap(([key, item]) => {
-    const property = propertyOf(schema, key);
-    const part = property ?? valuesOf(schema);
-    if (item === undefined || part === undefined) return [];
-    return ruleErrors(
-      item,
-      part,
-      property === undefined ? mapChild(path, key) : child(path, key),
-      before?.[key],
-    );
-  });
-  return [...own, ...inner];
+  return [
+    ...checkRules(value, old, schema, path),
+    ...childrenOf(value, schema, path, old).flatMap((child) => ruleErrors(...child)),
+  ];
 }
 
-const propertyOf = ({ properties }: Schema, key: string): Schema | undefined =>
-  properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined;
+type Node = readonly [value: Json, schema: Schema, path: string, old: Json | undefined];
+
+/** Returns the items of a list, or the fields of an object, that the schema describes. */
+function childrenOf(...[value, schema, path, old]: Node): readonly Node[] {
+  if (isArray(value)) {
+    const { items } = schema;
+    const oldItem = correlate(schema, old);
+    return items === undefined
+      ? []
+      : value.map((item, index) => [item, items, `${path}[${index}]`, oldItem(item)]);
+  }
+  if (!isObject(value)) return [];
+  const before = isObject(old) ? old : undefined;
+  return Object.entries(value).flatMap(([key, item]): readonly Node[] => {
+    const part = partOf(schema, key);
+    return item === undefined || part === undefined
+      ? []
+      : [[item, part, childPath(schema, path, key), before?.[key]]];
+  });
+}
+
+const dotted = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
+const childPath = ({ properties }: Schema, path: string, key: string): string =>
+  (properties !== undefined && Object.hasOwn(properties, key)) || /^[A-Za-z_][\w-]*$/.test(key)
+    ? dotted(path, key)
+    : `${path}[${key}]`;
 
 function schemaErrors(
   value: Json,
@@ -130,10 +129,14 @@ function schemaErrors(
   }
   if (schema.type !== undefined && !hasType(value, schema.type))
     return [wrongType(path, value, schema.type)];
-  const errors = [...scalarErrors(value, schema, path), ...junctorErrors(value, schema, path)];
-  if (isArray(value)) errors.push(...arrayErrors(value, schema, path, old));
-  else if (isObject(value)) errors.push(...objectErrors(value, schema, path, old));
-  return errors;
+  return [
+    ...scalarErrors(value, schema, path),
+    ...junctorErrors(value, schema, path),
+    ...(isObject(value) ? missingErrors(value, schema, path) : []),
+    ...childrenOf(value, schema, path, old).flatMap((child) => schemaErrors(...child)),
+    ...(isArray(value) ? arrayErrors(value, schema, path) : []),
+    ...(isObject(value) ? countErrors(value, schema, path) : []),
+  ];
 }
 
 const wrongType = (path: string, value: Json, type: string): FieldError => {
@@ -188,6 +191,15 @@ function patternOf(source: string): RegExp {
   return pattern;
 }
 
+const dateTime = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
+/** Formats that are checked; any other format accepts any text. */
+const formats: Readonly<Record<string, (text: string) => boolean>> = {
+  'date-time': (text) => dateTime.test(text) && !Number.isNaN(Date.parse(text)),
+  ipv4: isIPv4,
+  ipv6: isIPv6,
+  byte: (text) => /^[A-Za-z0-9+/\s]*={0,2}$/.test(text),
+};
+
 /** Counts code points, as Go counts runes. */
 function characters(text: string): number {
   let count = 0;
@@ -212,7 +224,7 @@ function stringErrors(value: string, schema: Schema, path: string): FieldError[]
   if (pattern !== undefined && !patternOf(pattern).test(value)) {
     errors.push(fault.invalidValue(path, value, `${path} in body should match '${pattern}'`));
   }
-  if (format !== undefined && !hasFormat(value, format)) {
+  if (format !== undefined && formats[format]?.(value) === false) {
     errors.push(
       fault.typeInvalid(
         path,
@@ -224,33 +236,16 @@ function stringErrors(value: string, schema: Schema, path: string): FieldError[]
   return errors;
 }
 
-function arrayErrors(
-  value: JsonArray,
-  schema: Schema,
-  path: string,
-  old: Json | undefined,
-): FieldError[] {
-  const { items, minItems, maxItems } = schema;
-  const errors: FieldError[] = [];
-  if (minItems !== undefined && value.length < minItems) {
-    errors.push(
-      fault.invalidValue(
-        path,
-        value.length,
-        `${path} in body should have at least ${minItems} items`,
-      ),
-    );
-  }
-  if (maxItems !== undefined && value.length > maxItems)
-    errors.push(fault.tooMany(path, value.length, maxItems));
-  if (items !== undefined) {
-    const oldItem = correlate(schema, old);
-    value.forEach((item, index) =>
-      errors.push(...schemaErrors(item, items, `${path}[${index}]`, oldItem(item))),
-    );
-  }
-  errors.push(...duplicateErrors(value, schema, path));
-  return errors;
+function arrayErrors(value: JsonArray, schema: Schema, path: string): FieldError[] {
+  const { minItems, maxItems } = schema;
+  const { length } = value;
+  return [
+    ...(minItems !== undefined && length < minItems
+      ? [fault.invalidValue(path, length, `${path} in body should have at least ${minItems} items`)]
+      : []),
+    ...(maxItems !== undefined && length > maxItems ? [fault.tooMany(path, length, maxItems)] : []),
+    ...duplicateErrors(value, schema, path),
+  ];
 }
 
 const keyIn = (item: Json, schema: Schema): string =>
@@ -289,38 +284,31 @@ function duplicateErrors(value: JsonArray, schema: Schema, path: string): FieldE
   });
 }
 
-function objectErrors(
-  value: JsonObject,
-  schema: Schema,
-  path: string,
-  old: Json | undefined,
-): FieldError[] {
-  const errors = (schema.required ?? [])
-    .filter((key) => value[key] === undefined)
-    .map((key) => fault.required(child(path, key)));
-  const before = isObject(old) ? old : undefined;
-  const values = valuesOf(schema);
-  for (const [key, item] of Object.entries(value)) {
-    if (item === undefined) continue;
-    const property = propertyOf(schema, key);
-    if (property !== undefined)
-      errors.push(...schemaErrors(item, property, child(path, key), before?.[key]));
-    else if (values !== undefined)
-      errors.push(...schemaErrors(item, values, mapChild(path, key), before?.[key]));
-  }
+/** Returns the errors of absent fields, and of the types and metadata of embedded objects. */
+function missingErrors(value: JsonObject, schema: Schema, path: string): FieldError[] {
+  const missing = (schema.required ?? []).filter((key) => value[key] === undefined);
+  const errors = missing.map((key) => fault.required(dotted(path, key)));
+  if (schema['x-kubernetes-embedded-resource'] !== true) return errors;
+  const untyped = ['apiVersion', 'kind'].filter((key) => (stringAt(value, key) ?? '') === '');
+  return [
+    ...errors,
+    ...untyped.map((key) => fault.required(dotted(path, key))),
+    ...labelErrors(objectAt(value, 'metadata')?.['labels'], dotted(path, 'metadata.labels')),
+  ];
+}
+
+function countErrors(value: JsonObject, schema: Schema, path: string): FieldError[] {
+  const { minProperties, maxProperties } = schema;
   const count = Object.keys(value).length;
-  if (schema.maxProperties !== undefined && count > schema.maxProperties)
-    errors.push(fault.tooMany(path, count, schema.maxProperties));
-  if (schema.minProperties !== undefined && count < schema.minProperties) {
-    errors.push(
-      fault.invalidValue(
-        path,
-        value,
-        `${path} in body should have at least ${schema.minProperties} properties`,
-      ),
-    );
-  }
-  return errors;
+  const text = `${path} in body should have at least ${minProperties ?? 0} properties`;
+  return [
+    ...(maxProperties !== undefined && count > maxProperties
+      ? [fault.tooMany(path, count, maxProperties)]
+      : []),
+    ...(minProperties !== undefined && count < minProperties
+      ? [fault.invalidValue(path, value, text)]
+      : []),
+  ];
 }
 
 function junctorErrors(value: Json, schema: Schema, path: string): FieldError[] {

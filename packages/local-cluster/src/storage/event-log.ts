@@ -51,23 +51,25 @@ export class EventLog {
    */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
-    const start = this.#indexAfter(version);
-    const found: Change[] = [];
-    for (let index = start; index < this.#changes.length; index += 1) {
-      const change = this.#changes[index];
-      if (change?.resource === resource) found.push(change);
-    }
-    return found;
+    const start = firstIndex(
+      [this.#first, this.#changes.length],
+      (index) => (this.#changes[index]?.version ?? 0) > version,
+    );
+    return this.#changes.slice(start).filter((change) => change.resource === resource);
   }
+}
 
-  #indexAfter(version: number): number {
-    let low = this.#first;
-    let high = this.#changes.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#changes[middle]?.version ?? 0) <= version) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+/** Returns the first index of a range that passes; all indexes after that one pass too. */
+export function firstIndex(
+  [start, end]: readonly [number, number],
+  passes: (index: number) => boolean,
+): number {
+  let low = start;
+  let high = end;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (passes(middle)) high = middle;
+    else low = middle + 1;
   }
+  return low;
 }

@@ -1,6 +1,6 @@
 import { withMeta, type ApiObject } from '../api/api-object.ts';
 import type { Change, Stored } from './change.ts';
-import { EventLog } from './event-log.ts';
+import { EventLog, firstIndex } from './event-log.ts';
 import type { Journal } from './journal.ts';
 import { StorageError } from './storage-error.ts';
 
@@ -14,14 +14,7 @@ class SortedKeys {
 
   /** Returns the index of the first key that does not sort before this one. */
   indexOf(key: string): number {
-    let low = 0;
-    let high = this.#keys.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#keys[middle] ?? '') < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return firstIndex([0, this.#keys.length], (index) => (this.#keys[index] ?? '') >= key);
   }
 
   add(key: string): void {
@@ -98,10 +91,6 @@ export class ObjectStore {
   /** Oldest version whose changes are known. */
   get compacted(): number {
     return this.#log.compacted;
-  }
-
-  get size(): number {
-    return [...this.#tables.values()].reduce((sum, { keys }) => sum + keys.size, 0);
   }
 
   get resources(): readonly string[] {

@@ -1,7 +1,8 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LocalKubelet, type ProcessNodeOptions } from '../../src/kubelet/local-kubelet.ts';
+import { LocalKubelet } from '../../src/kubelet/local-kubelet.ts';
+import type { LocalKubeletOptions } from '../../src/kubelet/options.ts';
 import { ApiError, TransportError } from '../../../kube/src/errors.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import {
@@ -34,7 +35,7 @@ class Bench {
   readonly dataDir: string;
   readonly node: LocalKubelet;
 
-  constructor(dataDir: string, options: Partial<ProcessNodeOptions> = {}) {
+  constructor(dataDir: string, options: Partial<LocalKubeletOptions> = {}) {
     this.dataDir = dataDir;
     this.node = new LocalKubelet({
       client: this.client,

@@ -162,26 +162,18 @@ describe('the status of a pod', () => {
   });
 
   it('moves the time of a condition only with its status, and keeps the conditions of others', () => {
-    const gate = { type: 'example.com/gate', status: 'False' };
-    const gated = aPod(
-      { readinessGates: [{ conditionType: gate.type }] },
-      { status: { conditions: [gate] } },
-    );
+    const other = { type: 'example.com/other', status: 'False' };
+    const pod = aPod({}, { status: { conditions: [other] } });
     const before = podStatusOf(
-      observed(gated, [aRecord('main', running({ ready: false }))], { now: started }),
+      observed(pod, [aRecord('main', running({ ready: false }))], { now: started }),
     );
-    const status = podStatusOf(observed(gated, [aRecord('main', running())], { previous: before }));
+    const status = podStatusOf(observed(pod, [aRecord('main', running())], { previous: before }));
     expect(conditionOf(status, 'PodScheduled')?.lastTransitionTime).toBe(started);
     expect(conditionOf(status, 'ContainersReady')).toMatchObject({
       status: 'True',
       lastTransitionTime: now,
     });
-    expect(conditionOf(status, 'Ready')).toMatchObject({
-      status: 'False',
-      reason: 'ReadinessGatesNotReady',
-      lastTransitionTime: started,
-    });
-    expect(conditionOf(status, gate.type)).toEqual(gate);
+    expect(conditionOf(status, other.type)).toEqual(other);
   });
 
   it('is the same for the same observations', () => {

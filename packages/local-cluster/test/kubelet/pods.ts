@@ -40,7 +40,6 @@ export const running = ({ ready = true, isStarted = true } = {}): ContainerState
   kind: 'running',
   containerID: 'process://1',
   startedAt: started,
-  startedAtMs: 0,
   started: isStarted,
   ready,
 });
@@ -73,5 +72,5 @@ export const records = (
   ...list: readonly ContainerRecord[]
 ): ReadonlyMap<string, ContainerRecord> => new Map(list.map((record) => [record.name, record]));
 
-export const waits = (delayMs: number): { readonly backOff: BackOff } => ({ backOff: { delayMs } });
+export const waits = (delayMs: number): { readonly backOff: BackOff } => ({ backOff: delayMs });
 export const limits = kubeletBackOff;

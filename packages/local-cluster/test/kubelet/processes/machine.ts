@@ -2,7 +2,8 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LocalKubelet, type ProcessNodeOptions } from '../../../src/kubelet/local-kubelet.ts';
+import { LocalKubelet } from '../../../src/kubelet/local-kubelet.ts';
+import type { LocalKubeletOptions } from '../../../src/kubelet/options.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { pods, type Pod } from '../../../../kube/src/core.ts';
@@ -70,13 +71,13 @@ export class Machine {
   readonly dataDir: string;
   readonly node: LocalKubelet;
 
-  static async start(options: Partial<ProcessNodeOptions> = {}): Promise<Machine> {
+  static async start(options: Partial<LocalKubeletOptions> = {}): Promise<Machine> {
     const machine = new Machine(await mkdtemp(join(tmpdir(), 'local-kubelet-')), options);
     await machine.node.start();
     return machine;
   }
 
-  constructor(dataDir: string, options: Partial<ProcessNodeOptions> = {}) {
+  constructor(dataDir: string, options: Partial<LocalKubeletOptions> = {}) {
     this.dataDir = dataDir;
     this.node = new LocalKubelet({
       client: this.client,

@@ -1,4 +1,4 @@
-import type { ImageProgram } from '../../../src/kubelet/local-kubelet.ts';
+import type { ImageProgram } from '../../../src/kubelet/options.ts';
 
 const server = `
   const { createServer } = require('node:http');

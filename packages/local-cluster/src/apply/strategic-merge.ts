@@ -6,36 +6,9 @@ import {
   type Json,
   type JsonArray,
   type JsonObject,
-} from './json.ts';
-import { setOwn } from './merge-patch.ts';
-
-/**
- * Merge keys of strategic merge patch for the built-in kinds. Kubernetes reads merge keys from
- * struct tags; the keys of the served kinds depend only on the name of the field, except for
- * `ports`, which containers key by containerPort and services by port.
- */
-const mergeKeys: Readonly<Record<string, readonly string[]>> = {
-  containers: ['name'],
-  initContainers: ['name'],
-  ephemeralContainers: ['name'],
-  env: ['name'],
-  ports: ['containerPort', 'port'],
-  volumes: ['name'],
-  volumeMounts: ['mountPath'],
-  volumeDevices: ['devicePath'],
-  conditions: ['type'],
-  ownerReferences: ['uid'],
-  imagePullSecrets: ['name'],
-  secrets: ['name'],
-  hostAliases: ['ip'],
-  podIPs: ['ip'],
-  hostIPs: ['ip'],
-  addresses: ['type'],
-  taints: ['key'],
-  topologySpreadConstraints: ['topologyKey'],
-  resourceClaims: ['name'],
-};
-const mergedPrimitives: ReadonlySet<string> = new Set(['finalizers']);
+} from '../json/json.ts';
+import { setOwn } from '../json/merge-patch.ts';
+import { builtinListKeys } from './list-keys.ts';
 
 const directive = '$patch';
 const retainKeys = '$retainKeys';
@@ -88,14 +61,18 @@ function mergeField(key: string, present: Json | undefined, value: Json): Json {
   if (isObject(value)) return strategicMergePatch(isObject(present) ? present : {}, value);
   if (!isArray(value) || !isArray(present))
     return isArray(value) ? withoutDirectives(value) : value;
-  if (mergedPrimitives.has(key))
-    return [...present, ...value.filter((item) => !present.includes(item))];
+  if (key === 'finalizers') return [...present, ...value.filter((item) => !present.includes(item))];
   const mergeKey = mergeKeyOf(key, [...value, ...present]);
   return mergeKey === undefined ? withoutDirectives(value) : mergeList(mergeKey, present, value);
 }
 
-const mergeKeyOf = (field: string, items: JsonArray): string | undefined =>
-  mergeKeys[field]?.find((key) => items.some((item) => isObject(item) && item[key] !== undefined));
+/** Returns the first key of the items; containers have ports with another key than services. */
+const mergeKeyOf = (field: string, items: JsonArray): string | undefined => {
+  const has = (key: string) => items.some((item) => isObject(item) && item[key] !== undefined);
+  const keys =
+    field === 'ports' ? ['containerPort', 'port'] : (builtinListKeys[field] ?? []).slice(0, 1);
+  return keys.find(has);
+};
 
 const withoutDirectives = (items: JsonArray): JsonArray =>
   items.flatMap((item): Json[] => {

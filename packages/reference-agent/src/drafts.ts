@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import type { Draft } from './event-log.ts';
+import {
+  statusUpdate,
+  type ActionEvent,
+  type AgentEvent,
+  type Content,
+  type ConversationErrorEvent,
+  type ExecutionStatus,
+} from './events.ts';
+
+/** Events that record requests of users and the ends of runs. */
+
+export interface NewMessage {
+  readonly role: 'user' | 'system' | 'assistant';
+  readonly content: readonly Content[];
+}
+
+export function messageDrafts({ role, content }: NewMessage): readonly Draft[] {
+  const id = randomUUID();
+  return [
+    {
+      id,
+      event: {
+        kind: 'MessageEvent',
+        source: 'user',
+        llm_message: { role, content },
+        activated_skills: [],
+      },
+    },
+    {
+      event: {
+        kind: 'ConversationStateUpdateEvent',
+        source: 'environment',
+        key: 'last_user_message_id',
+        value: id,
+      },
+    },
+  ];
+}
+
+export const becomes = (status: ExecutionStatus): Draft => ({ event: statusUpdate(status) });
+
+export const startsRun = (event: AgentEvent): boolean =>
+  event.kind === 'ConversationStateUpdateEvent' &&
+  event.key === 'execution_status' &&
+  event.value === 'running';
+
+export const paused = (kind: 'PauseEvent' | 'InterruptEvent' = 'PauseEvent'): readonly Draft[] => [
+  { event: { kind, source: 'user' } },
+  becomes('paused'),
+];
+
+export const rejectionOf = (
+  { id, tool_name, tool_call_id }: AgentEvent & ActionEvent,
+  rejection_reason: string,
+): Draft => ({
+  event: {
+    kind: 'UserRejectObservation',
+    source: 'environment',
+    action_id: id,
+    tool_name,
+    tool_call_id,
+    rejection_reason,
+    rejection_source: 'user',
+  },
+});
+
+/** Returns the failure of an action without a result; nothing when there is no such action. */
+export const failureOf = (
+  action: Pick<ActionEvent, 'tool_name' | 'tool_call_id'> | undefined,
+  error: string,
+): readonly Draft[] =>
+  action === undefined
+    ? []
+    : [
+        {
+          event: {
+            kind: 'AgentErrorEvent',
+            source: 'agent',
+            tool_name: action.tool_name,
+            tool_call_id: action.tool_call_id,
+            error,
+          },
+        },
+      ];
+
+export const conversationError = (
+  error: Pick<ConversationErrorEvent, 'code' | 'detail' | 'classification'>,
+): Draft => ({ event: { kind: 'ConversationErrorEvent', source: 'environment', ...error } });
