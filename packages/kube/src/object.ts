@@ -101,11 +101,13 @@ export const ownerReferenceTo = (
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
 
+type Versioned = { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> };
+
 /**
- * Compares two versions of one object. Versions are decimal numbers without leading zeros and may
- * exceed the precision of a double.
+ * Compares two versions of one object, or of two objects of one resource. Versions are decimal
+ * numbers without leading zeros and may exceed the precision of a double.
  */
-export const isNewerVersion = (one: KubeObject, other: KubeObject): boolean => {
+export const isNewerVersion = (one: Versioned, other: Versioned): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;
 };

@@ -30,7 +30,7 @@ const knownCode = oneOf(
 export interface StatusWriterOptions {
   readonly client: KubeClient;
   readonly coalescer: StatusCoalescer;
-  readonly answers: Pick<RecentAnswers, 'remember'>;
+  readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -74,12 +74,14 @@ export class StatusWriter {
     if (coalescer.withheld({ key, owner: ownerShare(before) }, current, before.status))
       return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
+    const sentAt = clock.monotonic();
     const answer = await client.updateStatus(
       conversations,
       { ...before, status },
       { signal, from: before.status },
     );
     const stored = cachedConversation(answer);
+    answers.written(stored, sentAt);
     if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
     return { stored, status };

@@ -1,5 +1,6 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import { isNewerVersion } from '@conversation-operator/kube/object';
 import { LRUCache } from 'lru-cache';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
@@ -18,9 +19,20 @@ export async function storedConversation(
   return stored?.metadata.deletionTimestamp === undefined ? stored : undefined;
 }
 
-/** Maximum time for which the answer to a write replaces a read, in milliseconds. */
-const recentMs = 1_000;
+/**
+ * Maximum time for which the answer to a write replaces a read of the texts, in milliseconds:
+ * longer than a start takes with its image on the node.
+ */
+const textsMs = 3_000;
+/** Maximum age of a write that proves the age of later versions, in milliseconds. */
+const proofMs = 1_000;
 const maxRememberedBytes = 4 * 2 ** 20;
+/** Minimum time between two writes that prove the age of later versions, in milliseconds. */
+const proofIntervalMs = 50;
+/** Maximum conversations whose start has used a proof: more than start within `proofMs`. */
+const maxProven = 1_000;
+
+type Known = Pick<CachedConversation, 'metadata'>;
 
 export interface RecentAnswersOptions {
   readonly client: Pick<KubeClient, 'get'>;
@@ -28,9 +40,10 @@ export interface RecentAnswersOptions {
 }
 
 /**
- * The answers of the API server to the status writes of the last second, which have the texts that
- * caches lack. An ordinary start needs no read for the texts, because its agent answers within a
- * second.
+ * The answers of the API server to the latest status writes. They have the texts that caches lack,
+ * so that an ordinary start needs no read for the texts. And they prove that another conversation
+ * has just been stored, where its version is newer: a start needs no read for that while others
+ * start.
  */
 export class RecentAnswers {
   readonly #options: RecentAnswersOptions;
@@ -38,9 +51,39 @@ export class RecentAnswers {
     string,
     { readonly conversation: Conversation; readonly at: number }
   >({ maxSize: maxRememberedBytes });
+  /** Writes of the last second, the oldest first. `sentAt` is on the monotonic clock. */
+  #proofs: readonly (Known & { readonly sentAt: number })[] = [];
+  /** Versions whose start has used a proof, by the uid of the conversation. */
+  readonly #proven = new LRUCache<string, string>({ max: maxProven });
 
   constructor(options: RecentAnswersOptions) {
     this.#options = options;
+  }
+
+  /** Records the version that a write has stored which this process sent at `sentAt`. */
+  written({ metadata }: Known, sentAt: number): void {
+    const last = this.#proofs.at(-1);
+    if (last !== undefined && sentAt < last.sentAt + proofIntervalMs) return;
+    const oldestAt = this.#options.clock.monotonic() - proofMs;
+    const recent = this.#proofs.filter((proof) => proof.sentAt >= oldestAt);
+    this.#proofs = [...recent, { metadata, sentAt }];
+  }
+
+  /**
+   * Whether the API server has certainly stored this version within the last second, however far
+   * the cache is behind. True once for each version: the outcome of the first attempt may be
+   * unknown, so the next one reads.
+   */
+  isJustStored({ metadata }: Known): boolean {
+    const { uid, resourceVersion } = metadata;
+    const oldestAt = this.#options.clock.monotonic() - proofMs;
+    if (
+      this.#proven.get(uid) === resourceVersion ||
+      !this.#proofs.some((proof) => proof.sentAt >= oldestAt && isNewerVersion({ metadata }, proof))
+    )
+      return false;
+    this.#proven.set(uid, resourceVersion);
+    return true;
   }
 
   /** Remembers an answer. `bytes` is the size of the conversation. */
@@ -50,10 +93,7 @@ export class RecentAnswers {
   }
 
   /** Returns what `storedConversation` does, and forgets the answer. */
-  async conversation(
-    known: Pick<CachedConversation, 'metadata'>,
-    signal: AbortSignal,
-  ): Promise<Conversation | undefined> {
+  async conversation(known: Known, signal: AbortSignal): Promise<Conversation | undefined> {
     const { client, clock } = this.#options;
     const { uid, resourceVersion, deletionTimestamp } = known.metadata;
     const answer = this.#answers.get(uid);
@@ -61,7 +101,7 @@ export class RecentAnswers {
     return answer !== undefined &&
       deletionTimestamp === undefined &&
       answer.conversation.metadata.resourceVersion === resourceVersion &&
-      clock.monotonic() - answer.at < recentMs
+      clock.monotonic() - answer.at < textsMs
       ? answer.conversation
       : storedConversation(client, known, signal);
   }

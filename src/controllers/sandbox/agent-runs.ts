@@ -28,22 +28,14 @@ export class AgentRuns {
 
   /** The ids of the conversations that run. */
   async running(endpoint: AgentEndpoint, signal: AbortSignal): Promise<readonly string[]> {
-    try {
-      return await this.#options.agent.runningConversations(endpoint, { signal });
-    } catch (error) {
-      this.#unasked(endpoint, error);
-      return [];
-    }
+    const { agent } = this.#options;
+    return (await this.#ask(endpoint, agent.runningConversations(endpoint, { signal }))) ?? [];
   }
 
   /** The ids of the conversations whose action waits for a confirmation. */
   async waiting(endpoint: AgentEndpoint, signal: AbortSignal): Promise<readonly string[]> {
-    try {
-      return await this.#options.agent.waitingConversations(endpoint, { signal });
-    } catch (error) {
-      this.#unasked(endpoint, error);
-      return [];
-    }
+    const { agent } = this.#options;
+    return (await this.#ask(endpoint, agent.waitingConversations(endpoint, { signal }))) ?? [];
   }
 
   async rejectAndInterrupt(
@@ -51,22 +43,10 @@ export class AgentRuns {
     { running, waiting }: Readonly<Record<'running' | 'waiting', readonly string[]>>,
     signal: AbortSignal,
   ) {
-    await this.#reject(endpoint, waiting, signal);
+    const { agent } = this.#options;
+    const rejected = waiting.map((id) => agent.rejectPending(endpoint, id, rejection, { signal }));
+    await this.#ask(endpoint, Promise.all(rejected));
     await this.interrupt(endpoint, running, signal);
-  }
-
-  async #reject(
-    endpoint: AgentEndpoint,
-    ids: readonly string[],
-    signal: AbortSignal,
-  ): Promise<void> {
-    try {
-      await Promise.all(
-        ids.map((id) => this.#options.agent.rejectPending(endpoint, id, rejection, { signal })),
-      );
-    } catch (error) {
-      this.#unasked(endpoint, error);
-    }
   }
 
   async interrupt(
@@ -74,19 +54,23 @@ export class AgentRuns {
     ids: readonly string[],
     signal: AbortSignal,
   ): Promise<void> {
-    try {
-      await Promise.all(ids.map((id) => this.#options.agent.interrupt(endpoint, id, { signal })));
-    } catch (error) {
-      this.#unasked(endpoint, error);
-    }
+    const { agent } = this.#options;
+    const interrupted = ids.map((id) => agent.interrupt(endpoint, id, { signal }));
+    await this.#ask(endpoint, Promise.all(interrupted));
   }
 
-  #unasked(endpoint: AgentEndpoint, error: unknown): void {
-    if (!(error instanceof AgentError)) throw error;
-    const { logger } = this.#options;
-    logger.info('agent could not be asked to pause; its pod is stopped all the same', {
-      agent: endpoint.baseUrl,
-      code: error.code,
-    });
+  /** The answer of an agent; undefined when it does not answer. */
+  async #ask<T>(endpoint: AgentEndpoint, answer: Promise<T>): Promise<T | undefined> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      const { logger } = this.#options;
+      logger.info('agent could not be asked to pause; its pod is stopped all the same', {
+        agent: endpoint.baseUrl,
+        code: error.code,
+      });
+      return undefined;
+    }
   }
 }

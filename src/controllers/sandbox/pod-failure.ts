@@ -80,16 +80,17 @@ function waitingFailure({
     case 'PreCreateHookError':
     case 'PreStartHookError':
     case 'PostStartHookError':
-      return {
-        code: FailureCode.containerStartFailed,
-        message: `The container ${name} can't be started.`,
-        policy:
-          restartCount >= crashLoopRestarts ? FailurePolicy.template : FailurePolicy.transient,
-      };
+      return startFailure(name, restartCount >= crashLoopRestarts);
     default:
       return undefined;
   }
 }
+
+const startFailure = (name: string, loops: boolean): Failure => ({
+  code: FailureCode.containerStartFailed,
+  message: `The container ${name} can't be started.`,
+  policy: loops ? FailurePolicy.template : FailurePolicy.transient,
+});
 
 function crashFailure(
   { name, restartCount, state, lastState }: CachedContainerStatus,
@@ -113,11 +114,7 @@ function crashFailure(
     // The runtime could not begin: no such command, no such user, or a mount that fails.
     case 'StartError':
     case 'ContainerCannotRun':
-      return {
-        code: FailureCode.containerStartFailed,
-        message: `The container ${name} can't be started.`,
-        policy: loops ? FailurePolicy.template : FailurePolicy.transient,
-      };
+      return startFailure(name, loops);
     default: {
       const message = `The container ${name} ended ${restartCount} times, the last time with exit code ${ended.exitCode}.`;
       return { code: FailureCode.crashLoop, message, policy };
@@ -129,36 +126,27 @@ function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;
   const text = scheduled.message ?? '';
-  const policy = FailurePolicy.transient;
+  const failure = (code: FailureCode, message: string): Failure => ({
+    ...{ code, message },
+    policy: FailurePolicy.transient,
+  });
   // The scheduler has one reason for all of these, and only its text distinguishes them.
   if (
     /PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(
       text,
     )
   )
-    return {
-      code: FailureCode.volumeNotBound,
-      message: 'The volume of the sandbox is not bound yet.',
-      policy,
-    };
+    return failure(FailureCode.volumeNotBound, 'The volume of the sandbox is not bound yet.');
+  const { unschedulable } = FailureCode;
   if (scheduled.reason === 'SchedulingGated')
-    return {
-      code: FailureCode.unschedulable,
-      message: 'The pod of the sandbox is held back by a scheduling gate.',
-      policy,
-    };
+    return failure(unschedulable, 'The pod of the sandbox is held back by a scheduling gate.');
   if (scheduled.reason !== 'Unschedulable') return undefined;
-  return /volume node affinity|PersistentVolume's node affinity/.test(text)
-    ? {
-        code: FailureCode.unschedulable,
-        message: 'No node that can reach its volume has room for the sandbox at the moment.',
-        policy,
-      }
-    : {
-        code: FailureCode.unschedulable,
-        message: 'No node has room for the sandbox at the moment.',
-        policy,
-      };
+  return failure(
+    unschedulable,
+    /volume node affinity|PersistentVolume's node affinity/.test(text)
+      ? 'No node that can reach its volume has room for the sandbox at the moment.'
+      : 'No node has room for the sandbox at the moment.',
+  );
 }
 
 /**

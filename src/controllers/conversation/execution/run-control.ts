@@ -22,6 +22,12 @@ export interface RunControlOptions {
   readonly logger: Logger;
 }
 
+export interface RunControlContext {
+  readonly status: ConversationStatus;
+  readonly save: SaveStatus;
+  readonly signal: AbortSignal;
+}
+
 /**
  * Requests the agent to resume an interrupted run. The attempt is stored before the request, on the
  * version of the conversation that was read: an operator that acts on an outdated version writes
@@ -30,15 +36,7 @@ export interface RunControlOptions {
 export async function resumeRun(
   { agent, clock, logger }: RunControlOptions,
   { endpoint, id }: PolledRun,
-  {
-    status: before,
-    save,
-    signal,
-  }: {
-    readonly status: ConversationStatus;
-    readonly save: SaveStatus;
-    readonly signal: AbortSignal;
-  },
+  { status: before, save, signal }: RunControlContext,
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
   const attempted = await save(withResumeAttempt(before));
   try {
@@ -60,15 +58,7 @@ export async function resumeRun(
 export async function interruptStuckRun(
   { agent, clock, stuck }: RunControlOptions,
   run: PolledRun & { readonly stuckAfter: string | undefined },
-  {
-    status,
-    save,
-    signal,
-  }: {
-    readonly status: ConversationStatus;
-    readonly save: SaveStatus;
-    readonly signal: AbortSignal;
-  },
+  { status, save, signal }: RunControlContext,
 ): Promise<ConversationStatus> {
   const key = runKey(run);
   const quietMs = stuck.quietMs(key, status);

@@ -7,6 +7,7 @@ import { startStatusOf } from '../../../resources/conversation.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import { createErrorOf, type CreateError } from '../../sandbox/create-error.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
+import type { RecentAnswers } from '../stored-conversation.ts';
 import { ensureSandbox, type ClaimSpare } from './sandbox-creation.ts';
 import type { NamedStores } from './sandbox-names.ts';
 import type { Stage } from './stage.ts';
@@ -18,6 +19,7 @@ export interface ChooseSandboxOptions {
   readonly client: KubeClient;
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
+  readonly answers: Pick<RecentAnswers, 'isJustStored'>;
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
   /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
@@ -50,6 +52,7 @@ export const chooseSandbox =
     client,
     stores,
     keys,
+    answers,
     configurations,
     deadlines,
     refusalOf,
@@ -66,7 +69,7 @@ export const chooseSandbox =
     let chosen: Sandbox | undefined;
     let createError: CreateError | undefined;
     try {
-      chosen = await ensureSandbox({ client, stores, keys, claimSpare }, stored, signal);
+      chosen = await ensureSandbox({ client, stores, keys, answers, claimSpare }, stored, signal);
     } catch (error) {
       createError = createErrorOf(error, 'sandbox');
       if (createError === undefined) throw error;

@@ -8,7 +8,7 @@ import { isMadeFor } from '../../../resources/sandbox-makers.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
 import { byMaker, makerKeyOf } from '../../caches.ts';
 import { storedObject } from '../../stored-object.ts';
-import { storedConversation } from '../stored-conversation.ts';
+import { storedConversation, type RecentAnswers } from '../stored-conversation.ts';
 import { isUsedByAnother, ownSandboxNames, type NamedStores } from './sandbox-names.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 
@@ -21,6 +21,7 @@ export interface StartAccess {
   readonly client: KubeClient;
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
+  readonly answers: Pick<RecentAnswers, 'isJustStored'>;
   readonly claimSpare?: ClaimSpare | undefined;
 }
 
@@ -108,16 +109,17 @@ async function createOrRead(
  * again, over and over; a conversation that had its sandbox would start twice.
  */
 async function stillNeeds(
-  { client }: Pick<StartAccess, 'client'>,
+  { client, answers }: Pick<StartAccess, 'client' | 'answers'>,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<boolean> {
+  if (answers.isJustStored(conversation)) return true;
   const stored = await storedConversation(client, conversation, signal);
   return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
 
 async function join(
-  access: Pick<StartAccess, 'client'>,
+  access: Pick<StartAccess, 'client' | 'answers'>,
   conversation: CachedConversation,
   name: string,
   signal: AbortSignal,

@@ -25,7 +25,7 @@ it.each([
   const writer = new StatusWriter({
     ...{ client, clock, metrics, logger: silentLogger },
     ...{ coalescer: new StatusCoalescer({ clock }), events: { record: () => undefined } },
-    answers: { remember: () => undefined },
+    answers: { remember: () => undefined, written: () => undefined },
   });
   const before = cachedConversation(await client.create(conversations, aConversation()));
   const next = withFailure({}, new StartFailure(code, 'The start has failed.'), noon);
