@@ -1,6 +1,7 @@
 import { Ledger, cappedTotal, type Totals } from '../../quota/ledger.ts';
 import type { Slot } from '../../quota/slot.ts';
-import type { Owner, Snapshot } from '../../quota/snapshot.ts';
+import type { Owner } from '../../quota/owner.ts';
+import type { Snapshot } from '../../quota/snapshot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
