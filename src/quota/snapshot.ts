@@ -3,7 +3,7 @@ import { ownerRule, quotaRules, type QuotaRules } from '../resources/quota-rules
 import { limitOf, sumOf, type Limited } from './load.ts';
 import { Owner } from './owner.ts';
 import type { Slot } from './slot.ts';
-import { Totals, type Sums } from './totals.ts';
+import { OwnerCounts, type Sums } from './owner-counts.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
 /** The sandboxes of all owners under the limits of the namespace, where spares are room. */
@@ -49,7 +49,7 @@ export class Snapshot {
   readonly #slots = new Map<string, Slot>();
   readonly #owners = new Map<string, Owner>();
   readonly #changed = new Set<Owner>();
-  readonly #totals = new Totals();
+  readonly #counts = new OwnerCounts();
   readonly #resumeRate: TokenBucket;
   #lastResume = 0;
   #viewedAt = 0;
@@ -160,15 +160,15 @@ export class Snapshot {
   #countChanges(): void {
     for (const owner of this.#changed) {
       if (owner === this.spares) continue;
-      if (owner.isEmpty) this.#totals.forget(owner);
-      else this.#totals.count(owner, this.#viewedAt);
+      if (owner.isEmpty) this.#counts.forget(owner);
+      else this.#counts.count(owner, this.#viewedAt);
     }
     this.#changed.clear();
   }
 
   get all(): Everyone {
     this.#countChanges();
-    const { sums, deciding } = this.#totals;
+    const { sums, deciding } = this.#counts;
     return {
       rule: this.#rules.namespace,
       cap: this.#caps.namespace.maxSandboxes,
@@ -180,8 +180,8 @@ export class Snapshot {
   view(now: number): View {
     this.#viewedAt = Math.max(this.#viewedAt, now);
     const { all, spares } = this;
-    const { sums, deciding, resuming } = this.#totals;
-    const { nextAt: dueAt, owners: due } = this.#totals.due(now);
+    const { sums, deciding, resuming } = this.#counts;
+    const { nextAt: dueAt, owners: due } = this.#counts.due(now);
     const owners = due.length === 0 ? [...deciding] : [...new Set([...deciding, ...due])];
     const { wanted, demand } = sums;
     const resumeRate = this.#resumeRate;

@@ -28,7 +28,7 @@ const plus = (sums: Sums, part: Sums, sign: 1 | -1): Sums => ({
  * The sums over the owners of a namespace, and the owners that a decision has to visit. An owner is
  * counted anew only after a change, so that a decision costs little among many owners.
  */
-export class Totals {
+export class OwnerCounts {
   readonly #counted = new Map<Owner, Counted>();
   /** Owners of whom a sandbox may need a decision, whatever the time. */
   readonly deciding = new Set<Owner>();
