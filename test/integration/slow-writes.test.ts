@@ -22,15 +22,15 @@ const starts = 400;
  * Duration of each write but those of the lease. Some wait for several others; a renewal among
  * those would miss its deadline.
  */
-const writeMs = 1_500;
+const writeMs = 3_000;
 const lease = {
-  LEASE_DURATION_SECONDS: '8',
-  LEASE_RENEW_DEADLINE_SECONDS: '1.5',
+  LEASE_DURATION_SECONDS: '12',
+  LEASE_RENEW_DEADLINE_SECONDS: '3',
   LEASE_RETRY_PERIOD_SECONDS: '0.2',
 };
 /** Connections of the operator for its work. */
 const connections = 16;
-const observedMs = 8_000;
+const observedMs = 15_000;
 
 it('a leader keeps its lease while its own writes occupy each of its connections', async () => {
   await using stack = new AsyncDisposableStack();

@@ -27,7 +27,7 @@ const addresses = 6;
  * Maximum time until every connection of an attacker is closed. A connection without a time limit
  * is never closed; a busy machine closes late.
  */
-const closeMs = isLong ? 180_000 : 60_000;
+const closeMs = isLong ? 180_000 : 120_000;
 const maxRssBytes = 400 * 1024 * 1024;
 
 let agent: StubAgent;

@@ -22,15 +22,18 @@ const maxMemory = 100 * 1024 * 1024;
 
 let agent: HostileAgent;
 let client: OpenHandsClient;
+/** For the calls whose answers count, and not whether they are in time. */
+let patient: OpenHandsClient;
 beforeAll(async () => {
   agent = await HostileAgent.start();
   client = new OpenHandsClient(limits);
+  patient = new OpenHandsClient();
 });
 afterEach(() => {
   for (const socket of agent.connections) socket.destroy();
 });
 afterAll(async () => {
-  await client.close();
+  await Promise.all([client.close(), patient.close()]);
   await agent.stop();
 });
 
@@ -234,7 +237,7 @@ it('a mebibyte in chunks of one byte each costs no more than its first chunks', 
   const body = Array.from(chunks, (byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
   agent.answerWith(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}0\r\n\r\n`);
   const cpuMs = await cpuMsOf(async () => {
-    const { came } = await outcomeOf(() => client.run(endpoint(), conversationId));
+    const { came } = await outcomeOf(() => patient.run(endpoint(), conversationId));
     expect(came).toMatchObject({
       code: 'malformed',
       message: "The agent's answer came in too many pieces.",
@@ -249,7 +252,8 @@ it('an answer in many chunks of some size is read', async () => {
   agent.answerWith(
     `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}11\r\n{"success":true }\r\n0\r\n\r\n`,
   );
-  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toBeUndefined();
+  const { came } = await outcomeOf(() => patient.run(endpoint(), conversationId));
+  expect(came).toBeUndefined();
 });
 
 it('an answer without a request is not taken for the next one', async () => {
