@@ -63,18 +63,9 @@ export class ObjectFeed<T extends KubeObject> {
   ): Promise<T | undefined> {
     const { cache, clock, namespace } = this.#options;
     const known = cache.store.get(namespace, name);
-    if (holds(known)) return Promise.resolve(known);
-    return new Promise((resolve) => {
-      const end = (object?: T) => {
-        remove();
-        timer.cancel();
-        resolve(object);
-      };
-      const remove = this.on(name, (object) => {
-        if (holds(object)) end(object);
-      });
-      const timer = clock.after(timeoutMs, () => end());
-    });
+    return holds(known)
+      ? Promise.resolve(known)
+      : this.#listeners.next(name, clock, timeoutMs, holds);
   }
 
   /**
