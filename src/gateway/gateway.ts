@@ -61,7 +61,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const server: Server = createHttpServer(
     {
       request: (request, response) => void stages.some((stage) => stage(request, response)),
-      wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
+      wantsUpgrade: (request) =>
+        isWebSocketRequest(request) && agents.addressing.find(request) !== undefined,
       upgrade: (request, socket, head) =>
         void stagesOfUpgrade.some((stage) => stage(request, socket, head)),
       refuse: refusedResponse,

@@ -3,6 +3,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { Listeners } from '../lookup/listeners.ts';
+import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 
 /**
  * Maximum number of keys in a chain: a key, the key that made it, and so on. A longer chain, or a
@@ -76,29 +77,27 @@ export interface ValidKey {
   readonly chain: KeyChain;
 }
 
+export interface KeyRingOptions {
+  readonly cache: Cache<ApiKey>;
+  readonly namespace: string;
+  readonly clock: Clock;
+}
+
 /** The API keys of one namespace, from the cache alone. */
 export class KeyRing {
-  readonly #cache: Cache<ApiKey>;
-  readonly #namespace: string;
-  readonly #clock: Clock;
+  readonly #options: KeyRingOptions;
   /** Those who follow a key, by its UID. */
   readonly #followers = new Listeners();
   /** Those who wait for a key, by the reference of its session keys. */
   readonly #awaited = new Listeners();
   #remove: (() => void) | undefined;
 
-  constructor(options: {
-    readonly cache: Cache<ApiKey>;
-    readonly namespace: string;
-    readonly clock: Clock;
-  }) {
-    this.#cache = options.cache;
-    this.#namespace = options.namespace;
-    this.#clock = options.clock;
+  constructor(options: KeyRingOptions) {
+    this.#options = options;
   }
 
   open(): void {
-    this.#remove ??= this.#cache.addHandler({
+    this.#remove ??= this.#options.cache.addHandler({
       added: ({ metadata }) => {
         if (this.#awaited.size > 0) this.#awaited.call(sessionReferenceOf(metadata.uid));
       },
@@ -119,9 +118,14 @@ export class KeyRing {
     this.#remove = undefined;
   }
 
-  /** The valid key of this SHA-256 that `accepts` takes. */
-  byHash(sha256: string, accepts: (key: ApiKey) => boolean): ValidKey | undefined {
-    return this.#valid(this.#cache.store.byIndex('sha256', sha256), accepts);
+  /** The valid key of this text, if its use in a sign-in is the given one. */
+  byText(text: string, signIn: ApiKeySpec['signIn']): ValidKey | undefined {
+    if (!isWellFormedKey(text)) return undefined;
+    const hash = hashKey(text);
+    return this.#valid(
+      this.#options.cache.store.byIndex('sha256', hash),
+      ({ spec }) => spec.signIn === signIn && isEqual(spec.sha256, hash),
+    );
   }
 
   /** The valid key of this name and uid. */
@@ -132,7 +136,10 @@ export class KeyRing {
 
   /** The valid key that a session key refers to. */
   byReference(reference: string): ValidKey | undefined {
-    return this.#valid(this.#cache.store.byIndex('sessionReference', reference), () => true);
+    return this.#valid(
+      this.#options.cache.store.byIndex('sessionReference', reference),
+      () => true,
+    );
   }
 
   /** Whether a key that this one depends on is gone, so that this one is about to be deleted. */
@@ -146,8 +153,9 @@ export class KeyRing {
    */
   follow({ uids, expiresAtMs }: KeyChain, changed: () => void): () => void {
     const removers = uids.map((uid) => this.#followers.on(uid, changed));
-    const delayMs = Math.min(expiresAtMs - this.#clock.now(), recheckMs);
-    const timer = expiresAtMs === Infinity ? undefined : this.#clock.after(delayMs, changed);
+    const delayMs = Math.min(expiresAtMs - this.#options.clock.now(), recheckMs);
+    const timer =
+      expiresAtMs === Infinity ? undefined : this.#options.clock.after(delayMs, changed);
     return () => {
       timer?.cancel();
       for (const remove of removers) remove();
@@ -174,27 +182,19 @@ export class KeyRing {
    * Waits until the cache has the key that a session key refers to, which another replica may have
    * seen before; at most `timeoutMs`.
    */
-  appears(reference: string, timeoutMs: number): Promise<void> {
-    if (this.#cache.store.byIndex('sessionReference', reference).length > 0)
-      return Promise.resolve();
-    return new Promise((resolve) => {
-      const end = () => {
-        remove();
-        timer.cancel();
-        resolve();
-      };
-      const remove = this.#awaited.on(reference, end);
-      const timer = this.#clock.after(timeoutMs, end);
-    });
+  async appears(reference: string, timeoutMs: number): Promise<void> {
+    const { cache, clock } = this.#options;
+    if (cache.store.byIndex('sessionReference', reference).length === 0)
+      await this.#awaited.next(reference, clock, timeoutMs);
   }
 
   readonly #find = (name: string): ApiKey | undefined =>
-    this.#cache.store.get(this.#namespace, name);
+    this.#options.cache.store.get(this.#options.namespace, name);
 
   #valid(candidates: readonly ApiKey[], accepts: (key: ApiKey) => boolean): ValidKey | undefined {
     for (const key of candidates) {
-      if (key.metadata.namespace !== this.#namespace || !accepts(key)) continue;
-      const chain = chainOf(key, this.#find, this.#clock.now());
+      if (key.metadata.namespace !== this.#options.namespace || !accepts(key)) continue;
+      const chain = chainOf(key, this.#find, this.#options.clock.now());
       if (chain !== undefined) return { key, chain };
     }
     return undefined;

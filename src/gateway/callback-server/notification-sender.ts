@@ -1,11 +1,11 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
-import { Agent, request, type Dispatcher } from 'undici';
 import {
   notificationsPath,
   maxNotifications,
   type AgentNotification,
 } from '../../agent/notifications.ts';
+import { BoundedClient } from '@conversation-operator/http/client/bounded-client';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 
@@ -25,25 +25,23 @@ interface Entry {
 const maxNamed = 16;
 
 /**
+ * Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one
+ * operator; beyond that the oldest are dropped.
+ */
+const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
+
+/**
  * Notifications that wait for an operator, each once. Each owner has a share, and owners take
  * turns: an owner with many notifications delays and displaces no notification of others. A
  * displaced notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
-  readonly #maxSandboxesPerOwner: number;
-  readonly #maxOwners: number;
+  readonly #limits: typeof queueLimits;
   /** By owner and sandbox, each first whose turn is next. */
   readonly #owners = new Map<string, Map<string, Entry>>();
 
-  constructor({
-    maxSandboxesPerOwner,
-    maxOwners,
-  }: {
-    readonly maxSandboxesPerOwner: number;
-    readonly maxOwners: number;
-  }) {
-    this.#maxSandboxesPerOwner = maxSandboxesPerOwner;
-    this.#maxOwners = maxOwners;
+  constructor(limits: typeof queueLimits) {
+    this.#limits = limits;
   }
 
   get isEmpty(): boolean {
@@ -51,13 +49,23 @@ export class NotificationQueue {
   }
 
   add(owner: string, { namespace, sandbox, conversationId }: AgentNotification): void {
-    const sandboxes = entryOf(this.#owners, owner, this.#maxOwners, () => new Map<string, Entry>());
-    const entry = entryOf(sandboxes, `${namespace}/${sandbox}`, this.#maxSandboxesPerOwner, () => ({
-      namespace,
-      sandbox,
-      isOfAny: false,
-      conversationIds: new Set<string>(),
-    }));
+    const sandboxes = entryOf(
+      this.#owners,
+      owner,
+      this.#limits.maxOwners,
+      () => new Map<string, Entry>(),
+    );
+    const entry = entryOf(
+      sandboxes,
+      `${namespace}/${sandbox}`,
+      this.#limits.maxSandboxesPerOwner,
+      () => ({
+        namespace,
+        sandbox,
+        isOfAny: false,
+        conversationIds: new Set<string>(),
+      }),
+    );
     if (conversationId === undefined || entry.conversationIds.size === maxNamed)
       entry.isOfAny = true;
     else entry.conversationIds.add(conversationId);
@@ -125,13 +133,10 @@ export interface NotificationSenderOptions {
 /** Delay before the addresses of the operators are resolved again. */
 const refreshMs = 10_000;
 const answerMs = 2_000;
+const maxAnswerBytes = 4096;
+const keepAliveMs = 4_000;
 /** Delay before an operator that has failed gets the next request. */
 const restMs = 1_000;
-/**
- * Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one
- * operator; beyond that the oldest are dropped.
- */
-const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
@@ -154,12 +159,11 @@ interface Target {
 export class NotificationSender {
   readonly #options: NotificationSenderOptions;
   readonly #urls: readonly URL[];
-  readonly #dispatcher: Dispatcher = new Agent({
-    connect: { timeout: answerMs },
-    connections: 1,
-    pipelining: 1,
+  readonly #client = new BoundedClient({
+    connectTimeoutMs: answerMs,
+    keepAlive: { readsMs: keepAliveMs, writesMs: keepAliveMs },
   });
-  readonly #closing = new AbortController();
+  #isClosed = false;
   #targets = new Map<string, Target>();
   #timer: Timer | undefined;
   readonly #unknown = new Set<string>();
@@ -185,8 +189,8 @@ export class NotificationSender {
 
   async close(): Promise<void> {
     this.#timer?.cancel();
-    this.#closing.abort(new Error('the gateway closes'));
-    await this.#dispatcher.destroy();
+    this.#isClosed = true;
+    await this.#client.close();
   }
 
   async #refresh(): Promise<void> {
@@ -195,8 +199,7 @@ export class NotificationSender {
     this.#targets = new Map(
       found.flat().map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]),
     );
-    if (!this.#closing.signal.aborted)
-      this.#timer = clock.after(refreshMs, () => void this.#refresh());
+    if (!this.#isClosed) this.#timer = clock.after(refreshMs, () => void this.#refresh());
   }
 
   async #originsOf({ protocol, hostname, port }: URL): Promise<readonly string[]> {
@@ -230,7 +233,7 @@ export class NotificationSender {
     }
     target.isBusy = true;
     try {
-      while (!target.waiting.isEmpty && !this.#closing.signal.aborted)
+      while (!target.waiting.isEmpty && !this.#isClosed)
         await this.#send(target.origin, target.waiting.take(maxNotifications));
     } catch (error) {
       target.waiting.clear();
@@ -242,19 +245,18 @@ export class NotificationSender {
   }
 
   async #send(origin: string, notifications: readonly AgentNotification[]): Promise<void> {
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(answerMs)]);
-    const { statusCode, body } = await request(`${origin}${notificationsPath}`, {
-      dispatcher: this.#dispatcher,
+    const call = {
       method: 'POST',
+      url: new URL(notificationsPath, origin),
       headers: {
         'content-type': 'application/json',
         authorization: `Bearer ${this.#options.key()}`,
       },
       body: JSON.stringify({ notifications }),
-      signal,
-    });
-    await body.dump({ limit: 4096, signal });
-    if (statusCode !== 204) throw new Error(`the operator answered ${statusCode}`);
+      timeoutMs: answerMs,
+    } as const;
+    const { status } = await this.#client.send(call, maxAnswerBytes);
+    if (status !== 204) throw new Error(`the operator answered ${status}`);
   }
 }
 

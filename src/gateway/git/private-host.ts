@@ -73,20 +73,19 @@ const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
  * it refuses the request without one.
  */
 export class PrivateHost {
+  readonly #options: PrivateHostOptions;
   readonly #hosts: ReadonlyMap<string, Host>;
-  readonly #credentials: GitCredentials;
   readonly #http: GitHttp;
-  readonly #logger: Logger;
   /**
    * The URLs of repositories after redirects: a POST can't follow a redirect, because its body
    * can't be sent again.
    */
   readonly #locations: LRUCache<string, URL>;
 
-  constructor({ hosts, credentials, connections, clock, logger }: PrivateHostOptions) {
+  constructor(options: PrivateHostOptions) {
+    const { hosts, connections, clock } = options;
+    this.#options = options;
     this.#hosts = hostsOf(hosts);
-    this.#credentials = credentials;
-    this.#logger = logger;
     this.#http = new GitHttp({ connections, connectTimeoutMs });
     this.#locations = new LRUCache({
       ...maxLocations,
@@ -134,13 +133,13 @@ export class PrivateHost {
     ask: (host: Host, credential: GitCredential) => Promise<HostAnswer>,
   ): Promise<HostAnswer> {
     const host = this.#hosts.get(provider);
-    const credential = host && (await credentialFor(owner, host, this.#credentials));
+    const credential = host && (await credentialFor(owner, host, this.#options.credentials));
     if (host === undefined || credential === undefined) return { kind: 'open' };
     try {
       return await ask(host, credential);
     } catch (error) {
       if (!(error instanceof GitHostError)) throw error;
-      this.#logger.warn('a git host did not answer a clone', {
+      this.#options.logger.warn('a git host did not answer a clone', {
         provider,
         reason: error.reason,
         status: error.status,
@@ -189,7 +188,7 @@ export class PrivateHost {
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
       // mean a refused credential.
       if (status !== 404)
-        this.#logger.warn('a git host does not accept a credential for a clone', {
+        this.#options.logger.warn('a git host does not accept a credential for a clone', {
           provider,
           status,
         });

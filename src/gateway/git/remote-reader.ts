@@ -147,8 +147,7 @@ const unreachableMs = 10_000;
  * number of requests at once, in which owners take turns.
  */
 export class RemoteReader {
-  readonly #timeoutMs: number;
-  readonly #clock: Clock;
+  readonly #options: RemoteReaderOptions;
   readonly #http: GitHttp;
   readonly #findings: FindingCache;
   readonly #log: HostLog;
@@ -161,16 +160,13 @@ export class RemoteReader {
   readonly #unreachable = new Map<string, number>();
   #isClosed = false;
 
-  constructor({ providers, timeoutMs, clock, logger }: RemoteReaderOptions) {
-    this.#timeoutMs = timeoutMs;
-    this.#clock = clock;
+  constructor(options: RemoteReaderOptions) {
+    const { providers, timeoutMs, clock } = options;
+    this.#options = options;
     const { total, queue } = sizeOf('hostReads');
-    this.#http = new GitHttp({
-      connections: total,
-      connectTimeoutMs: timeoutMs * connectShare,
-    });
+    this.#http = new GitHttp({ connections: total, connectTimeoutMs: timeoutMs * connectShare });
     this.#findings = new FindingCache(clock);
-    this.#log = new HostLog({ clock, logger });
+    this.#log = new HostLog(options);
     const newPlaces = () => newPool('hostReads', clock, { queue: { ...queue, maxMs: timeoutMs } });
     this.#placesByProvider = new Map(Array.from(providers, (name) => [name, newPlaces()]));
   }
@@ -202,13 +198,13 @@ export class RemoteReader {
       // Another owner may have read the same in the meantime.
       const known = this.#findings.get(inquiry) ?? this.#underWay.get(key);
       if (known !== undefined) return await known;
-      if ((this.#unreachable.get(provider) ?? 0) > this.#clock.monotonic())
+      if ((this.#unreachable.get(provider) ?? 0) > this.#options.clock.monotonic())
         return { access: 'unknown', reason: 'unreachable' };
       const request = this.#request(inquiry).finally(() => this.#underWay.delete(key));
       this.#underWay.set(key, request);
       const finding = await request;
       if (finding.isUnreachable === true)
-        this.#unreachable.set(provider, this.#clock.monotonic() + unreachableMs);
+        this.#unreachable.set(provider, this.#options.clock.monotonic() + unreachableMs);
       else this.#findings.set(inquiry, finding);
       if (!this.#isClosed) this.#log.record(inquiry, finding);
       return finding;
@@ -234,7 +230,7 @@ export class RemoteReader {
       authorization: credential?.authorization,
       wantsRefs,
       named,
-      signal: AbortSignal.timeout(this.#timeoutMs),
+      signal: AbortSignal.timeout(this.#options.timeoutMs),
     });
   }
 }

@@ -137,10 +137,6 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
   };
 }
 
-interface OpenRoute extends Description {
-  readonly handle: () => HandlerResult;
-}
-
 interface SessionRoute<P> extends Description {
   readonly params: z.ZodType<P>;
   /** `owner` is undefined where the request shows the sandbox's session key, and no API key. */
@@ -184,7 +180,7 @@ export function endpoints(tag: string) {
       keyRoute({ ...definition, method, path, operationId, tag });
   const open =
     (method: Route['method']) =>
-    (path: string, operationId: string, definition: Definition<OpenRoute>): Route => ({
+    (path: string, operationId: string, definition: Definition<Omit<Route, 'access'>>): Route => ({
       ...definition,
       access: 'open',
       method,

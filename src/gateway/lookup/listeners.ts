@@ -1,3 +1,5 @@
+import type { Clock } from '@conversation-operator/base/clock';
+
 /** Listeners by name, of which nothing is kept for names without listeners. */
 export class Listeners<Event = void> {
   readonly #byName = new Map<string, Set<(event: Event) => void>>();
@@ -15,6 +17,26 @@ export class Listeners<Event = void> {
       listeners.delete(listener);
       if (listeners.size === 0 && this.#byName.get(name) === listeners) this.#byName.delete(name);
     };
+  }
+
+  /** Waits for an event that `holds` accepts; resolves with undefined after the timeout. */
+  next(
+    name: string,
+    clock: Clock,
+    timeoutMs: number,
+    holds: (event: Event) => boolean = () => true,
+  ): Promise<Event | undefined> {
+    return new Promise((resolve) => {
+      const end = (event?: Event) => {
+        remove();
+        timer.cancel();
+        resolve(event);
+      };
+      const remove = this.on(name, (event) => {
+        if (holds(event)) end(event);
+      });
+      const timer = clock.after(timeoutMs, () => end());
+    });
   }
 
   call(name: string, event: Event): void {

@@ -6,25 +6,27 @@ import { Listeners } from './listeners.ts';
 /** Called with each state of an object that the cache sees, and with undefined when it is gone. */
 export type Listener<T> = (object: T | undefined) => void;
 
+interface ObjectFeedOptions<T extends KubeObject> {
+  readonly cache: Cache<T>;
+  readonly clock: Clock;
+  readonly namespace: string;
+}
+
 /**
  * Notifies the listeners of one object of its changes in a cache. The feed has one handler on the
  * cache for all listeners, because a cache first reports every object to a new handler.
  */
 export class ObjectFeed<T extends KubeObject> {
-  readonly #cache: Cache<T>;
-  readonly #clock: Clock;
-  readonly #namespace: string;
+  readonly #options: ObjectFeedOptions<T>;
   readonly #listeners = new Listeners<T | undefined>();
   #remove: (() => void) | undefined;
 
-  constructor(options: { cache: Cache<T>; clock: Clock; namespace: string }) {
-    this.#cache = options.cache;
-    this.#clock = options.clock;
-    this.#namespace = options.namespace;
+  constructor(options: ObjectFeedOptions<T>) {
+    this.#options = options;
   }
 
   open(): void {
-    this.#remove ??= this.#cache.addHandler({
+    this.#remove ??= this.#options.cache.addHandler({
       added: (object) => this.#notify(object, object),
       updated: (object) => this.#notify(object, object),
       deleted: (object) => this.#notify(object, undefined),
@@ -59,19 +61,11 @@ export class ObjectFeed<T extends KubeObject> {
     holds: (object: T | undefined) => boolean,
     timeoutMs = 500,
   ): Promise<T | undefined> {
-    const known = this.#cache.store.get(this.#namespace, name);
-    if (holds(known)) return Promise.resolve(known);
-    return new Promise((resolve) => {
-      const end = (object?: T) => {
-        remove();
-        timer.cancel();
-        resolve(object);
-      };
-      const remove = this.on(name, (object) => {
-        if (holds(object)) end(object);
-      });
-      const timer = this.#clock.after(timeoutMs, () => end());
-    });
+    const { cache, clock, namespace } = this.#options;
+    const known = cache.store.get(namespace, name);
+    return holds(known)
+      ? Promise.resolve(known)
+      : this.#listeners.next(name, clock, timeoutMs, holds);
   }
 
   /**
@@ -86,7 +80,7 @@ export class ObjectFeed<T extends KubeObject> {
   }
 
   #notify(object: T, state: T | undefined): void {
-    if (object.metadata.namespace === this.#namespace)
+    if (object.metadata.namespace === this.#options.namespace)
       this.#listeners.call(object.metadata.name, state);
   }
 }

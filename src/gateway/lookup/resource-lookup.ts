@@ -10,7 +10,7 @@ import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
-import { inNamespace, type Cache, type Caches } from './cache.ts';
+import { inNamespace, type Cache, type Caches, type gatewayIndexers } from './cache.ts';
 import { Derived } from './derived.ts';
 import { findStored } from './stored.ts';
 
@@ -49,9 +49,7 @@ export class ResourceLookup {
   readonly #client: KubeClient;
   readonly #namespace: string;
   readonly #caches: Caches;
-  readonly #quotas = new Derived((all: readonly ConversationQuota[]) =>
-    all.filter(({ metadata }) => metadata.namespace === this.#namespace),
-  );
+  readonly #quotas = new Derived((all: readonly ConversationQuota[]) => this.#here(all));
   readonly #liveConversations = new Derived((all: readonly CachedConversation[]) =>
     all.filter(isLive),
   );
@@ -63,13 +61,9 @@ export class ResourceLookup {
   }
 
   conversation(owner: string, id: string): Promise<CachedConversation | undefined> {
-    const { store } = this.#caches.conversations;
-    const named = store.get(this.#namespace, id);
-    const candidates = [
-      ...(named === undefined ? [] : [named]),
-      ...store.byIndex('restId', inNamespace(this.#namespace, id)),
-    ];
-    const cached = candidates.find((candidate) => isOwnedBy(candidate, owner));
+    const cached = [this.cachedConversation(id), ...this.#conversationsBy('restId', id)].find(
+      (candidate) => candidate !== undefined && isOwnedBy(candidate, owner),
+    );
     return this.#own(owner, cached, async () => {
       const stored = await this.#read(conversations, id);
       return stored && cachedConversation(stored);
@@ -85,8 +79,7 @@ export class ResourceLookup {
   }
 
   sandbox(owner: string, name: string): Promise<Sandbox | undefined> {
-    const cached = this.#caches.sandboxes.store.get(this.#namespace, name);
-    return this.#own(owner, cached, () => this.#read(sandboxes, name));
+    return this.#own(owner, this.sandboxNamed(name), () => this.#read(sandboxes, name));
   }
 
   /** Returns the sandboxes in the order of the names. */
@@ -135,10 +128,7 @@ export class ResourceLookup {
 
   /** The conversations of any owner whose status names this sandbox, from the cache alone. */
   conversationsNaming(sandboxName: string): readonly CachedConversation[] {
-    return this.#caches.conversations.store.byIndex(
-      'sandboxName',
-      inNamespace(this.#namespace, sandboxName),
-    );
+    return this.#conversationsBy('sandboxName', sandboxName);
   }
 
   /** An undefined owner means every owner. */
@@ -148,25 +138,21 @@ export class ResourceLookup {
   }
 
   apiKeysOf(owner: string): readonly ApiKey[] {
-    return this.#listed(this.#caches.apiKeys, owner);
+    return this.#of(this.#caches.apiKeys, owner).filter(isLive);
   }
 
   /** The keys of every owner. */
   everyApiKey(): readonly ApiKey[] {
-    return this.#caches.apiKeys.store
-      .list()
-      .filter((key) => key.metadata.namespace === this.#namespace && isLive(key));
+    return this.#here(this.#caches.apiKeys.store.list()).filter(isLive);
   }
 
   /** Returns the same array as long as nothing in it has changed. */
   conversationsOf(owner: string): readonly CachedConversation[] {
-    return this.#liveConversations.of(
-      this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)),
-    );
+    return this.#liveConversations.of(this.#conversationsBy('owner', owner));
   }
 
   sandboxesOf(owner: string): readonly Sandbox[] {
-    return this.#listed(this.#caches.sandboxes, owner);
+    return this.#of(this.#caches.sandboxes, owner).filter(isLive);
   }
 
   /** Returns the same array as long as nothing in it has changed. */
@@ -175,26 +161,22 @@ export class ResourceLookup {
   }
 
   holdingsOf(owner: string): Holdings {
-    const key = inNamespace(this.#namespace, owner);
     return {
-      conversations: this.#caches.conversations.store.byIndex('owner', key),
-      sandboxes: this.#caches.sandboxes.store.byIndex('owner', key),
+      conversations: this.#conversationsBy('owner', owner),
+      sandboxes: this.#of(this.#caches.sandboxes, owner),
     };
   }
 
   /** The conversations and sandboxes of all owners. */
   everyHolding(): Holdings {
-    const here = ({ metadata }: KubeObject) => metadata.namespace === this.#namespace;
     return {
-      conversations: this.#caches.conversations.store.list().filter(here),
-      sandboxes: this.#caches.sandboxes.store.list().filter(here),
+      conversations: this.#here(this.#caches.conversations.store.list()),
+      sandboxes: this.#here(this.#caches.sandboxes.store.list()),
     };
   }
 
   templates(): readonly SandboxTemplate[] {
-    return this.#caches.templates.store
-      .list()
-      .filter((template) => template.metadata.namespace === this.#namespace && isLive(template));
+    return this.#here(this.#caches.templates.store.list()).filter(isLive);
   }
 
   /** The conversation that this one was started from, where it has the same owner. */
@@ -205,13 +187,25 @@ export class ResourceLookup {
 
   /** The conversations that were started from this one, by the same owner. */
   children(parent: CachedConversation): readonly CachedConversation[] {
-    return this.#caches.conversations.store
-      .byIndex('parent', inNamespace(this.#namespace, parent.metadata.name))
-      .filter((child) => isLive(child) && child.spec.owner === parent.spec.owner);
+    return this.#conversationsBy('parent', parent.metadata.name).filter(
+      (child) => isLive(child) && child.spec.owner === parent.spec.owner,
+    );
   }
 
-  #listed<T extends Owned>(cache: Cache<T>, owner: string): readonly T[] {
-    return cache.store.byIndex('owner', inNamespace(this.#namespace, owner)).filter(isLive);
+  #conversationsBy(
+    index: keyof typeof gatewayIndexers.conversations,
+    value: string,
+  ): readonly CachedConversation[] {
+    return this.#caches.conversations.store.byIndex(index, inNamespace(this.#namespace, value));
+  }
+
+  #of<T extends Owned>(cache: Cache<T>, owner: string): readonly T[] {
+    return cache.store.byIndex('owner', inNamespace(this.#namespace, owner));
+  }
+
+  /** A cache may span all namespaces. */
+  #here<T extends KubeObject>(objects: readonly T[]): readonly T[] {
+    return objects.filter(({ metadata }) => metadata.namespace === this.#namespace);
   }
 
   async #own<T extends Owned>(

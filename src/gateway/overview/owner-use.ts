@@ -4,6 +4,7 @@ import { ownerRule, quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
+import { storedView } from '../presenters/quota.ts';
 import { executionStatusOf, sandboxViewOf } from '../presenters/conversation.ts';
 import { maxItems, type ConversationState, type OverviewRecord } from './schemas.ts';
 
@@ -81,23 +82,18 @@ export function usesOf({ lookup, caps }: UseSources): Uses {
     count(conversation.spec.owner, stateOf(conversation, lookup.sandboxIn(conversation)));
   }
   const rules = quotaRules(lookup.quotas());
-  const stored = ({ conversations, sandboxes, storedBytes }: StorageCaps['all']) => ({
-    conversations,
-    sandboxes,
-    stored_bytes: storedBytes,
-  });
   const items = [...owners].map(([owner, counts]): OwnerUse => {
     const rule = ownerRule(rules, owner);
     return {
       owner,
       ...counts,
-      ...stored(caps.stored(owner)),
+      ...storedView(caps.stored(owner)),
       quota: rule?.quotaName ?? null,
       limit: rule?.limit ?? null,
     };
   });
   return {
     owners: { total: items.length, items: items.sort(byUse).slice(0, maxItems) },
-    totals: { ...all, ...stored(caps.all), spares },
+    totals: { ...all, ...storedView(caps.all), spares },
   };
 }

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
-import type { Route } from '../http/route.ts';
+import { endpoints, type Route } from '../http/route.ts';
 import { hashOf, pageHeaders, redirectToLogin } from './page.ts';
 import { immutable, sendBytes, sendFile } from './send-bytes.ts';
 import type { WebFiles, WebFilesReader } from './web-files.ts';
@@ -59,7 +59,7 @@ const documentOf = ({ style, scriptName, scriptHash }: WebFiles, hasUi: boolean)
     '',
   ].join('\n');
 
-const shared = { method: 'get', tag: 'pages', access: 'open' } as const;
+const { getOpen } = endpoints('pages');
 
 export interface AppOptions {
   readonly files: WebFilesReader;
@@ -80,40 +80,39 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
     if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
     return (document ??= { policy: policyOf(built), body: Buffer.from(documentOf(built, hasUi)) });
   };
-  return addresses.map((address): Route => ({
-    ...shared,
-    ...address,
-    mediaType: 'text/html',
-    responses: { 200: z.string(), 303: z.string() },
-    handle: ({ request, response }) => {
-      if (!isSignedIn(request)) {
-        redirectToLogin(request, response);
+  return addresses.map(({ path, operationId, ...address }) =>
+    getOpen(path, operationId, {
+      ...address,
+      mediaType: 'text/html',
+      responses: { 200: z.string(), 303: z.string() },
+      handle: ({ request, response }) => {
+        if (!isSignedIn(request)) {
+          redirectToLogin(request, response);
+          return undefined;
+        }
+        const { policy, body } = make();
+        sendBytes(response, pageHeaders(policy), body);
         return undefined;
-      }
-      const { policy, body } = make();
-      sendBytes(response, pageHeaders(policy), body);
-      return undefined;
-    },
-  }));
+      },
+    }),
+  );
 }
 
 /** The script of the app. The OpenAPI document does not have it: only the pages know its name. */
-export const appScript = (files: WebFilesReader): Route => ({
-  ...shared,
-  path: `${scriptFolder}/{file}`,
-  operationId: 'pageScript',
-  summary: 'The script of the pages; its name has its hash',
-  responses: { 200: z.string() },
-  handle: ({ request, response }) => {
-    const built = files();
-    if (built === undefined || request.params['file'] !== built.scriptName)
-      throw notFound('page script');
-    sendFile(
-      request,
-      response,
-      { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': immutable },
-      { plain: () => built.script, packed: () => built.packedScript },
-    );
-    return undefined;
-  },
-});
+export const appScript = (files: WebFilesReader): Route =>
+  getOpen(`${scriptFolder}/{file}`, 'pageScript', {
+    summary: 'The script of the pages; its name has its hash',
+    responses: { 200: z.string() },
+    handle: ({ request, response }) => {
+      const built = files();
+      if (built === undefined || request.params['file'] !== built.scriptName)
+        throw notFound('page script');
+      sendFile(
+        request,
+        response,
+        { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': immutable },
+        { plain: () => built.script, packed: () => built.packedScript },
+      );
+      return undefined;
+    },
+  });

@@ -1,6 +1,7 @@
 import { type OpenApiDocument, openApiDocument } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/components.ts';
-import { escapeHtml, type Page, pageRoute } from './page.ts';
+import { escapeHtml, type Page, rendered } from './page.ts';
+import { sendBytes } from './send-bytes.ts';
 import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
 
@@ -102,6 +103,7 @@ export function openApiRoutes(
   info: { readonly version: string; readonly publicUrl: () => string },
 ): readonly Route[] {
   let made: OpenApiDocument | undefined;
+  let page: ReturnType<typeof rendered> | undefined;
   const document = () =>
     (made ??= openApiDocument([...routes, ...own], {
       version: info.version,
@@ -113,11 +115,15 @@ export function openApiRoutes(
       responses: { 200: z.record(z.string(), z.unknown()) },
       handle: () => ({ json: document() }),
     }),
-    pageRoute({
-      path: '/docs',
-      operationId: 'docs',
+    endpoints('pages').getOpen('/docs', 'docs', {
       summary: 'This document for people',
-      page: () => docsPage(document()),
+      mediaType: 'text/html',
+      responses: { 200: z.string() },
+      handle: ({ response }) => {
+        const { headers, body } = (page ??= rendered(docsPage(document())));
+        sendBytes(response, headers, body);
+        return undefined;
+      },
     }),
   ];
   return own;

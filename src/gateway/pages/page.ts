@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Response, Request } from 'express';
-import { z } from 'zod';
-import type { Route } from '../http/route.ts';
 import { sendBytes } from './send-bytes.ts';
 
 /** Largest accepted path; a longer one is replaced by the first page. */
@@ -108,40 +106,14 @@ const htmlOf = ({ title, body }: Page): string =>
     '',
   ].join('\n');
 
+/** The headers and the body of a page. */
+export const rendered = (page: Page) => ({
+  headers: pageHeaders(policyOf(page)),
+  body: Buffer.from(htmlOf(page)),
+});
+
 /** Sends a page that belongs to one request. */
 export function sendPage(response: Response, page: Page, status: number): void {
-  const headers = { ...pageHeaders(policyOf(page)), 'cache-control': 'no-store' };
-  sendBytes(response.status(status), headers, Buffer.from(htmlOf(page)));
-}
-
-interface PageRoute {
-  readonly path: string;
-  readonly operationId: string;
-  readonly summary: string;
-  /** Called once, at the first request, because the page is the same for every client. */
-  readonly page: () => Page;
-}
-
-/**
- * A route that serves a page for people without a key. The page itself contains nothing that needs
- * a key.
- */
-export function pageRoute({ page, ...description }: PageRoute): Route {
-  let made: { readonly headers: ReturnType<typeof pageHeaders>; readonly body: Buffer } | undefined;
-  return {
-    ...description,
-    method: 'get',
-    tag: 'pages',
-    access: 'open',
-    mediaType: 'text/html',
-    responses: { 200: z.string() },
-    handle: ({ response }) => {
-      if (made === undefined) {
-        const content = page();
-        made = { headers: pageHeaders(policyOf(content)), body: Buffer.from(htmlOf(content)) };
-      }
-      sendBytes(response, made.headers, made.body);
-      return undefined;
-    },
-  };
+  const { headers, body } = rendered(page);
+  sendBytes(response.status(status), { ...headers, 'cache-control': 'no-store' }, body);
 }

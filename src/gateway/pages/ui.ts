@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { Route } from '../http/route.ts';
+import { endpoints, type Route } from '../http/route.ts';
 import { pageHeaders, redirect, redirectToLogin } from './page.ts';
 import { immutable, sendBytes, sendFile } from './send-bytes.ts';
 import type { UiFiles } from './ui-files.ts';
@@ -58,25 +58,21 @@ function sendDocument(
  * The chat of a conversation, whose link clients print: that of the official web UI, or else our
  * own page.
  */
-export const chatRoute = (options: UiOptions): Route => ({
-  method: 'get',
-  path: '/conversations/{id}',
-  operationId: 'conversationPage',
-  tag: 'pages',
-  access: 'open',
-  summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',
-  params: z.object({ id: z.string() }),
-  mediaType: 'text/html',
-  responses: { 200: z.string(), 303: z.string() },
-  handle: ({ request, response }) => {
-    const { files } = options;
-    if (files === undefined) {
-      const { id = '' } = request.params;
-      redirect(response, `../c/${encodeURIComponent(String(id))}`);
-    } else sendDocument(request, response, files, options);
-    return undefined;
-  },
-});
+export const chatRoute = (options: UiOptions): Route =>
+  endpoints('pages').getOpen('/conversations/{id}', 'conversationPage', {
+    summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',
+    params: z.object({ id: z.string() }),
+    mediaType: 'text/html',
+    responses: { 200: z.string(), 303: z.string() },
+    handle: ({ request, response }) => {
+      const { files } = options;
+      if (files === undefined) {
+        const { id = '' } = request.params;
+        redirect(response, `../c/${encodeURIComponent(String(id))}`);
+      } else sendDocument(request, response, files, options);
+      return undefined;
+    },
+  });
 
 /** The first segment of a path. */
 const roomOf = (path: string): string => path.split('/')[1] ?? '';

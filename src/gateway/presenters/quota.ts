@@ -191,6 +191,12 @@ const limitOf = (rule: QuotaRule, active: number): QuotaRecord['quotas'][number]
   auto_resume: rule.autoResume,
 });
 
+export const storedView = ({ conversations, storedBytes, sandboxes }: Totals) => ({
+  conversations,
+  stored_bytes: storedBytes,
+  sandboxes,
+});
+
 /**
  * The quotas as an owner may see them: everything of its own, of others no more than their number.
  */
@@ -207,11 +213,7 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
     waiting: own.load.waiting.length + starts,
     paused: own.load.resumable.length,
     quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
-    stored: {
-      conversations: stored.conversations,
-      stored_bytes: stored.storedBytes,
-      sandboxes: stored.sandboxes,
-    },
+    stored: storedView(stored),
     caps: caps.map(({ quotaName, scope, field, limit, current }) => ({
       quota: quotaName,
       scope,

@@ -78,7 +78,6 @@ const notRunning = (phase: string, retryAfterSeconds: number) =>
 export class AgentAccess {
   readonly exposure: Exposure;
   readonly options: AgentAccessOptions;
-  readonly limits: ForwardingLimits;
   readonly clientAddress: ClientAddress;
   readonly addressing: Addressing;
   readonly upstreams: Upstreams;
@@ -93,7 +92,6 @@ export class AgentAccess {
     const { loopbackOrigins, urlTemplate, keys, ring, clock, logger, limits, places } = options;
     const { sandboxes, namespace, publicUrl, port, accept, feed } = options;
     this.options = options;
-    this.limits = limits;
     this.clientAddress = options.clientAddress;
     this.#keys = new SessionKeys({ keys, ring, logger });
     this.#origins =
@@ -111,11 +109,6 @@ export class AgentAccess {
       ...places,
     });
     this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, find });
-  }
-
-  /** The sandbox that a request is for; undefined where the request is for the service itself. */
-  find(request: IncomingMessage): ProxyAddress | undefined {
-    return this.addressing.find(request);
   }
 
   /** The owner of a sandbox, where the headers show its session key and the sandbox is RUNNING. */

@@ -25,8 +25,8 @@ export async function proxyHttp(
   address: ProxyAddress,
   { isContained = false }: { readonly isContained?: boolean } = {},
 ): Promise<void> {
-  const { upstreams, limits, options } = access;
-  const { clock, connections, scheduler, slowReaders } = options;
+  const { upstreams, options } = access;
+  const { clock, connections, limits, scheduler, slowReaders } = options;
   const requestId = requestIdOf(request);
   measure(access, request, response);
   const onProblem = (problem: ProblemError) => {

@@ -50,8 +50,8 @@ export async function proxyWebSocket(
   head: Buffer,
   address: ProxyAddress,
 ): Promise<void> {
-  const { upstreams, handshakes, limits, options } = access;
-  const { clock, connections, metrics, slowReaders } = options;
+  const { upstreams, handshakes, options } = access;
+  const { clock, connections, limits, metrics, slowReaders } = options;
   const requestId = requestIdOf(request);
   const count = (status: number) =>
     metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status: String(status) });

@@ -93,17 +93,6 @@ export class Upstreams {
     this.#options = options;
   }
 
-  /** Requests and WebSockets under way, over all sandboxes. */
-  get active(): number {
-    return this.#options.keyed.inUse + this.#options.keyless.inUse;
-  }
-
-  get tunnels(): number {
-    let count = 0;
-    for (const { agent } of this.#entries.values()) count += agent.upstream.tunnels.size;
-    return count;
-  }
-
   /** Undefined unless the sandbox is RUNNING and its key is known. */
   of(sandbox: Sandbox): AgentUpstream | undefined {
     const { name } = sandbox.metadata;

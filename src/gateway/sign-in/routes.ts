@@ -9,8 +9,8 @@ import type { Services } from '../services.ts';
 import { confirmationPage, keyPage } from './login-page.ts';
 import { isFromElsewhere, isFromOwnPage, isPrefetch, ownPath } from './request-origin.ts';
 
-const description = { tag: 'pages', access: 'open', mediaType: 'text/html' } as const;
-const { post } = endpoints('pages');
+const mediaType = 'text/html';
+const { post, getOpen, postOpen } = endpoints('pages');
 
 /** Maximum bytes of the form of the sign-in. */
 const maxFormBytes = 8 * 1024;
@@ -48,11 +48,8 @@ export const signInRoutes = (services: Services): readonly Route[] => {
   }
 
   return [
-    {
-      ...description,
-      method: 'get',
-      path: '/login',
-      operationId: 'loginPage',
+    getOpen('/login', 'loginPage', {
+      mediaType,
       summary:
         'Sign in by a link (?token=), which works once, or by the form for an API key; then 303 to ?return_to=',
       query: z.object({ token: z.string().optional(), return_to: z.string().optional() }),
@@ -79,12 +76,9 @@ export const signInRoutes = (services: Services): readonly Route[] => {
         else sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
         return undefined;
       },
-    },
-    {
-      ...description,
-      method: 'post',
-      path: '/login',
-      operationId: 'login',
+    }),
+    postOpen('/login', 'login', {
+      mediaType,
       summary:
         'Sign in with the form of the page: api_key or token, and return_to (application/x-www-form-urlencoded)',
       responses: { 303: z.string(), 401: z.string() },
@@ -117,12 +111,9 @@ export const signInRoutes = (services: Services): readonly Route[] => {
         leadTo(response, returnTo);
         return undefined;
       },
-    },
-    {
-      ...description,
-      method: 'post',
-      path: '/logout',
-      operationId: 'logout',
+    }),
+    postOpen('/logout', 'logout', {
+      mediaType,
       summary: 'Sign out: ends the session, and removes its cookie; then 303 to /login',
       responses: { 303: z.string() },
       problems: ['cross-origin-request'],
@@ -132,7 +123,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
         redirect(response, './login');
         return undefined;
       },
-    },
+    }),
     post('/api/authenticate', 'authenticate', {
       summary: 'Whether the request has a valid key or session',
       responses: { 200: successSchema },

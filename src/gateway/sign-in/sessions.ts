@@ -6,7 +6,7 @@ import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
-import { isEqual, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
+import type { RandomBytes } from '../auth/key.ts';
 import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
@@ -96,12 +96,7 @@ export class Sessions {
 
   /** The valid ApiKey of a link; undefined where the link is wrong, was used, or is too old. */
   linkOf(token: string): ValidKey | undefined {
-    if (!isWellFormedKey(token)) return undefined;
-    const hash = hashKey(token);
-    return this.#options.ring.byHash(
-      hash,
-      ({ spec }) => spec.signIn === 'Link' && isEqual(spec.sha256, hash),
-    );
+    return this.#options.ring.byText(token, 'Link');
   }
 
   /**

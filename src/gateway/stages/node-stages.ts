@@ -48,7 +48,7 @@ export const limitAddressOfUpgrade =
 export const proxyToSandbox =
   ({ agents, allowOriginsOfSandboxes: allowOrigins }: Services): Stage =>
   (request, response) => {
-    const address = agents.find(request);
+    const address = agents.addressing.find(request);
     if (address === undefined) return false;
     if (!allowOrigins(request, response)) void proxyHttp(agents, request, response, address);
     return true;
@@ -58,7 +58,7 @@ export const proxyToSandbox =
 export const joinWithSandbox =
   ({ agents }: Services): UpgradeStage =>
   (request, socket, head) => {
-    const address = agents.find(request);
+    const address = agents.addressing.find(request);
     if (address === undefined) socket.destroy();
     else void proxyWebSocket(agents, request, socket, head, address);
     return true;

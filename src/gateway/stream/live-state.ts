@@ -7,9 +7,9 @@ import { OwnerHubs } from './owner-hubs.ts';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Freshness } from '@conversation-operator/kube/reflector';
 
-/** The part of a cache that is watched. */
-interface WatchedCache {
-  readonly freshness: Freshness;
+interface StalenessOptions {
+  readonly caches: readonly { readonly freshness: Freshness }[];
+  readonly clock: Clock;
 }
 
 /** Delay between two checks, and the time after which an interruption counts, in milliseconds. */
@@ -21,27 +21,19 @@ const staleMs = 10_000;
  * again, so that a stream would show an old state as the present one.
  */
 export class Staleness {
-  readonly #caches: readonly WatchedCache[];
-  readonly #clock: Clock;
+  readonly #options: StalenessOptions;
   readonly #listeners = new Set<() => void>();
   #interruptedAtMs: number | undefined;
   #timer: Timer | undefined;
 
-  constructor({
-    caches,
-    clock,
-  }: {
-    readonly caches: readonly WatchedCache[];
-    readonly clock: Clock;
-  }) {
-    this.#caches = caches;
-    this.#clock = clock;
+  constructor(options: StalenessOptions) {
+    this.#options = options;
   }
 
   get isStale(): boolean {
     return (
       this.#interruptedAtMs !== undefined &&
-      this.#clock.monotonic() - this.#interruptedAtMs >= staleMs
+      this.#options.clock.monotonic() - this.#interruptedAtMs >= staleMs
     );
   }
 
@@ -61,18 +53,18 @@ export class Staleness {
   }
 
   #checkLater(): Timer {
-    return this.#clock.after(checkMs, () => {
+    return this.#options.clock.after(checkMs, () => {
       this.#timer = this.#checkLater();
       this.#check();
     });
   }
 
   #check(): void {
-    if (!this.#caches.some(({ freshness }) => freshness.isInterrupted)) {
+    if (!this.#options.caches.some(({ freshness }) => freshness.isInterrupted)) {
       this.#interruptedAtMs = undefined;
       return;
     }
-    this.#interruptedAtMs ??= this.#clock.monotonic();
+    this.#interruptedAtMs ??= this.#options.clock.monotonic();
     if (this.isStale) for (const listener of [...this.#listeners]) listener();
   }
 }

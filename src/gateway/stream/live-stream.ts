@@ -113,7 +113,6 @@ export class LiveStream implements Follower {
   #sequence: number | undefined;
   readonly #over = new AbortController();
   #hasSnapshot = false;
-  #isOver = false;
   #stall: Timer | undefined;
   #heartbeat: Timer;
   readonly #age: Timer;
@@ -133,7 +132,7 @@ export class LiveStream implements Follower {
   }
 
   get isOver(): boolean {
-    return this.#isOver;
+    return this.#over.signal.aborted;
   }
 
   /** Begins to write. @param lastEventId What the client says that it has. */
@@ -147,7 +146,7 @@ export class LiveStream implements Follower {
     const known = lastEventId === undefined ? undefined : this.#hub.ring.sequenceOf(lastEventId);
     if (known === undefined) {
       void this.#sendSnapshot().catch((error: unknown) => {
-        if (this.#isOver) return;
+        if (this.isOver) return;
         logger.error('The snapshot of a stream can not be sent', { error });
         response.destroy();
       });
@@ -160,7 +159,7 @@ export class LiveStream implements Follower {
 
   advance(): void {
     const { ring } = this.#hub;
-    while (!this.#isOver && this.#sequence !== undefined) {
+    while (!this.isOver && this.#sequence !== undefined) {
       if (!ring.holdsAllAfter(this.#sequence)) {
         this.close('slow-reader');
         return;
@@ -173,7 +172,7 @@ export class LiveStream implements Follower {
   }
 
   close(code: CloseCode): void {
-    if (this.#isOver) return;
+    if (this.isOver) return;
     const { response, clock } = this.#options;
     this.#end(code);
     response.end(closedText(code));
@@ -201,7 +200,7 @@ export class LiveStream implements Follower {
     this.#sequence = sequence;
     const parts = snapshotParts(this.#hub);
     const next = async () => (await scheduler.run(owner, () => parts.next())).value;
-    for (let part = await next(); part !== undefined && !this.#isOver; part = await next()) {
+    for (let part = await next(); part !== undefined && !this.isOver; part = await next()) {
       const id = part.isLast ? ring.idOf(sequence) : ring.idOfNothing;
       // Bytes that wait for a client take no room in the heap.
       this.#write(Buffer.from(eventText(id, 'snapshot', part.json)), ['snapshot']);
@@ -245,8 +244,7 @@ export class LiveStream implements Follower {
   }
 
   #end(code: CloseCode | 'client-gone'): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.isOver) return;
     this.#over.abort();
     const { hubs, metrics, ended } = this.#options;
     this.#stall?.cancel();

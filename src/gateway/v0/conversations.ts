@@ -50,14 +50,10 @@ export const legacyStartAnswer = z.object({
 
 const { title, selected_repository, selected_branch, git_provider, trigger } =
   conversationSchema.shape;
-export const legacyConversationSchema = z.object({
+const sameFields = z.object({ title, selected_repository, selected_branch, git_provider, trigger });
+export const legacyConversationSchema = sameFields.extend({
   conversation_id: z.string(),
-  title,
   status: z.enum(['STARTING', 'RUNNING', 'STOPPED', 'ERROR', 'ARCHIVED']),
-  selected_repository,
-  selected_branch,
-  git_provider,
-  trigger,
   created_at: z.string(),
   last_updated_at: z.string(),
 });
@@ -112,13 +108,9 @@ function present(
 ): z.output<typeof legacyConversationSchema> {
   const record = presentConversation(sourcesOf(services, conversation), services.exposure);
   return {
+    ...sameFields.parse(record),
     conversation_id: record.id,
-    title: record.title,
     status: statuses[record.sandbox_status],
-    selected_repository: record.selected_repository,
-    selected_branch: record.selected_branch,
-    git_provider: record.git_provider,
-    trigger: record.trigger,
     created_at: record.created_at,
     last_updated_at: record.updated_at,
   };

@@ -50,11 +50,8 @@ export interface LoadShedderOptions {
  * time.
  */
 export class LoadShedder {
-  readonly #clock: Clock;
-  readonly #metrics: Pick<LimitMetrics, 'shedRequests'>;
+  readonly #options: LoadShedderOptions;
   readonly #maxDelayMs: number;
-  readonly #requests: Shares;
-  readonly #writes: Shares;
   readonly #delays: number[] = [];
   #timer: Timer | undefined;
   #dueMs = Infinity;
@@ -62,21 +59,18 @@ export class LoadShedder {
   /** Mean duration of the writes of each owner, in milliseconds. */
   readonly #writeMs = new LRUCache<string, number>({ max: maxSlowOwners });
 
-  constructor({ requests, writes, maxDelayMs = 0, clock, metrics }: LoadShedderOptions) {
-    this.#clock = clock;
-    this.#metrics = metrics;
-    this.#maxDelayMs = maxDelayMs || Infinity;
-    this.#requests = requests;
-    this.#writes = writes;
+  constructor(options: LoadShedderOptions) {
+    this.#options = options;
+    this.#maxDelayMs = options.maxDelayMs || Infinity;
   }
 
   start(): void {
     if (this.#maxDelayMs === Infinity) return;
-    const due = this.#clock.monotonic() + sampleMs;
+    const due = this.#options.clock.monotonic() + sampleMs;
     this.#dueMs = due;
     this.#sinceTimer = 0;
-    this.#timer = this.#clock.after(sampleMs, () => {
-      this.#delays.push(Math.max(0, this.#clock.monotonic() - due));
+    this.#timer = this.#options.clock.after(sampleMs, () => {
+      this.#delays.push(Math.max(0, this.#options.clock.monotonic() - due));
       if (this.#delays.length > samples) this.#delays.shift();
       this.start();
     });
@@ -87,7 +81,7 @@ export class LoadShedder {
   }
 
   get underWay(): number {
-    return this.#requests.inUse;
+    return this.#options.requests.inUse;
   }
 
   /** Delay that all of the last samples have. */
@@ -114,18 +108,18 @@ export class LoadShedder {
     const isWrite = kind === 'writes';
     this.#sinceTimer += 1;
     if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
-    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= maxSlowWrites)
-      throw this.#writes.refusal('owner');
-    const leave = this.#requests.take({ owner });
+    if (isWrite && this.#areWritesSlow(owner) && this.#options.writes.of(owner) >= maxSlowWrites)
+      throw this.#options.writes.refusal('owner');
+    const leave = this.#options.requests.take({ owner });
     if (!isWrite) return leave;
     let endWrite: () => void;
     try {
-      endWrite = this.#writes.take({ owner });
+      endWrite = this.#options.writes.take({ owner });
     } catch (error) {
       leave();
       throw error;
     }
-    const beganMs = this.#clock.monotonic();
+    const beganMs = this.#options.clock.monotonic();
     let isOver = false;
     return () => {
       if (isOver) return;
@@ -135,20 +129,20 @@ export class LoadShedder {
       const averageMs = this.#writeMs.get(owner) ?? 0;
       this.#writeMs.set(
         owner,
-        averageMs + smoothing * (this.#clock.monotonic() - beganMs - averageMs),
+        averageMs + smoothing * (this.#options.clock.monotonic() - beganMs - averageMs),
       );
     };
   }
 
   #hasTooMuch(kind: RequestKind): boolean {
     const isWrite = kind === 'writes';
-    const room = (isWrite ? this.#writes : this.#requests).total;
+    const room = this.#options[isWrite ? 'writes' : 'requests'].total;
     const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
     return this.underWay >= room || this.#isStarved || this.delayMs > patience;
   }
 
   #refuse(kind: RequestKind): Refusal {
-    this.#metrics.shedRequests.inc({ kind });
+    this.#options.metrics.shedRequests.inc({ kind });
     return new Refusal('overloaded', 'The service has too much to do at the moment. Try again.', {
       // New connections are taken one in a go, so that what is closed gives room to what is under
       // way.
@@ -162,11 +156,13 @@ export class LoadShedder {
   get #isStarved(): boolean {
     return (
       this.#sinceTimer > maxSocketsPerPoll &&
-      this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs
+      this.#options.clock.monotonic() - this.#dueMs > this.#maxDelayMs
     );
   }
 
   #areWritesSlow(owner: string): boolean {
-    return this.#requests.total !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs;
+    return (
+      this.#options.requests.total !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs
+    );
   }
 }

@@ -46,7 +46,7 @@ type Headers = Readonly<Record<string, string>>;
 /** The form of the headers follows draft-ietf-httpapi-ratelimit-headers-10. */
 const headersOf = (
   limit: Limit,
-  { burst, perSecond }: TokenBuckets,
+  { options: { burst, perSecond } }: TokenBuckets,
   { allowed, remaining, retryAfterMs, fullAfterMs }: Taken,
 ): Headers => ({
   'ratelimit-policy': `"${limit}";q=${burst};w=${Math.ceil(burst / perSecond)}`,
@@ -54,47 +54,36 @@ const headersOf = (
   ...(allowed ? {} : { 'retry-after': String(inSeconds(retryAfterMs)) }),
 });
 
+export interface RateLimitsOptions {
+  readonly limits: RateLimitOptions;
+  readonly clock: Clock;
+  readonly metrics: Pick<LimitMetrics, 'rateLimited'>;
+  readonly logger: Logger;
+}
+
 /**
  * Limits the requests of each owner, and the failed keys of each client address, on this replica.
  */
 export class RateLimits {
+  readonly #options: RateLimitsOptions;
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
   readonly #addresses: TokenBuckets | undefined;
-  readonly #metrics: Pick<LimitMetrics, 'rateLimited'>;
-  readonly #logger: Logger;
 
-  constructor(options: {
-    limits: RateLimitOptions;
-    clock: Clock;
-    metrics: Pick<LimitMetrics, 'rateLimited'>;
-    logger: Logger;
-  }) {
+  constructor(options: RateLimitsOptions) {
     const { clock, limits } = options;
-    const ofOwners = (kind: RequestKind, perSecond = 0) =>
-      perSecond === 0
-        ? undefined
-        : new TokenBuckets({
-            clock,
-            perSecond,
-            burst: Math.ceil(Math.max(smallestBurst[kind], perSecond * burstSeconds)),
-            capacity: maxOwners,
-          });
+    this.#options = options;
+    const bucketsOf = (perSecond: number, burst: number, capacity: number) =>
+      perSecond === 0 ? undefined : new TokenBuckets({ clock, perSecond, burst, capacity });
+    const ofOwners = (kind: RequestKind, perSecond = 0) => {
+      const burst = Math.ceil(Math.max(smallestBurst[kind], perSecond * burstSeconds));
+      return bucketsOf(perSecond, burst, maxOwners);
+    };
     this.#owners = {
       reads: ofOwners('reads', limits.readsPerSecond),
       writes: ofOwners('writes', limits.writesPerSecond),
     };
     const perMinute = limits.failedKeysPerMinute ?? 0;
-    this.#addresses =
-      perMinute === 0
-        ? undefined
-        : new TokenBuckets({
-            clock,
-            perSecond: perMinute / 60,
-            burst: perMinute,
-            capacity: maxAddresses,
-          });
-    this.#metrics = options.metrics;
-    this.#logger = options.logger;
+    this.#addresses = bucketsOf(perMinute / 60, perMinute, maxAddresses);
   }
 
   /**
@@ -107,11 +96,12 @@ export class RateLimits {
     const taken = buckets.take(owner);
     const headers = headersOf(kind, buckets, taken);
     if (taken.allowed) return headers;
-    this.#metrics.rateLimited.inc({ limit: kind });
-    if (taken.isFirstRefusal) this.#logger.warn('Rate of an owner limited', { owner, limit: kind });
+    this.#options.metrics.rateLimited.inc({ limit: kind });
+    if (taken.isFirstRefusal)
+      this.#options.logger.warn('Rate of an owner limited', { owner, limit: kind });
     throw new Refusal(
       'rate-limited',
-      `One owner may make ${buckets.perSecond} ${kind} a second. Try again later.`,
+      `One owner may make ${buckets.options.perSecond} ${kind} a second. Try again later.`,
       { headers },
     );
   }
@@ -151,9 +141,9 @@ export class RateLimits {
     if (buckets === undefined) return;
     const taken = buckets.take(subscriberOf(address));
     if (taken.allowed) return;
-    this.#metrics.rateLimited.inc({ limit: 'failed-keys' });
+    this.#options.metrics.rateLimited.inc({ limit: 'failed-keys' });
     if (taken.isFirstRefusal)
-      this.#logger.warn('Too many requests without a valid key', { address });
+      this.#options.logger.warn('Too many requests without a valid key', { address });
     throw new Refusal(
       'too-many-attempts',
       'Too many requests without a valid API key came from your address. Try again later.',

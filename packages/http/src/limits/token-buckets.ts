@@ -36,18 +36,12 @@ export interface TokenBucketOptions {
  * A token bucket for each name. The memory is bounded by `capacity`, however many names there are.
  */
 export class TokenBuckets {
-  readonly perSecond: number;
-  readonly burst: number;
-  readonly #maxDebt: number | undefined;
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly options: TokenBucketOptions;
   readonly #buckets: LRUCache<string, Bucket>;
 
-  constructor({ clock, perSecond, burst, maxDebt, capacity }: TokenBucketOptions) {
-    this.perSecond = perSecond;
-    this.burst = burst;
-    this.#maxDebt = maxDebt;
-    this.#clock = clock;
-    this.#buckets = new LRUCache({ max: capacity });
+  constructor(options: TokenBucketOptions) {
+    this.options = options;
+    this.#buckets = new LRUCache({ max: options.capacity });
   }
 
   get size(): number {
@@ -55,7 +49,7 @@ export class TokenBuckets {
   }
 
   take(name: string): Taken {
-    const now = this.#clock.monotonic();
+    const now = this.options.clock.monotonic();
     const bucket = this.#bucketOf(name);
     const { tokens } = bucket;
     const allowed = tokens.readyAt <= now;
@@ -73,19 +67,19 @@ export class TokenBuckets {
 
   /** Delay before a token is available. */
   waitMs(name: string): number {
-    return Math.max(0, this.#bucketOf(name).tokens.readyAt - this.#clock.monotonic());
+    return Math.max(0, this.#bucketOf(name).tokens.readyAt - this.options.clock.monotonic());
   }
 
   /** Takes further tokens for a call whose cost was higher, so that the next calls wait. */
   charge(name: string, tokens: number): void {
-    this.#bucketOf(name).tokens.take(this.#clock.monotonic(), tokens);
+    this.#bucketOf(name).tokens.take(this.options.clock.monotonic(), tokens);
   }
 
   #bucketOf(name: string): Bucket {
     const known = this.#buckets.get(name);
     if (known !== undefined) return known;
-    const options = { burst: this.burst, maxDebt: this.#maxDebt };
-    const tokens = new TokenBucket({ ...options, intervalMs: 1000 / this.perSecond });
+    const { burst, maxDebt, perSecond } = this.options;
+    const tokens = new TokenBucket({ burst, maxDebt, intervalMs: 1000 / perSecond });
     const bucket = { tokens, isRefusing: false };
     this.#buckets.set(name, bucket);
     return bucket;
