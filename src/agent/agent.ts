@@ -119,15 +119,8 @@ export interface NewAgentConversation {
   readonly confirmationPolicy?: ConfirmationPolicy | undefined;
   /** Steps that a run may take. Absent: the agent's choice. */
   readonly maxIterations?: number | undefined;
-  /** Whether AGENTS.md and the repository's skills go into the prompt, true by default. */
-  readonly loadProjectSkills?: boolean | undefined;
   /** Result of `hookConfig`. */
   readonly hookConfig?: Readonly<Record<string, unknown>> | undefined;
-  /**
-   * The client omits keys with other characters than lower-case letters and digits, because the
-   * agent rejects them.
-   */
-  readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly secrets?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -150,7 +143,6 @@ export interface AgentConversation {
   readonly reportedStatus: string;
   readonly title: string | undefined;
   /** RFC 3339. */
-  readonly createdAt: string | undefined;
   readonly updatedAt: string | undefined;
   /** Undefined while no message has arrived. */
   readonly lastUserMessageId: string | undefined;

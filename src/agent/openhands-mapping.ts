@@ -66,7 +66,6 @@ export function createBodyOf(
   const { llm, message, tools, confirmationPolicy, uid } = conversation;
   const id = parseUuid(conversation.id);
   if (id === undefined) throw new AgentError('refused', 'The conversation id is not a UUID.');
-  const tags = Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key));
   return {
     conversation_id: dashedUuid(id),
     workspace: { working_dir: conversation.workingDir },
@@ -74,7 +73,7 @@ export function createBodyOf(
       llm: llm && llmOf(llm),
       tools: tools?.map((name) => ({ name })),
       agent_context: {
-        load_project_skills: conversation.loadProjectSkills ?? true,
+        load_project_skills: true,
         system_message_suffix: conversation.systemMessageSuffix,
       },
     },
@@ -86,7 +85,7 @@ export function createBodyOf(
     confirmation_policy: confirmationPolicy && { kind: confirmationPolicy },
     security_analyzer: analyzerOf(confirmationPolicy),
     hook_config: conversation.hookConfig,
-    tags: { ...Object.fromEntries(tags), [uidTag]: uid },
+    tags: { [uidTag]: uid },
     secrets: Object.fromEntries(
       Object.entries(conversation.secrets ?? {}).map(([name, value]) => [
         name,
@@ -121,7 +120,6 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
     executionStatus: isExecutionStatus(status) ? status : undefined,
     reportedStatus: plainText(status, 64),
     title: title === '' ? undefined : title,
-    createdAt: timeOf(info.created_at),
     updatedAt: timeOf(info.updated_at),
     lastUserMessageId: info.last_user_message_id ?? undefined,
     metrics: metricsOf(info),

@@ -1,5 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
+import type { ResourceDefinition } from '@conversation-operator/kube/object';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import type { Indexers } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/base/logger';
@@ -21,6 +22,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from '@conversation-operator/kube/core';
+import type { CustomObject } from '../resources/group.ts';
 import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
 import { sandboxPools, type SandboxPool } from '../resources/sandbox-pool.ts';
@@ -123,6 +125,10 @@ export const poolIndexers: Indexers<SandboxPool> = {
 export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
   const interner = new Interner();
   const labelSelector = managedBySelector;
+  const whole = <Spec, Status>(resource: ResourceDefinition<CustomObject<Spec, Status>>) => ({
+    ...{ ...options, resource },
+    transform: (object: CustomObject<Spec, Status>) => cachedObject(object, interner),
+  });
   return {
     conversations: new Reflector({
       ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
@@ -131,35 +137,13 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
       indexers: { ...conversationIndexers, ...more?.conversations },
     }),
     sandboxes: new Reflector({
-      ...{
-        ...options,
-        resource: sandboxes,
-        transform: (object: Sandbox) => cachedSandbox(object, interner),
-      },
+      ...{ ...options, resource: sandboxes },
+      transform: (object: Sandbox) => cachedSandbox(object, interner),
       indexers: { ...sandboxIndexers, ...more?.sandboxes },
     }),
-    templates: new Reflector({
-      ...{
-        ...options,
-        resource: sandboxTemplates,
-        transform: (object: SandboxTemplate) => cachedObject(object, interner),
-      },
-    }),
-    pools: new Reflector({
-      ...{
-        ...options,
-        resource: sandboxPools,
-        transform: (object: SandboxPool) => cachedObject(object, interner),
-      },
-      indexers: poolIndexers,
-    }),
-    quotas: new Reflector({
-      ...{
-        ...options,
-        resource: conversationQuotas,
-        transform: (object: ConversationQuota) => cachedObject(object, interner),
-      },
-    }),
+    templates: new Reflector(whole(sandboxTemplates)),
+    pools: new Reflector({ ...whole(sandboxPools), indexers: poolIndexers }),
+    quotas: new Reflector(whole(conversationQuotas)),
     pods: new Reflector({
       ...options,
       labelSelector,
@@ -173,12 +157,4 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
   };
 }
 
-export const reflectorsOf = (caches: Caches) => [
-  caches.conversations,
-  caches.sandboxes,
-  caches.templates,
-  caches.pools,
-  caches.quotas,
-  caches.pods,
-  caches.claims,
-];
+export const reflectorsOf = (caches: Caches) => Object.values(caches) as Caches[keyof Caches][];

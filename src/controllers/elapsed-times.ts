@@ -52,3 +52,16 @@ export class ElapsedTimes {
     return 0;
   }
 }
+
+/**
+ * Whether the age of a timestamp is below the bound. A time in the future comes from another clock
+ * and has no known age.
+ */
+export const isWithin = (
+  boundMs: number,
+  timestamp: string | undefined,
+  nowMs: number,
+): boolean => {
+  const ageMs = nowMs - Date.parse(timestamp ?? '');
+  return ageMs >= 0 && ageMs < boundMs;
+};

@@ -58,20 +58,7 @@ export interface OperatorOptions {
 export type OperatorContext = ReturnType<typeof createContext>;
 
 export function createContext(options: OperatorOptions) {
-  const {
-    client,
-    caches,
-    clock,
-    random,
-    logger,
-    agent,
-    keys,
-    gitHosts,
-    metrics,
-    agentSide,
-    preparation,
-    maxPollMs,
-  } = options;
+  const { caches, clock } = options;
   const stores = {
     conversations: caches.conversations.store,
     sandboxes: caches.sandboxes.store,
@@ -92,38 +79,20 @@ export function createContext(options: OperatorOptions) {
     retention: new Channel(),
   };
   const events = new EventRecorder({
-    client,
+    ...options,
     component: 'conversation-operator',
-    clock,
-    random,
-    logger,
     shareOf: objectShare,
   });
   const podCreations = new PodCreations(clock);
   const unresponsiveAgents = new UnresponsiveAgents({ clock });
-  const admission = new AdmissionCache({ stores, clock, metrics, channels });
+  const admission = new AdmissionCache({ ...options, stores, channels });
   const reads = new AdmissionReads({
-    ...{ client, stores, cache: admission, podCreations, clock, logger, channels },
-    namespace: options.namespace,
+    ...{ ...options, namespace: options.namespace },
+    ...{ stores, cache: admission, podCreations, channels },
   });
-  const spares = new SpareClaims({
-    ...{ client, stores, admission, metrics, logger, clock },
-  });
+  const spares = new SpareClaims({ ...options, stores, admission });
   const conversations = new ConversationReconciler({
-    ...{
-      client,
-      stores,
-      agent,
-      keys,
-      gitHosts,
-      events,
-      unresponsiveAgents,
-      clock,
-      random,
-      logger,
-      metrics,
-    },
-    ...{ agentSide, preparation, maxPollMs },
+    ...{ ...options, stores, events, unresponsiveAgents },
     credentials: options.agentCredentials ?? noAgentCredentials,
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
     refusalOf: (conversation) => admission.limits.refusalOf(conversation),

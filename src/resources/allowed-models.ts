@@ -23,11 +23,11 @@ const providerOf = (model: string): string =>
   model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '';
 
 /**
- * Whether a name fits a pattern as a whole. In linear time: each literal part is taken where it
- * first occurs.
+ * Whether a text fits a pattern as a whole, in which each wildcard matches any characters. In
+ * linear time: each literal part is taken where it first occurs.
  */
-export function matchesPattern(name: string, pattern: string): boolean {
-  const [first = '', ...others] = pattern.split('*');
+export function matchesPattern(name: string, pattern: string, wildcard = '*'): boolean {
+  const [first = '', ...others] = pattern.split(wildcard);
   const last = others.pop();
   if (last === undefined) return name === pattern;
   if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last))

@@ -461,7 +461,6 @@ export class AgentProcess {
       executionStatus: shown,
       reportedStatus: shown,
       title: undefined,
-      createdAt: undefined,
       updatedAt: new Date(conversation.updatedAt).toISOString(),
       lastUserMessageId:
         conversation.messages.length === 0 ? undefined : String(conversation.messages.length),

@@ -4,7 +4,9 @@ import { aThing, type Thing } from './things.ts';
 
 function aStore() {
   const cache = new IndexedStore<Thing>();
-  return { cache, newest: new NewestStore(cache) };
+  let now = 0;
+  const newest = new NewestStore(cache, { monotonic: () => now });
+  return { cache, newest, pass: (ms: number) => (now += ms) };
 }
 
 const at = (resourceVersion: string, name = 'one', uid = `uid-${name}`) =>
@@ -86,5 +88,36 @@ describe('the newest of a cache and what was seen since', () => {
       cache.set(at('2', name));
     }
     expect(newest.size).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('an object that was just created', () => {
+  const versionIn = ({ newest }: Pick<ReturnType<typeof aStore>, 'newest'>) =>
+    newest.get('default', 'one')?.metadata.resourceVersion;
+
+  it('exists for a second, which a repetition does not extend', () => {
+    const store = aStore();
+    store.newest.created(at('10'));
+    store.pass(999);
+    store.newest.created(at('10'));
+    expect(versionIn(store)).toBe('10');
+    store.pass(1);
+    expect(versionIn(store)).toBeUndefined();
+  });
+
+  it('is gone with its deletion once the cache has shown it', () => {
+    const store = aStore();
+    store.newest.created(at('10'));
+    store.cache.set(at('10'));
+    expect(versionIn(store)).toBe('10');
+    store.cache.delete('default', 'one');
+    expect(versionIn(store)).toBeUndefined();
+  });
+
+  it('is not recorded where the cache shows an object', () => {
+    const store = aStore();
+    store.cache.set(at('10'));
+    store.newest.created(at('11'));
+    expect(versionIn(store)).toBe('10');
   });
 });

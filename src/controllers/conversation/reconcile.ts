@@ -27,7 +27,6 @@ import {
   type Poll,
 } from './polling/conversation-poller.ts';
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
-import { JustMade } from '../just-made.ts';
 import { conversationKey } from './conversation-key.ts';
 import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
@@ -71,13 +70,13 @@ export class ConversationReconciler {
   readonly #observer: RunObserver;
   readonly #keyRotation: KeyRotation;
   readonly #delivery: Delivery;
-  /** The sandboxes of starts, by the uid of their conversation. */
-  readonly #made: JustMade<Sandbox>;
+  /** With the sandboxes that starts have created and that the cache does not show yet. */
+  readonly #sandboxes: NewestStore<Sandbox>;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
-    this.#newest = new NewestStore(options.stores.conversations);
-    this.#made = new JustMade(options);
+    this.#newest = new NewestStore(options.stores.conversations, options.clock);
+    this.#sandboxes = new NewestStore(options.stores.sandboxes, options.clock);
     this.#configurations = new AgentConfigurations(options);
     this.#coalescer = new StatusCoalescer(options);
     const answers = new RecentAnswers(options);
@@ -125,8 +124,7 @@ export class ConversationReconciler {
     const { sandbox } = scope;
     // The deletion of a sandbox that no watch has seen yet causes no event.
     const cached = sandbox && this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name);
-    if (!isStartOver(scope.startStatus))
-      this.#made.remember(conversation.metadata.uid, sandbox, cached);
+    if (!isStartOver(scope.startStatus)) this.#sandboxes.created(sandbox);
     const isCached = sandbox === undefined || cached !== undefined;
     const nextMs = this.#nextPollMs(scope, conversation, againAfterMs);
     const requeueAfterMs = isCached ? nextMs : Math.min(nextMs, uncachedMs);
@@ -142,27 +140,22 @@ export class ConversationReconciler {
     if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));
   }
 
-  #justMade({ stored, status }: Scope): Sandbox | undefined {
-    const { namespace, uid } = stored.metadata;
-    const { sandboxName = '', sandboxUID } = status;
-    const cached = this.#options.stores.sandboxes.get(namespace, sandboxName);
-    const made = this.#made.get(uid, cached);
-    return made?.metadata.uid === sandboxUID ? made : undefined;
-  }
-
   /**
    * Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step
    * that follows a poll is repeated.
    */
   async #advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
-    const { client, clock, stores } = this.#options;
+    const { client, clock } = this.#options;
     if (scope.status.start === undefined)
       scope.status = withTransition(scope.status, 'WORKING', isoTime(clock));
     if (scope.startStatus === 'ERROR') return undefined;
     const { namespace } = scope.stored.metadata;
-    scope.sandbox =
-      this.#justMade(scope) ??
-      (await findSandbox({ client, store: stores.sandboxes }, namespace, scope.status, signal));
+    scope.sandbox = await findSandbox(
+      { client, store: this.#sandboxes },
+      namespace,
+      scope.status,
+      signal,
+    );
     if (!isStartOver(scope.startStatus)) return this.#start.advance(scope, save, signal);
     const polled = await this.#poll(scope, signal);
     return typeof polled === 'object' ? this.#follow(scope, polled, save, signal) : polled;

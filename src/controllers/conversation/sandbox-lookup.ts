@@ -6,7 +6,7 @@ import { storedObject } from '../stored-object.ts';
 
 export interface SandboxAccess {
   readonly client: KubeClient;
-  readonly store: Store<Sandbox>;
+  readonly store: Pick<Store<Sandbox>, 'get'>;
 }
 
 /** A sandbox that was deleted never returns. A cache that still shows such a sandbox is behind. */

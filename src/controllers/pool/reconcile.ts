@@ -76,7 +76,7 @@ export class PoolReconciler {
 
   constructor(options: PoolReconcilerOptions) {
     this.#options = options;
-    this.#newest = new NewestStore(options.stores.pools);
+    this.#newest = new NewestStore(options.stores.pools, options.clock);
   }
 
   /** Reads a pool again, after a write has met another version than the one that was decided on. */

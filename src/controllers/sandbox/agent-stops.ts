@@ -1,5 +1,6 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
@@ -16,7 +17,6 @@ import {
 import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { AgentConnections } from './agent-connection.ts';
-import { AgentRuns } from './agent-runs.ts';
 import { agentStatusOf } from './decide.ts';
 import { observedOf, outdated, type Outcome, type Scope } from './scope.ts';
 import { unready, type SandboxProgress } from './status.ts';
@@ -42,21 +42,29 @@ const maxInterrupted = 64;
 const patienceMs = 10_000;
 /** The same for an agent that did not answer the last attempt to connect. */
 const silentPatienceMs = 1_000;
-const nothing = { running: [], waiting: [] } as const;
+/** Ids of conversations in the agent, by the state of their runs. */
+type Runs = Readonly<Record<'running' | 'waiting', readonly string[]>>;
+
+const nothing: Runs = { running: [], waiting: [] };
+/**
+ * Text for the model, and for the readers of the conversation. An action that waits when its agent
+ * is stopped, and is answered after that, leaves a result without its request in the messages of
+ * openhands-agent-server 1.58 to the model. Therefore the action is rejected before.
+ */
+const rejection =
+  'The sandbox was paused before this action was confirmed. It has not been executed. Ask for it again if it is still needed.';
 
 /**
  * AgentStops interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox
- * is RUNNING again.
+ * is RUNNING again. An agent that does not answer is logged, and counts as one without runs.
  */
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
-  readonly #runs: AgentRuns;
 
   constructor(options: AgentStopsOptions) {
     this.#options = options;
     this.#pauseBoundMs = options.pauseBoundMs ?? 15_000;
-    this.#runs = new AgentRuns(options);
   }
 
   /**
@@ -90,7 +98,7 @@ export class AgentStops {
     };
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     if (!this.#isInTime(scope, pauseTime)) return undefined;
-    const all = await this.#runs.running(endpoint, signal);
+    const all = await this.#running(endpoint, signal);
     // No reconcile has read the runs yet, and no run can have begun since the pause.
     if (interrupted.length === 0 && lastUserPauseEpoch === agentEpoch && all.length > 0)
       return {
@@ -98,7 +106,7 @@ export class AgentStops {
         requeueAfterMs: 0,
       };
     const running = all.filter((id) => interrupted.includes(id));
-    await this.#runs.interrupt(endpoint, running, signal);
+    await this.#interrupt(endpoint, running, signal);
     return running.length === 0 ? undefined : { requeueAfterMs: stopIntervalMs };
   }
 
@@ -112,7 +120,7 @@ export class AgentStops {
     podIP: string | undefined,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const { client, keys } = this.#options;
+    const { client, agent, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
     const {
@@ -155,8 +163,13 @@ export class AgentStops {
     // loses the runs to continue.
     if (interrupted.length > before.length)
       return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined)
-      await this.#runs.rejectAndInterrupt(endpoint, { running, waiting }, signal);
+    if (endpoint !== undefined) {
+      const rejected = waiting.map((id) =>
+        agent.rejectPending(endpoint, id, rejection, { signal }),
+      );
+      await this.#ask(endpoint, Promise.all(rejected));
+      await this.#interrupt(endpoint, running, signal);
+    }
     if (this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0)
       return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
@@ -183,25 +196,50 @@ export class AgentStops {
    * The runs of an agent, and those that wait for a confirmation. A silent agent has less time: its
    * pod is deleted all the same.
    */
-  async #inUse(
-    { sandbox }: Scope,
-    endpoint: AgentEndpoint,
-    signal: AbortSignal,
-  ): Promise<Readonly<Record<'running' | 'waiting', readonly string[]>>> {
-    const { clock, connections } = this.#options;
+  async #inUse({ sandbox }: Scope, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Runs> {
+    const { agent, clock, connections } = this.#options;
     const patience = abortedAfter(
       clock,
       connections.isSilent(endpoint, sandbox) ? silentPatienceMs : patienceMs,
       signal,
     );
     try {
-      const [running, waiting] = await Promise.all([
-        this.#runs.running(endpoint, patience.signal),
-        this.#runs.waiting(endpoint, patience.signal),
+      const [running, waiting = []] = await Promise.all([
+        this.#running(endpoint, patience.signal),
+        this.#ask(endpoint, agent.waitingConversations(endpoint, { signal: patience.signal })),
       ]);
       return { running, waiting };
     } finally {
       patience.cancel();
+    }
+  }
+
+  async #running(endpoint: AgentEndpoint, signal: AbortSignal): Promise<readonly string[]> {
+    const { agent } = this.#options;
+    return (await this.#ask(endpoint, agent.runningConversations(endpoint, { signal }))) ?? [];
+  }
+
+  async #interrupt(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { agent } = this.#options;
+    const interrupted = ids.map((id) => agent.interrupt(endpoint, id, { signal }));
+    await this.#ask(endpoint, Promise.all(interrupted));
+  }
+
+  /** The answer of an agent; undefined when it does not answer. */
+  async #ask<T>(endpoint: AgentEndpoint, answer: Promise<T>): Promise<T | undefined> {
+    try {
+      return await answer;
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      this.#options.logger.info(
+        'agent could not be asked to pause; its pod is stopped all the same',
+        { agent: endpoint.baseUrl, code: error.code },
+      );
+      return undefined;
     }
   }
 

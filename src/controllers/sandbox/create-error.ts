@@ -138,32 +138,21 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
   )
     return undefined;
   const said = error.message;
+  const refused = (
+    code: FailureCode,
+    message: string,
+    policy: FailurePolicy = FailurePolicy.transient,
+  ): CreateError => ({ code, message, policy, serverMessage: said });
   for (const { code, said: pattern, text } of patterns) {
     const match = pattern.exec(said);
-    if (match !== null)
-      return {
-        code,
-        message: text(what, match),
-        policy: FailurePolicy.transient,
-        serverMessage: said,
-      };
+    if (match !== null) return refused(code, text(what, match));
   }
   // A sandbox is not made of a template: the cluster's admission refuses the sandbox, or the
   // cluster has other definitions.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
-    return {
-      code: FailureCode.creationForbidden,
-      message: `The cluster refuses the ${what}.`,
-      policy: FailurePolicy.transient,
-      serverMessage: said,
-    };
+    return refused(FailureCode.creationForbidden, `The cluster refuses the ${what}.`);
   if (error.status === 422 || error.status === 400 || error.status === 413)
-    return {
-      code: FailureCode.templateInvalid,
-      message: invalidText(what, error),
-      policy: FailurePolicy.template,
-      serverMessage: said,
-    };
+    return refused(FailureCode.templateInvalid, invalidText(what, error), FailurePolicy.template);
   return undefined;
 }
 

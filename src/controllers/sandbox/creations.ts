@@ -6,16 +6,23 @@ import type { EventDetails, EventRecorder } from '@conversation-operator/kube/ev
 import type { Logger } from '@conversation-operator/base/logger';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import type { NewObject } from '@conversation-operator/kube/object';
-import { hasRun, sandboxes, shouldRun, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  SandboxReason,
+  hasRun,
+  sandboxes,
+  shouldRun,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim } from './claim.ts';
-import { nameInUse } from './name-in-use.ts';
+import { bindingMs, volumeNameTaken } from './claim-failure.ts';
 import { podEvent, volumeEvent } from './events.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
 import { isReserved, reservedStatus } from './reservation.ts';
+import type { WaitingFor } from './step.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
 
@@ -26,6 +33,25 @@ export interface CreationsOptions {
   readonly podCreations: PodCreations;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+/** Delay before the next attempt to create an object whose name is in use. */
+const askAgainMs = 1_000;
+
+/**
+ * The wait for an object whose name is in use: by the sandbox's own new object, by an old one that
+ * ends, or by one that no cache shows.
+ */
+function nameInUse(what: CreatedKind, name: string, startingForMs: number): WaitingFor {
+  const wait = (reason: string, message: string) => ({
+    ...{ reason, message },
+    requeueAfterMs: askAgainMs,
+  });
+  if (what === 'pod') return wait(SandboxReason.waitingForPod, 'Waiting for its pod.');
+  if (startingForMs < bindingMs)
+    return wait(SandboxReason.waitingForVolume, 'Waiting for its volume.');
+  const { code, message } = volumeNameTaken(name);
+  return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }
 
 /**

@@ -26,9 +26,8 @@ const maxAdmissions = 500;
 interface Admission {
   /** On the monotonic clock. */
   readonly sentAt: number;
-  readonly answered: Promise<void>;
-  /** The version that the API server has stored. Absent: there is no answer, or it is an error. */
-  version?: string;
+  /** The version that the API server has stored; undefined for an error. */
+  readonly version: Promise<string | undefined>;
 }
 
 /**
@@ -71,16 +70,11 @@ export class PodCreations {
 
   /** Records an admission that is just being sent; `stored` is what the API server answers. */
   admitting(uid: string, stored: Promise<Sandbox>): void {
-    const admission: Admission = {
-      sentAt: this.#clock.monotonic(),
-      answered: stored.then(
-        ({ metadata }) => {
-          admission.version = metadata.resourceVersion;
-        },
-        () => undefined,
-      ),
-    };
-    this.#admissions.set(uid, admission);
+    const version = stored.then(
+      ({ metadata }) => metadata.resourceVersion,
+      () => undefined,
+    );
+    this.#admissions.set(uid, { sentAt: this.#clock.monotonic(), version });
   }
 
   /**
@@ -90,11 +84,9 @@ export class PodCreations {
   async isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): Promise<boolean> {
     const admission = this.#admissions.get(uid);
     if (admission === undefined) return false;
-    if (admission.version === undefined)
-      await Promise.race([admission.answered, sleep(this.#clock, answerDelayMs)]);
+    const version = await Promise.race([admission.version, sleep(this.#clock, answerDelayMs)]);
     return (
-      admission.version === resourceVersion &&
-      this.#clock.monotonic() - admission.sentAt <= justAdmittedMs
+      version === resourceVersion && this.#clock.monotonic() - admission.sentAt <= justAdmittedMs
     );
   }
 

@@ -6,7 +6,6 @@ import { withoutSecrets } from '../../agent/redaction.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import { isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import type { Logger } from '@conversation-operator/base/logger';
@@ -23,7 +22,6 @@ import {
 } from '../../resources/sandbox.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
-import { JustMade } from '../just-made.ts';
 import { lastWords } from '../readable-output.ts';
 import { AgentConnections } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
@@ -93,8 +91,8 @@ export class SandboxReconciler {
   readonly #podBackoff: PodBackoff;
   readonly #connector: AgentConnector;
   readonly #newest: NewestStore<Sandbox>;
-  readonly #claims: JustMade<CachedClaim>;
-  readonly #pods: JustMade<CachedPod>;
+  readonly #claims: NewestStore<CachedClaim>;
+  readonly #pods: NewestStore<CachedPod>;
 
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
@@ -107,9 +105,10 @@ export class SandboxReconciler {
       ...{ ...options, ...shared },
       ...{ stops: this.#stops, podBackoff: this.#podBackoff },
     });
-    this.#newest = new NewestStore(options.stores.sandboxes);
-    this.#claims = new JustMade(options);
-    this.#pods = new JustMade(options);
+    const { stores, clock } = options;
+    this.#newest = new NewestStore(stores.sandboxes, clock);
+    this.#claims = new NewestStore(stores.claims, clock);
+    this.#pods = new NewestStore(stores.pods, clock);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
@@ -117,19 +116,14 @@ export class SandboxReconciler {
     const cached = this.#newest.get(namespace, name);
     // The sandbox owns its pod and its claim, and the garbage collector deletes them.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
-    const { uid } = cached.metadata;
-    const seen = {
-      claim: stores.claims.get(namespace, name),
-      pod: stores.pods.get(namespace, name),
-    };
-    const pod = this.#pods.get(uid, seen.pod);
+    const pod = this.#pods.get(namespace, name);
     const scope: Scope = {
       sandbox: cached,
       reserved: false,
       template: stores.templates.get(namespace, cached.spec.templateName),
-      claim: this.#claims.get(uid, seen.claim),
+      claim: this.#claims.get(namespace, name),
       pod,
-      uncached: pod !== undefined && seen.pod === undefined,
+      uncached: pod !== undefined && stores.pods.get(namespace, name) === undefined,
     };
     // `during` begins before the reservation and ends after the creation: if the sandbox is deleted
     // in between, its slot is not free.
@@ -157,8 +151,8 @@ export class SandboxReconciler {
       }
       return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
     } finally {
-      this.#claims.remember(uid, scope.claim, stores.claims.get(namespace, name));
-      this.#pods.remember(uid, scope.pod, stores.pods.get(namespace, name));
+      this.#claims.created(scope.claim);
+      this.#pods.created(scope.pod);
       this.#newest.observe(scope.sandbox);
     }
   }
@@ -195,16 +189,11 @@ export class SandboxReconciler {
     const { namespace, name, uid } = scope.sandbox.metadata;
     const unsettledMs = podCreations.unsettledMs(uid);
     if (unsettledMs > 0) return { sure: false, requeueAfterMs: unsettledMs };
-    try {
-      const pod = await client.get(pods, namespace, name, { signal });
-      if (!isOwnedBy(pod, scope.sandbox)) return { sure: true };
-      scope.pod = pod;
-      scope.uncached = true;
-      return { sure: false };
-    } catch (error) {
-      if (isNotFound(error)) return { sure: true };
-      throw error;
-    }
+    const pod = await storedObject(client, pods, { metadata: { namespace, name } }, signal);
+    if (pod === undefined || !isOwnedBy(pod, scope.sandbox)) return { sure: true };
+    scope.pod = pod;
+    scope.uncached = true;
+    return { sure: false };
   }
 
   /**

@@ -3,9 +3,9 @@ import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { shouldRun, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { WaitingFor } from './name-in-use.ts';
 import { agentPortOfPod } from './pod.ts';
 import type { SandboxProgress } from './status.ts';
+import type { WaitingFor } from './step.ts';
 
 /** The objects that a reconcile of one sandbox has found and made so far. */
 export interface Scope {

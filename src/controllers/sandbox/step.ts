@@ -17,6 +17,15 @@ export interface ObservedSandbox {
   readonly replaceInMs: number;
 }
 
+/** The reason for which a sandbox waits, as its status shows it. */
+export interface WaitingFor {
+  readonly reason: string;
+  readonly message: string;
+  readonly requeueAfterMs?: number | undefined;
+  /** The cluster, or a person, takes away the pod in which its agent has been until now. */
+  readonly isDisrupted?: boolean;
+}
+
 /**
  * The next step. Steps with a reason leave the sandbox on its way; `requeueAfterMs` is for changes
  * that no watch reports.
@@ -30,22 +39,9 @@ export type SandboxStep =
    */
   | { readonly kind: 'connect-agent'; readonly podIP: string; readonly containerID: string }
   | { readonly kind: 'running'; readonly podIP: string; readonly containerID: string }
-  | {
-      readonly kind: 'wait';
-      readonly reason: string;
-      readonly message: string;
-      readonly requeueAfterMs?: number;
-      /** The cluster, or a person, takes away the pod in which its agent has been until now. */
-      readonly isDisrupted?: boolean;
-    }
+  | ({ readonly kind: 'wait' } & WaitingFor)
   /** A pod that has ended, or was lost, gives way to a new one on the same volume. */
-  | {
-      readonly kind: 'replace-pod';
-      readonly pod: CachedPod;
-      readonly reason: string;
-      readonly message: string;
-      readonly isDisrupted?: boolean;
-    }
+  | ({ readonly kind: 'replace-pod'; readonly pod: CachedPod } & WaitingFor)
   /** Ask the agent to stop, then delete the pod. `podIP` is absent when no agent can be running. */
   | { readonly kind: 'stop-agent'; readonly pod: CachedPod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }

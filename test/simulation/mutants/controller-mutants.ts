@@ -50,7 +50,7 @@ export const controllerMutants = {
   },
   'the last write of a process is forgotten': {
     file: 'packages/kube/src/newest-store.ts',
-    from: 'if (known === undefined || isNewerVersion(object, known)) this.#ahead.set(key, object);',
+    from: 'if (known === undefined || isNewerVersion(object, known)) this.#ahead.set(key, { object });',
     to: '',
     rule: 'no controller acts on a version that it has overwritten',
   },

@@ -167,7 +167,7 @@ describe('createConversation', () => {
     const answer = await client.createConversation(agent.endpoint, {
       ...wanted,
       llm,
-      tags: { owner: 'a', 'not-allowed': 'b' },
+      uid: 'first',
     });
     expect(answer.created).toBe(true);
     expect(answer.status.id).toBe(conversationId);
@@ -181,7 +181,7 @@ describe('createConversation', () => {
         agent_context: { load_project_skills: true },
       },
       initial_message: { role: 'user', content: [{ type: 'text', text: 'do it' }] },
-      tags: { owner: 'a' },
+      tags: { uid: 'first' },
     });
   });
 

@@ -1,5 +1,6 @@
 import type { AgentConversation } from '../../../agent/agent.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+import { isWithin } from '../../elapsed-times.ts';
 import {
   Interruption,
   interruptionReason,
@@ -31,15 +32,6 @@ export interface ExecutionDecision {
  */
 const staleMs = 1_500;
 const staleAfterResumeMs = 5_000;
-
-/**
- * Whether the age of a timestamp is below the bound. A time in the future comes from another clock
- * and has no known age.
- */
-const isWithin = (boundMs: number, timestamp: string | undefined, nowMs: number): boolean => {
-  const ageMs = nowMs - Date.parse(timestamp ?? '');
-  return ageMs >= 0 && ageMs < boundMs;
-};
 
 /**
  * openhands-agent-server 1.58 loses the request of the model for an action when the server loads

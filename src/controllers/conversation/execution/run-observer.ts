@@ -1,9 +1,11 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { pods } from '@conversation-operator/kube/core';
 import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
+import { storedObject } from '../../stored-object.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
 import {
   withAgentError,
@@ -11,7 +13,6 @@ import {
   withUnseenInterruption,
   type ExecutionDecision,
 } from './decide.ts';
-import { isContainerRunning } from './running-container.ts';
 import type { StuckDetection } from './stuck-detection.ts';
 
 export interface RunObserverOptions {
@@ -49,6 +50,22 @@ const againAfterMs = 1_000;
 
 export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): string =>
   `${sandbox.metadata.uid}/${id}`;
+
+/**
+ * Whether the container that a sandbox names runs, as the API server reports it. A cached sandbox
+ * may name a container that was replaced since, for as long as a watch is behind.
+ */
+async function isContainerRunning(
+  client: Pick<KubeClient, 'get'>,
+  { metadata: { namespace, name }, status }: Sandbox,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const pod = await storedObject(client, pods, { metadata: { namespace, name } }, signal);
+  const containers = pod?.status?.containerStatuses ?? [];
+  return containers.some(
+    ({ containerID, state }) => containerID === status?.containerID && state?.running !== undefined,
+  );
+}
 
 /**
  * Finds the status of a run from the agent's report, and asks the agent for the cause of an error.

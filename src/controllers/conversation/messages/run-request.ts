@@ -1,6 +1,7 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
+import { isWithin } from '../../elapsed-times.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
 import { withoutRunPending } from './message-status.ts';
 
@@ -10,10 +11,8 @@ import { withoutRunPending } from './message-status.ts';
  */
 const staleMs = 1_500;
 
-const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean => {
-  const ageMs = lastDeliveredTime === undefined ? Infinity : nowMs - Date.parse(lastDeliveredTime);
-  return ageMs >= 0 && ageMs < staleMs;
-};
+const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
+  isWithin(staleMs, lastDeliveredTime, nowMs);
 
 /** Returns the report of the agent, corrected by a message that the agent received a moment ago. */
 export function correctedByMessage(

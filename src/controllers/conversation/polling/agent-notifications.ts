@@ -1,3 +1,4 @@
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { AgentNotification } from '../../../agent/notifications.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
@@ -12,15 +13,8 @@ export interface AgentNotificationsOptions {
   readonly onNotification: (request: Request) => void;
 }
 
-interface Budget {
-  readonly tokens: number;
-  readonly at: number;
-}
-
-/** Maximum conversations of one owner that notifications bring forward at once. */
-const burst = 400;
-/** Maximum conversations of one owner per second after that. */
-const perSecond = 200;
+/** Conversations of one owner that notifications bring forward: at once, and 200 per second. */
+const budget = { burst: 400, intervalMs: 5 } as const;
 const maxOwners = 4_096;
 
 /**
@@ -31,7 +25,7 @@ const maxOwners = 4_096;
  */
 export class AgentNotifications {
   readonly #options: AgentNotificationsOptions;
-  readonly #budgets = new LRUCache<string, Budget>({ max: maxOwners });
+  readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
 
   constructor(options: AgentNotificationsOptions) {
     this.#options = options;
@@ -55,10 +49,10 @@ export class AgentNotifications {
    */
   #spend(owner: string, count: number): boolean {
     const now = this.#options.clock.monotonic();
-    const { tokens, at } = this.#budgets.get(owner) ?? { tokens: burst, at: now };
-    const left = Math.min(burst, tokens + ((now - at) / 1_000) * perSecond);
-    const isLeft = left > 0;
-    this.#budgets.set(owner, { tokens: isLeft ? left - count : left, at: now });
+    const bucket = this.#budgets.get(owner) ?? new TokenBucket(budget);
+    this.#budgets.set(owner, bucket);
+    const isLeft = bucket.availableAt(now) > 0;
+    if (isLeft) bucket.take(now, count);
     return isLeft;
   }
 }

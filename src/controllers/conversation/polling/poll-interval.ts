@@ -2,6 +2,7 @@ import type {
   ConversationStatus,
   ExecutionStatus,
 } from '../../../resources/conversation-status.ts';
+import { isWithin } from '../../elapsed-times.ts';
 
 /**
  * Pure decisions about the time between two polls of an agent. Times are milliseconds of a
@@ -103,10 +104,9 @@ export function isStateStale(
   nowMs: number,
 ): boolean {
   const ready = start?.status === 'READY' ? start.transitions.at(-1)?.time : undefined;
-  return [ready, messages?.lastDeliveredTime, interruption?.lastResumeTime].some((time) => {
-    const ageMs = time === undefined ? Infinity : nowMs - Date.parse(time);
-    return ageMs >= 0 && ageMs < staleStateMs;
-  });
+  return [ready, messages?.lastDeliveredTime, interruption?.lastResumeTime].some((time) =>
+    isWithin(staleStateMs, time, nowMs),
+  );
 }
 
 /** Returns the maximum interval for a template's idle timeout. */

@@ -1,7 +1,10 @@
 import type { Clock } from '@conversation-operator/base/clock';
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { fullBudget, spend, type NotificationBudget } from './notification-budget.ts';
 import { intervalMs, isStateStale, minGapMs, nextOnGrid, phaseOf } from './poll-interval.ts';
+
+/** Polls of one conversation that notifications bring forward. */
+export const notificationBudget = { burst: 6, intervalMs: 2_000 } as const;
 
 /** Outcome of one poll. */
 export interface PollOutcome {
@@ -33,7 +36,7 @@ interface Entry {
   changedAt: number;
   polledAt: number;
   dueAt: number;
-  budget: NotificationBudget;
+  readonly budget: TokenBucket;
   attentiveUntil: number;
   /** Last notification that no poll has followed. */
   notification: { readonly at: number; readonly dueAt: number } | undefined;
@@ -86,10 +89,11 @@ export class PollSchedule {
     const now = this.#clock.monotonic();
     entry.notifies = true;
     if (entry.notification === undefined) {
-      const { budget, dueAt, attentive } = spend(entry.budget, now);
-      entry.budget = budget;
-      if (attentive) entry.attentiveUntil = now + attentionMs;
-      entry.notification = { at: now, dueAt: Math.max(dueAt, entry.polledAt + minGapMs) };
+      const dueAt = entry.budget.readyAt;
+      entry.budget.take(now);
+      // The repeated polls find what the agent stores a moment later.
+      if (entry.budget.availableAt(now) > 0) entry.attentiveUntil = now + attentionMs;
+      entry.notification = { at: now, dueAt: Math.max(now, dueAt, entry.polledAt + minGapMs) };
     } else {
       // A poll that is under way has begun before this notification, so another poll has to follow.
       entry.notification = { ...entry.notification, at: now };
@@ -114,7 +118,11 @@ export class PollSchedule {
     const now = this.#clock.monotonic();
     const entry: Entry = this.#entries.get(key) ?? {
       ...{ subject, agent, notifies: false, changedAt: -Infinity, polledAt: beganAt, dueAt: now },
-      ...{ budget: fullBudget(now), attentiveUntil: -Infinity, notification: undefined },
+      ...{
+        budget: new TokenBucket(notificationBudget),
+        attentiveUntil: -Infinity,
+        notification: undefined,
+      },
     };
     if (changed) entry.changedAt = now;
     const isExpected = entry.notification !== undefined || now < entry.attentiveUntil;

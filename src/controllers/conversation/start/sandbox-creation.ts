@@ -12,17 +12,18 @@ import { storedConversation, type RecentAnswers } from '../stored-conversation.t
 import { isUsedByAnother, ownSandboxNames, type NamedStores } from './sandbox-names.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 
-export type ClaimSpare = (
-  conversation: CachedConversation,
-  signal: AbortSignal,
-) => Promise<Sandbox | undefined>;
-
 export interface StartAccess {
   readonly client: KubeClient;
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
   readonly answers: Pick<RecentAnswers, 'isJustStored'>;
-  readonly claimSpare?: ClaimSpare | undefined;
+  /**
+   * Claims a spare of a pool for a start. Returns undefined when there is none for it. Absent:
+   * there are no pools.
+   */
+  readonly claimSpare?:
+    | ((conversation: CachedConversation, signal: AbortSignal) => Promise<Sandbox | undefined>)
+    | undefined;
 }
 
 /**

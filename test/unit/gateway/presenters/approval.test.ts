@@ -19,7 +19,6 @@ const asking = (...actions: readonly Action[]): RecentActions => ({
     executionStatus: 'waiting_for_confirmation',
     reportedStatus: 'waiting_for_confirmation',
     title: undefined,
-    createdAt: undefined,
     updatedAt: undefined,
     lastUserMessageId: undefined,
     metrics: undefined,

@@ -26,7 +26,6 @@ const agentSays = (executionStatus: ExecutionStatus | undefined): AgentConversat
   executionStatus,
   reportedStatus: executionStatus ?? 'dreaming',
   title: undefined,
-  createdAt: undefined,
   updatedAt: undefined,
   lastUserMessageId: 'm1',
   metrics: undefined,

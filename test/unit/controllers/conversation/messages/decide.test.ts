@@ -46,7 +46,6 @@ const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
   executionStatus,
   reportedStatus: executionStatus,
   title: undefined,
-  createdAt: undefined,
   updatedAt: undefined,
   lastUserMessageId: undefined,
   metrics: undefined,

@@ -13,7 +13,6 @@ const state = (id: string): AgentConversation => ({
     executionStatus: 'idle',
     reportedStatus: 'idle',
     title: undefined,
-    createdAt: undefined,
     updatedAt: undefined,
   },
   ...{ lastUserMessageId: undefined, metrics: undefined },

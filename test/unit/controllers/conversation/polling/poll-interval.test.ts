@@ -1,10 +1,4 @@
 import {
-  fullBudget,
-  notificationBurst,
-  msPerNotification,
-  spend,
-} from '../../../../../src/controllers/conversation/polling/notification-budget.ts';
-import {
   intervalMs,
   isStateStale,
   maxForIdleTimeout,
@@ -174,36 +168,5 @@ describe('whether something was just said to the agent', () => {
   ];
   it.each(cases)('%s', (_, status, expected) => {
     expect(isStateStale(status, noonMs + 1_000)).toBe(expected);
-  });
-});
-
-describe('notifications', () => {
-  it('count at once at first, then at a limited rate', () => {
-    let budget = fullBudget(0);
-    const due: number[] = [];
-    for (let index = 0; index < notificationBurst + 3; index++) {
-      const spent = spend(budget, 0);
-      budget = spent.budget;
-      due.push(spent.dueAt);
-    }
-    expect(due.slice(0, notificationBurst)).toEqual(
-      Array.from({ length: notificationBurst }, () => 0),
-    );
-    expect(due.slice(notificationBurst)).toEqual([
-      msPerNotification,
-      2 * msPerNotification,
-      3 * msPerNotification,
-    ]);
-  });
-
-  it('are followed closely only as long as they are rare', () => {
-    let budget = fullBudget(0);
-    const attentive = Array.from({ length: notificationBurst + 1 }, () => {
-      const spent = spend(budget, 0);
-      budget = spent.budget;
-      return spent.attentive;
-    });
-    expect(attentive).toEqual([true, true, true, true, true, false, false]);
-    expect(spend(budget, 60_000).attentive).toBe(true);
   });
 });

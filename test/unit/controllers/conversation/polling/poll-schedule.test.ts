@@ -1,5 +1,6 @@
 import {
   PollSchedule,
+  notificationBudget,
   type PollOutcome,
 } from '../../../../../src/controllers/conversation/polling/poll-schedule.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
@@ -117,6 +118,42 @@ describe('PollSchedule', () => {
     }
     expect(polls).toBeGreaterThan(45);
     expect(polls).toBeLessThan(75);
+  });
+
+  it('notifications count at once at first, then at a limited rate', async () => {
+    const { clock, schedule, poll } = setUp();
+    const { burst, intervalMs } = notificationBudget;
+    poll();
+    await clock.advance(1_000);
+    const waits: (number | undefined)[] = [];
+    for (let index = 0; index < burst + 2; index++) {
+      waits.push(schedule.notify('a'));
+      poll({ beganAt: clock.monotonic() });
+    }
+    // Two polls have 200 ms between them at least.
+    expect(waits.slice(0, burst)).toEqual([0, ...Array.from({ length: burst - 1 }, () => 200)]);
+    expect(waits.slice(burst)).toEqual([intervalMs, 2 * intervalMs]);
+  });
+
+  it('notifications are followed closely only as long as they are rare', async () => {
+    const { clock, schedule, poll } = setUp();
+    poll();
+    await clock.advance(1_000);
+    // The attention for one notification ends before the next one, which costs the budget more.
+    const waits: number[] = [];
+    for (let index = 0; index < 8; index++) {
+      for (let repeated = 0; repeated < 6; repeated++) {
+        schedule.notify('a');
+        poll({ beganAt: clock.monotonic() });
+      }
+      waits.push(poll());
+      await clock.advance(2_001);
+    }
+    expect(waits.at(0)).toBeLessThanOrEqual(500);
+    expect(waits.at(-1)).toBeGreaterThan(500);
+    await clock.advance(200_000);
+    schedule.notify('a');
+    expect(poll()).toBeLessThanOrEqual(500);
   });
 
   describe('a run that has been the same for minutes', () => {
