@@ -88,7 +88,7 @@ export class KeyRing {
   readonly #options: KeyRingOptions;
   /** Those who follow a key, by its UID. */
   readonly #followers = new Listeners();
-  /** Those who wait for a key, by the reference of its session keys. */
+  /** Those who wait for a key, by the reference of its session keys or by its hash. */
   readonly #awaited = new Listeners();
   #remove: (() => void) | undefined;
 
@@ -98,8 +98,10 @@ export class KeyRing {
 
   open(): void {
     this.#remove ??= this.#options.cache.addHandler({
-      added: ({ metadata }) => {
-        if (this.#awaited.size > 0) this.#awaited.call(sessionReferenceOf(metadata.uid));
+      added: ({ metadata, spec }) => {
+        if (this.#awaited.size === 0) return;
+        this.#awaited.call(sessionReferenceOf(metadata.uid));
+        this.#awaited.call(spec.sha256);
       },
       updated: ({ metadata }, old) => {
         // The status alone, which says when a key was last used, decides nothing.
@@ -179,13 +181,17 @@ export class KeyRing {
   }
 
   /**
-   * Waits until the cache has the key that a session key refers to, which another replica may have
-   * seen before; at most `timeoutMs`.
+   * Waits until the cache has the key that a session key refers to, or the key of a hash, which
+   * another process may have seen before; at most `timeoutMs`.
    */
-  async appears(reference: string, timeoutMs: number): Promise<void> {
+  async appears(
+    by: 'sessionReference' | 'sha256',
+    value: string,
+    timeoutMs: number,
+  ): Promise<void> {
     const { cache, clock } = this.#options;
-    if (cache.store.byIndex('sessionReference', reference).length === 0)
-      await this.#awaited.next(reference, clock, timeoutMs);
+    if (cache.store.byIndex(by, value).length === 0)
+      await this.#awaited.next(value, clock, timeoutMs);
   }
 
   readonly #find = (name: string): ApiKey | undefined =>

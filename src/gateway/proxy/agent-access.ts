@@ -161,7 +161,11 @@ export class AgentAccess {
     const plausible = keys.filter((key) => sessionKeyShape.test(key));
     if ((known !== undefined && isOpened(known)) || plausible.length > 0) {
       if (!isOpened(known))
-        await Promise.all(plausible.map((key) => ring.appears(referenceIn(key), maxCacheWaitMs)));
+        await Promise.all(
+          plausible.map((key) =>
+            ring.appears('sessionReference', referenceIn(key), maxCacheWaitMs),
+          ),
+        );
       const isUp = (sandbox: Sandbox | undefined) =>
         sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING';
       const leftMs = Math.max(0, beganMs + maxCacheWaitMs - clock.monotonic());

@@ -63,7 +63,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
           else leadTo(response, returnTo);
           return undefined;
         }
-        const link = sessions.linkOf(token);
+        const link = await sessions.linkOf(token);
         if (link === undefined) {
           refuse(request, response, refusedLink, returnTo);
           return undefined;

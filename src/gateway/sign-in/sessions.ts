@@ -6,7 +6,7 @@ import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
-import type { RandomBytes } from '../auth/key.ts';
+import { hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
@@ -91,12 +91,17 @@ export class Sessions {
     const { ring, clock } = this.#options;
     const session = this.#sessionOf(request);
     if (session !== undefined && clock.now() - session.issuedAtMs < youngMs)
-      await ring.appears(sessionReferenceOf(session.uid), appearMs);
+      await ring.appears('sessionReference', sessionReferenceOf(session.uid), appearMs);
   }
 
-  /** The valid ApiKey of a link; undefined where the link is wrong, was used, or is too old. */
-  linkOf(token: string): ValidKey | undefined {
-    return this.#options.ring.byText(token, 'Link');
+  /**
+   * The valid ApiKey of a link; undefined where the link is wrong, was used, or is too old. A link
+   * that was made a moment ago is waited for.
+   */
+  async linkOf(token: string): Promise<ValidKey | undefined> {
+    const { ring } = this.#options;
+    if (isWellFormedKey(token)) await ring.appears('sha256', hashKey(token), appearMs);
+    return ring.byText(token, 'Link');
   }
 
   /**
@@ -109,7 +114,7 @@ export class Sessions {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<string | undefined> {
-    const link = this.linkOf(token);
+    const link = await this.linkOf(token);
     if (link === undefined) return undefined;
     const { metadata, spec } = link.key;
     try {
