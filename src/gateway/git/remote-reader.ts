@@ -119,7 +119,7 @@ export class FindingCache {
   }
 }
 
-/** The access of a finding, as far as the references of the finding are known too. */
+/** The access that a finding proves: unknown without references, denied without the wanted one. */
 function certaintyOf({ access, refs, hasNamed }: Finding): GitAccess {
   if (access !== 'granted') return access;
   if (hasNamed === undefined && refs === undefined) return 'unknown';
