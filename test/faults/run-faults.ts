@@ -116,9 +116,9 @@ export async function runFaults({
         violations.push(`${where}: ${kind}: ${words}`);
     }
     for (const words of runtime.violations.splice(0)) violations.push(`${where}: ${words}`);
-    const sockets = Math.max(proxy.openSockets, proxy.peakSockets);
-    if (sockets > runtime.maxConnections)
-      violations.push(`${where}: ${sockets} connections at once`);
+    const { peakSockets } = proxy;
+    if (peakSockets > runtime.maxConnections)
+      violations.push(`${where}: ${peakSockets} connections at once`);
     const before = byFault.get(name) ?? { count: 0, slowestMs: 0 };
     byFault.set(name, { count: before.count + 1, slowestMs: Math.max(before.slowestMs, healedMs) });
     onFault?.(index + 1, name, healedMs);
