@@ -1,47 +1,17 @@
-import { mustBeClean } from './expectations.ts';
-import { firstSeed } from './first-seed.ts';
 import { focusNames } from './focus.ts';
 import { Scheduler } from './scheduler.ts';
+import { mustAllBeClean, ranges } from './seed-ranges.ts';
 import { simulate } from './simulation.ts';
-import type { SimulationOptions } from './stage.ts';
 
-const first = firstSeed();
-const timeoutMs = 600_000;
-
-type Case = [options: Omit<SimulationOptions, 'seed'>, seeds: number, from: number];
-
-/** Ranges of seeds, each as long as one test may take on a busy machine. */
-const ranges = (options: Case[0], seeds: number, batch: number): Case[] =>
-  Array.from({ length: seeds / batch }, (_, index) => [options, batch, first + index * batch]);
-
-describe(`from seed ${first} on, the whole product keeps its promises`, () => {
-  it.each<Case>([
-    ...ranges({}, 500, 50),
-    [{ world: 'plain' }, 25, first],
-    [{ world: 'single-owner' }, 25, first],
-    [{ faults: 'of leaders' }, 25, first],
-    [{ faults: 'of leaders', world: 'plain' }, 10, first],
-    [{ faults: 'none' }, 25, first],
-    ...ranges({ messages: true }, 150, 50),
-    [{ messages: true, world: 'plain' }, 10, first],
-    [{ messages: true, world: 'single-owner' }, 10, first],
-    [{ messages: true, faults: 'of leaders' }, 20, first],
-    [{ messages: true, faults: 'none' }, 20, first],
-    ...focusNames.map((focus): Case => [{ focus }, 8, first]),
-    ...focusNames.map((focus): Case => [{ focus, faults: 'none', messages: true }, 8, first]),
-    [{ shards: 2, messages: true }, 12, first],
-    [{ shards: 2, faults: 'of handovers' }, 12, first],
-    [{ shards: 3, faults: 'of leaders' }, 12, first],
-    [{ shards: 3 }, 12, first],
-    [{ shards: 2, busy: true }, 2, first],
-  ])(
-    'with %j, %i seeds from %i on',
-    async (options, seeds, from) => {
-      for (let seed = from; seed < from + seeds; seed++) await mustBeClean({ seed, ...options });
-    },
-    timeoutMs,
-  );
-});
+mustAllBeClean([
+  ...ranges({}, 300, 50),
+  [{ world: 'plain' }, 25],
+  [{ world: 'single-owner' }, 25],
+  [{ faults: 'of leaders' }, 25],
+  [{ faults: 'of leaders', world: 'plain' }, 10],
+  [{ faults: 'none' }, 25],
+  ...focusNames.flatMap((focus) => ranges({ focus }, 8, 8)),
+]);
 
 it('ends a loop that lets no time pass', async () => {
   const scheduler = new Scheduler();

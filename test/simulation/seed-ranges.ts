@@ -1,0 +1,25 @@
+import { mustBeClean } from './expectations.ts';
+import { firstSeed } from './first-seed.ts';
+import type { SimulationOptions } from './stage.ts';
+
+const first = firstSeed();
+const timeoutMs = 600_000;
+
+type Range = [options: Omit<SimulationOptions, 'seed'>, seeds: number, from?: number];
+
+/** Ranges of seeds, each as long as one test may take on a busy machine. */
+export const ranges = (options: Range[0], seeds: number, batch: number): Range[] =>
+  Array.from({ length: seeds / batch }, (_, index) => [options, batch, first + index * batch]);
+
+/** Tests that runs are clean: of each range, from the first seed on where it names no other. */
+export function mustAllBeClean(of: readonly Range[]): void {
+  describe(`from seed ${first} on, the whole product keeps its promises`, () => {
+    it.each(of.map(([options, seeds, from = first]) => [options, seeds, from] as const))(
+      'with %j, %i seeds from %i on',
+      async (options, seeds, from) => {
+        for (let seed = from; seed < from + seeds; seed++) await mustBeClean({ seed, ...options });
+      },
+      timeoutMs,
+    );
+  });
+}
