@@ -203,8 +203,8 @@ export class Agents {
   }
 
   /**
-   * Sends a message to a conversation, which is to be worked on: now, or once its agent answers
-   * again where a busy machine has delayed a probe of the operator.
+   * Sends a message to a conversation, which is to be worked on: now, or, where the sandbox is
+   * STARTING again, once its agent is ready.
    */
   async say(id: string, text: string): Promise<void> {
     const message = { role: 'user', content: [{ type: 'text', text }], run: true };
