@@ -202,10 +202,7 @@ export class Agents {
     return response.json();
   }
 
-  /**
-   * Sends a message to a conversation, which is to be worked on: now, or, where the sandbox is
-   * STARTING again, once its agent is ready.
-   */
+  /** Sends a message to a conversation, which is to be worked on. */
   async say(id: string, text: string): Promise<void> {
     const message = { role: 'user', content: [{ type: 'text', text }], run: true };
     const { status, body } = await this.up.call(
@@ -213,7 +210,7 @@ export class Agents {
       `/api/v1/app-conversations/${id}/send-message`,
       message,
     );
-    if (status !== 200 && status !== 202) throw new Error(`${status}: ${JSON.stringify(body)}`);
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
   }
 
   /** The agent's process of the only sandbox that runs. */
