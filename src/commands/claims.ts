@@ -32,7 +32,7 @@ type ClaimState =
 
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
-  /** Those of the namespace. */
+  /** The volume claims of the namespace. */
   readonly sandboxes: readonly Sandbox[];
   readonly pods: readonly Pod[];
 }

@@ -86,9 +86,9 @@ export interface KeyRingOptions {
 /** The API keys of one namespace, from the cache alone. */
 export class KeyRing {
   readonly #options: KeyRingOptions;
-  /** Those who follow a key, by its UID. */
+  /** Callbacks for the changes of a key, by the UID of the key. */
   readonly #followers = new Listeners();
-  /** Those who wait for a key, by the reference of its session keys or by its hash. */
+  /** Requests that wait for a key, by the reference of its session keys or by the key's hash. */
   readonly #awaited = new Listeners();
   #remove: (() => void) | undefined;
 
