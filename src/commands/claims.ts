@@ -32,7 +32,7 @@ type ClaimState =
 
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
-  /** The volume claims of the namespace. */
+  /** The sandboxes of the namespace of the claim. */
   readonly sandboxes: readonly Sandbox[];
   readonly pods: readonly Pod[];
 }
