@@ -88,7 +88,8 @@ export class AgentStops {
       agentEpoch = 0,
       lastUserPauseEpoch,
     } = sandbox.status ?? {};
-    if (known !== containerID || !hasStopToFinish(sandbox)) return undefined;
+    const { pod } = scope;
+    if (known !== containerID || pod === undefined || !hasStopToFinish(sandbox)) return undefined;
     const progress: SandboxProgress = {
       ...observedOf(scope),
       containerID,
@@ -97,6 +98,10 @@ export class AgentStops {
       wanted: false,
     };
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
+    // The pause may have deleted the pod just before the resume, and the agent of a pod that ends
+    // still answers.
+    const stored = await storedObject(this.#options.client, pods, pod, signal);
+    if (stored === undefined || stored.metadata.deletionTimestamp !== undefined) return outdated;
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#running(endpoint, signal);
     // No reconcile has read the runs yet, and no run can have begun since the pause.

@@ -230,6 +230,21 @@ it('interrupts the runs of an agent whose pod the cache shows as it was before t
   expect([...new Set(agent.asked)]).toEqual(['c1', 'c2']);
 });
 
+it('is not RUNNING after a resume while the cache shows a pod that the pause has deleted', async () => {
+  const agent = new BusyAgent({});
+  const scene = new SandboxScene({ agent });
+  const sandbox = resumed({ ...byOwner, interruptedConversationIDs: ['c1', 'c2'] });
+  scene.client.put(sandboxes, sandbox);
+  scene.client.put(persistentVolumeClaims, aClaim(sandbox));
+  scene.stalePod = aRunningPod(sandbox);
+  const phases = [];
+  for (let round = 0; round < 4; round++)
+    phases.push((await scene.clock.run(scene.reconcile())).phase);
+  await agent.close();
+  expect(phases).toEqual(Array(4).fill('STARTING'));
+  expect((await scene.sandbox()).status?.agentEpoch).toBe(1);
+});
+
 describe('a pause while an action waits for a confirmation', () => {
   it('rejects the action before the pod goes, and remembers whose it was', async () => {
     const agent = new AskingAgent({});
