@@ -197,6 +197,9 @@ const transport: Pick<Transport, 'call' | 'stream'> = {
       mark();
       return Promise.resolve(stored);
     }
+    // The status of a quota does not come back here, so each round of its reconcile is a whole one.
+    if (verb === 'patch' && resource === 'conversationquotas')
+      return Promise.resolve(stores.quotas.get(namespace, path.split('/').at(-2) ?? ''));
     if (verb !== 'list')
       return Promise.reject(new Error(`${verb} of ${resource} was not expected`));
     if (resource !== 'sandboxes') {
