@@ -11,7 +11,7 @@ const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'ut
  * from a pipe, and kills the remaining groups at the end of its input. The shell starts with the
  * first command.
  */
-class ProcessGuard {
+export class ProcessGuard {
   #shell: ChildProcess | undefined;
 
   add(processGroup: number): void {
@@ -135,7 +135,7 @@ const drainMs = 250;
  * with the command.
  */
 export class Commands {
-  readonly #guard = new ProcessGuard();
+  readonly guard = new ProcessGuard();
   readonly #running = new Set<number>();
 
   async run(options: CommandOptions): Promise<CommandResult> {
@@ -158,7 +158,7 @@ export class Commands {
     const group = child.pid;
     if (group === undefined) return notStarted(await startError(child));
     this.#running.add(group);
-    this.#guard.add(group);
+    this.guard.add(group);
     const abort = () => kill(group, 'SIGKILL');
     options.signal?.addEventListener('abort', abort, { once: true });
     const deadline = killAfter(group, options.timeoutMs);
@@ -167,7 +167,7 @@ export class Commands {
     options.signal?.removeEventListener('abort', abort);
     kill(group, 'SIGKILL');
     this.#running.delete(group);
-    this.#guard.remove(group);
+    this.guard.remove(group);
     await drained(child);
     options.signal?.throwIfAborted();
     return {
@@ -181,7 +181,7 @@ export class Commands {
   /** Kills all running commands immediately. */
   close(): void {
     for (const group of this.#running) kill(group, 'SIGKILL');
-    this.#guard.close();
+    this.guard.close();
   }
 }
 
@@ -236,7 +236,7 @@ const drained = (child: ChildProcess): Promise<void> =>
     if (child.stdout?.closed === true && child.stderr?.closed === true) finish();
   });
 
-function kill(processGroup: number, signal: NodeJS.Signals): void {
+export function kill(processGroup: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-processGroup, signal);
   } catch {

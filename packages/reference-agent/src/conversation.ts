@@ -8,13 +8,14 @@ import {
   becomes,
   conversationError,
   failureOf,
+  failuresOf,
   messageDrafts,
   paused,
   rejectionOf,
   startsRun,
   type NewMessage,
 } from './drafts.ts';
-import type { AgentEvent, ExecutionStatus, Stats } from './events.ts';
+import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
@@ -28,6 +29,8 @@ import { runConfirmed } from './tool-events.ts';
 export interface ConversationHost {
   readonly commands: Commands;
   programFor(meta: Meta): Program;
+  /** Ends what the program of a conversation has started, before the conversation is closed. */
+  release(meta: Meta): Promise<void>;
   /**
    * Returns the environment of a command, with the secrets that the command names, and the values
    * to mask in its output.
@@ -106,7 +109,7 @@ export class Conversation {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>
       conversation.status === 'running'
-        ? [...failureOf(conversation.#state.openAction, restartText), becomes('error')]
+        ? [...conversation.#failures(restartText), becomes('error')]
         : [],
     );
     return conversation;
@@ -183,13 +186,18 @@ export class Conversation {
 
   /**
    * Answers the question whether the last action may be executed; nothing happens when there is
-   * none. A rejection ends in `idle`.
+   * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
+   * answer in a run.
    */
   async respond(
     answer: { readonly accept: true } | { readonly accept: false; readonly reason: string },
   ): Promise<void> {
     const written = await this.log.append(() => {
-      const action = this.#state.openAction;
+      const { openAction: action, approval } = this.#state;
+      if (approval !== undefined && this.status === 'waiting_for_confirmation')
+        return approval.answer === undefined
+          ? [answerOf(approval.request, answer), becomes('running')]
+          : [];
       if (this.status !== 'waiting_for_confirmation' || action === undefined) return [];
       return answer.accept
         ? [becomes('running')]
@@ -221,6 +229,7 @@ export class Conversation {
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop('shutdown');
+    await this.#host.release(this.#meta);
     await this.log.settled();
   }
 
@@ -288,27 +297,32 @@ export class Conversation {
 
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
-    const { openAction } = this.#state;
     if (signal.aborted)
       return [
-        ...failureOf(openAction, interruptText),
+        ...this.#failures(interruptText),
         ...(signal.reason === 'interrupt' ? paused('InterruptEvent') : paused()),
       ];
     if (error instanceof ConfirmationRequested) return [becomes('waiting_for_confirmation')];
-    if (error instanceof PauseRequested) return paused();
+    if (error instanceof PauseRequested) return [...this.#failures(interruptText), ...paused()];
     const failure = error instanceof RunFailure ? error : internalFailure(error);
     if (failure.code === 'InternalError') this.#host.onError('a run failed', error);
     const { code, classification, status, message: detail } = failure;
     return [
-      ...failureOf(openAction, interruptText),
+      ...this.#failures(interruptText),
       ...(status === 'error' ? [conversationError({ code, detail, classification })] : []),
       becomes(status),
     ];
   }
 
+  /** The failures of everything that has begun and not ended. */
+  #failures(reason: string): readonly Draft[] {
+    const { openAction, openCalls } = this.#state;
+    return [...failureOf(openAction, reason), ...failuresOf(openCalls.values(), reason)];
+  }
+
   #viewFor(run: CurrentRun): Run {
     const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = this.#meta;
-    const { confirmationPolicy = 'NeverConfirm' } = this.#meta;
+    const { confirmationPolicy } = this.#meta;
     const { signal } = run.abort;
     const state = this.#state;
     return {
@@ -317,8 +331,21 @@ export class Conversation {
       systemMessageSuffix,
       loadProjectSkills,
       log: this.log,
+      confirmationPolicy,
       get stats() {
         return state.stats;
+      },
+      get approval() {
+        return state.approval;
+      },
+      get acpSession() {
+        return state.acpSession;
+      },
+      get interruptedBy() {
+        return state.interruptedBy;
+      },
+      failOpenCalls: async (reason) => {
+        await this.log.append(() => failuresOf(state.openCalls.values(), reason));
       },
       signal,
       checkpoint: () => {
@@ -326,7 +353,8 @@ export class Conversation {
         if (run.pauseRequested) throw new PauseRequested();
       },
       confirm: () => {
-        if (confirmationPolicy !== 'NeverConfirm') throw new ConfirmationRequested();
+        if (confirmationPolicy !== undefined && confirmationPolicy !== 'NeverConfirm')
+          throw new ConfirmationRequested();
       },
       pendingMessages: () => this.pendingMessages(),
       append: async (...drafts) => {
@@ -358,6 +386,28 @@ export class Conversation {
       },
     };
   }
+}
+
+/**
+ * The option of an answer: the one that holds for this call alone. Without such an option the agent
+ * learns that it was cancelled.
+ */
+function answerOf(
+  { id, options }: ApprovalRequest,
+  answer: Parameters<Conversation['respond']>[0],
+): Draft {
+  const kind = answer.accept ? 'allow_once' : 'reject_once';
+  const option = options.find((each) => each.kind === kind);
+  return {
+    event: {
+      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'approval_answer' },
+      value: {
+        id,
+        option_id: option?.option_id ?? null,
+        reason: answer.accept ? null : answer.reason,
+      },
+    },
+  };
 }
 
 const internalFailure = (cause: unknown): RunFailure =>

@@ -1,5 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AcpProgram } from './acp/program.ts';
+import { acpVendorOf } from './acp/vendors.ts';
 import type { Commands } from './commands.ts';
 import { Conversation, type ConversationHost } from './conversation.ts';
 import type { NewMessage } from './drafts.ts';
@@ -32,6 +34,8 @@ export class Conversations {
   readonly #host: ConversationHost;
   readonly #all = new Map<string, Conversation>();
   readonly #creating = new Map<string, Promise<Conversation>>();
+  /** Programs with a process of their own, by id of their conversation. */
+  readonly #acp = new Map<string, AcpProgram>();
 
   private constructor(options: ConversationsOptions) {
     this.#options = options;
@@ -41,7 +45,13 @@ export class Conversations {
       onError: options.onError,
       programFor: (meta) => {
         const llm = this.#llmOf(meta);
-        return llm === undefined ? scriptProgram : new LlmProgram(llm);
+        const acp = this.#acp.get(meta.id) ?? this.#acpProgramOf(meta, llm);
+        if (acp !== undefined) this.#acp.set(meta.id, acp);
+        return acp ?? (llm === undefined ? scriptProgram : new LlmProgram(llm));
+      },
+      release: async ({ id }) => {
+        await this.#acp.get(id)?.close();
+        this.#acp.delete(id);
       },
       environmentFor: (meta, command) => this.#environmentFor(meta, command),
     };
@@ -151,6 +161,24 @@ export class Conversations {
       apiKey,
       retries: llm?.retries ?? defaultRetries,
     };
+  }
+
+  /** The agent that ACP_AGENT names; undefined when this server works by itself. */
+  #acpProgramOf({ id }: Meta, llm: LlmSettings | undefined): AcpProgram | undefined {
+    const { env, path, commands } = this.#options;
+    const vendor = acpVendorOf(env);
+    if (vendor === undefined) return undefined;
+    return new AcpProgram({
+      vendor,
+      model: {
+        name: llm?.model.replace(/^[a-z]+\//, '') ?? '',
+        baseUrl: llm?.baseUrl,
+        apiKey: llm?.apiKey,
+      },
+      home: join(path, id, 'home'),
+      env: commandEnvironment(env),
+      guard: commands.guard,
+    });
   }
 
   #environmentFor(meta: Meta, command: string) {

@@ -1,11 +1,21 @@
 import {
   textOf,
+  type AcpToolCall,
   type ActionEvent,
   type AgentEvent,
+  type ApprovalAnswer,
+  type ApprovalRequest,
   type ExecutionStatus,
   type MessageEvent,
+  type StateUpdateEvent,
   type Stats,
 } from './events.ts';
+
+/** A question whose answer the agent has not been given yet. */
+export interface OpenApproval {
+  readonly request: ApprovalRequest;
+  readonly answer: ApprovalAnswer | undefined;
+}
 
 /** State of a conversation, derived from its events. */
 export class DerivedState {
@@ -14,12 +24,20 @@ export class DerivedState {
   lastUserMessageId: string | undefined;
   title: string | undefined;
   openAction: (AgentEvent & ActionEvent) | undefined;
+  approval: OpenApproval | undefined;
+  acpSession: string | undefined;
+  /**
+   * Event that interrupted the last turn of the agent: the end of its process, or a pause;
+   * undefined when the turn has ended.
+   */
+  interruptedBy: 'end' | 'pause' | undefined;
+  /** Tool calls of the agent without an end, by id. */
+  readonly openCalls = new Map<string, AcpToolCall>();
 
   apply(event: AgentEvent): void {
     switch (event.kind) {
       case 'ConversationStateUpdateEvent':
-        if (event.key === 'execution_status') this.status = event.value;
-        if (event.key === 'stats') this.stats = event.value;
+        this.#applyUpdate(event);
         return;
       case 'MessageEvent':
         if (event.source !== 'user') return;
@@ -29,14 +47,52 @@ export class DerivedState {
       case 'ActionEvent':
         this.openAction = event;
         return;
+      case 'ACPToolCallEvent':
+        if (['completed', 'failed'].includes(event.status))
+          this.openCalls.delete(event.tool_call_id);
+        else this.openCalls.set(event.tool_call_id, event);
+        return;
       case 'ObservationEvent':
       case 'AgentErrorEvent':
       case 'UserRejectObservation':
         if (event.tool_call_id === this.openAction?.tool_call_id) this.openAction = undefined;
         return;
-      case 'ConversationErrorEvent':
       case 'PauseEvent':
       case 'InterruptEvent':
+        if (this.interruptedBy !== undefined) this.interruptedBy = 'pause';
+        return;
+      case 'ConversationErrorEvent':
+        return;
+    }
+  }
+
+  #applyUpdate(event: StateUpdateEvent): void {
+    switch (event.key) {
+      case 'execution_status':
+        this.status = event.value;
+        return;
+      case 'stats':
+        this.stats = event.value;
+        return;
+      case 'acp_session':
+        this.acpSession = event.value;
+        return;
+      case 'acp_turn':
+        this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
+        this.approval = undefined;
+        return;
+      case 'approval_request':
+        this.approval = { request: event.value, answer: undefined };
+        return;
+      case 'approval_answer':
+        if (event.value.id === this.approval?.request.id)
+          this.approval = { ...this.approval, answer: event.value };
+        return;
+      case 'approval_delivered':
+      case 'approval_withdrawn':
+        if (event.value === this.approval?.request.id) this.approval = undefined;
+        return;
+      default:
         return;
     }
   }

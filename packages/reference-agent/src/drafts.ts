@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Draft } from './event-log.ts';
 import {
+  type AcpToolCall,
   statusUpdate,
   type ActionEvent,
   type AgentEvent,
@@ -84,6 +85,12 @@ export const failureOf = (
           },
         },
       ];
+
+/** Returns the failures of tool calls of the agent that have no end. */
+export const failuresOf = (calls: Iterable<AcpToolCall>, reason: string): readonly Draft[] =>
+  Array.from(calls, (call) => ({
+    event: { ...call, status: 'failed', is_error: true, raw_output: call.raw_output ?? reason },
+  }));
 
 export const conversationError = (
   error: Pick<ConversationErrorEvent, 'code' | 'detail' | 'classification'>,

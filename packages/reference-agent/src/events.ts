@@ -94,6 +94,44 @@ export interface ObservationEvent extends ToolCall {
       };
 }
 
+/**
+ * The state of a tool call of an agent that speaks the Agent Client Protocol. Each later event with
+ * the same `tool_call_id` replaces it.
+ */
+export interface AcpToolCall {
+  readonly kind: 'ACPToolCallEvent';
+  readonly source: 'agent';
+  readonly tool_call_id: string;
+  readonly title: string;
+  readonly status: string;
+  readonly tool_kind: string;
+  readonly raw_input: unknown;
+  readonly raw_output: unknown;
+  readonly content: unknown;
+  readonly is_error: boolean;
+}
+
+/** A question of an agent whether it may run a tool, and the options to answer with. */
+export interface ApprovalRequest {
+  readonly id: string;
+  readonly tool_call_id: string;
+  readonly title: string;
+  readonly tool_kind: string;
+  readonly input: unknown;
+  readonly options: readonly {
+    readonly option_id: string;
+    readonly name: string;
+    readonly kind: string;
+  }[];
+}
+
+/** The answer to such a question. Without an option the agent does not run the tool. */
+export interface ApprovalAnswer {
+  readonly id: string;
+  readonly option_id: string | null;
+  readonly reason: string | null;
+}
+
 export interface AgentErrorEvent extends ToolCall {
   readonly kind: 'AgentErrorEvent';
   readonly source: 'agent';
@@ -116,6 +154,15 @@ export type StateUpdateEvent = {
   | { readonly key: 'execution_status'; readonly value: ExecutionStatus }
   | { readonly key: 'last_user_message_id'; readonly value: string }
   | { readonly key: 'stats'; readonly value: Stats }
+  | { readonly key: 'approval_request'; readonly value: ApprovalRequest }
+  | { readonly key: 'approval_answer'; readonly value: ApprovalAnswer }
+  /** The answer of this id is about to be given to the agent, or the question is withdrawn. */
+  | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
+  /** The session of the agent, as the next process continues it. */
+  | { readonly key: 'acp_session'; readonly value: string }
+  /** A turn of the agent begins or ends; a turn without an end was interrupted. */
+  | { readonly key: 'acp_turn'; readonly value: string }
+  | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** Sent to clients and never stored. */
   | { readonly key: 'full_state'; readonly value: object }
 );
@@ -133,6 +180,7 @@ export type EventBody =
   | MessageEvent
   | ActionEvent
   | ObservationEvent
+  | AcpToolCall
   | AgentErrorEvent
   | UserRejectObservation
   | StateUpdateEvent

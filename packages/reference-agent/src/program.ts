@@ -1,6 +1,8 @@
 import type { CommandResult } from './commands.ts';
 import type { Draft, EventLog } from './event-log.ts';
+import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
+import type { Meta } from './meta.ts';
 
 export interface CommandRequest {
   readonly command: string;
@@ -36,6 +38,16 @@ export interface Run {
    * the next one begins with the action.
    */
   confirm(): void;
+  /** Absent: the choice of the agent. */
+  readonly confirmationPolicy: Meta['confirmationPolicy'];
+  /** The question that the agent has asked last, until the agent is given its answer. */
+  readonly approval: OpenApproval | undefined;
+  /** The session of the agent that the next process continues. */
+  readonly acpSession: string | undefined;
+  /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
+  readonly interruptedBy: 'end' | 'pause' | undefined;
+  /** Records that the tool calls without an end have failed. */
+  failOpenCalls(reason: string): Promise<void>;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
 }

@@ -1,0 +1,473 @@
+import { spawn, type ChildProcessByStdio } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { Writable, type Readable } from 'node:stream';
+import type {
+  AnyMessage,
+  ClientConnection,
+  InitializeResponse,
+  PromptResponse,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  StopReason,
+} from '@agentclientprotocol/sdk';
+import * as z from 'zod/mini';
+import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
+import type { ApprovalRequest, EventBody } from '../events.ts';
+import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
+
+/** Maximum bytes of one message of an agent; the child of a larger one ends. */
+const maxMessageBytes = 8 * 1024 * 1024;
+/** Characters of updates that wait for a reader, from which on the child's output waits as well. */
+const maxBacklog = 1_000_000;
+const maxStderrBytes = 4_096;
+/** Maximum time from the start of the program until its session may be used, each call. */
+const callMs = 60_000;
+/** Time in which an agent ends a turn that was cancelled; after that its processes are killed. */
+const cancelMs = 3_000;
+const maxOptions = 20;
+const maxOptionCharacters = 200;
+
+/** An agent that does not do what the protocol says; `detail` ends with what it printed. */
+export class AcpFailure extends Error {
+  override readonly name = 'AcpFailure';
+}
+
+export interface AcpChildOptions {
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly guard: ProcessGuard;
+}
+
+export interface AcpUsage {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export type TurnItem =
+  | { readonly kind: 'events'; readonly events: readonly EventBody[] }
+  | { readonly kind: 'permission'; readonly request: ApprovalRequest }
+  | { readonly kind: 'withdrawn'; readonly id: string }
+  | { readonly kind: 'stopped'; readonly reason: StopReason; readonly usage: AcpUsage | undefined }
+  /** The agent has answered the prompt with an error. */
+  | { readonly kind: 'refused'; readonly detail: string };
+
+interface OpenPermission {
+  readonly request: ApprovalRequest;
+  readonly answer: (response: RequestPermissionResponse) => void;
+  isShown: boolean;
+  isWithdrawn: boolean;
+}
+
+const updateSchema = z.object({
+  method: z.literal('session/update'),
+  params: z.object({
+    sessionId: z.string(),
+    update: z.looseObject({ sessionUpdate: z.string() }),
+  }),
+});
+
+const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } };
+
+/**
+ * The process of an agent with one session, over its standard input and output. Its updates
+ * wait in bounded memory until they are read; beyond the bound the output of the process waits as
+ * well. Every failure ends the process, and the session continues in a new one.
+ */
+export class AcpChild {
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  readonly #options: AcpChildOptions;
+  readonly #stderr = new BoundedOutput(maxStderrBytes);
+  readonly #recorder = new UpdateRecorder();
+  readonly #permissions: OpenPermission[] = [];
+  #connection: ClientConnection | undefined;
+  #session: string | undefined;
+  #isReplaying = false;
+  #turn: Promise<void> | undefined;
+  #stopped: Extract<TurnItem, { readonly kind: 'stopped' | 'refused' }> | undefined;
+  #failure: AcpFailure | undefined;
+  #changed = Promise.withResolvers<undefined>();
+  #drained = Promise.withResolvers<undefined>();
+  readonly #ended: Promise<void>;
+
+  private constructor(options: AcpChildOptions) {
+    this.#options = options;
+    const [program = '', ...args] = options.command;
+    this.#child = spawn(program, args, {
+      cwd: options.cwd,
+      env: options.env,
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.#child.stderr.on('data', (chunk: Buffer) => this.#stderr.push(chunk));
+    this.#child.stdin.on('error', () => undefined);
+    this.#child.stdout.on('error', () => undefined);
+    if (this.#child.pid !== undefined) options.guard.add(this.#child.pid);
+    this.#ended = new Promise((resolve) => {
+      this.#child.once('error', (error) => {
+        this.#fail(`The agent's program ${program} can't be started: ${error.message}`);
+        resolve();
+      });
+      this.#child.once('exit', (code, signal) => {
+        const end = signal === null ? `exit code ${String(code)}` : `signal ${signal}`;
+        this.#fail(`The agent's process has ended with ${end}.`);
+        resolve();
+      });
+    });
+  }
+
+  /** Starts the program and opens a connection. */
+  static async start(options: AcpChildOptions): Promise<{
+    readonly child: AcpChild;
+    readonly agent: InitializeResponse;
+  }> {
+    const child = new AcpChild(options);
+    try {
+      return { child, agent: await child.#connect() };
+    } catch (error) {
+      child.kill();
+      throw error;
+    }
+  }
+
+  /** Whether the process can take no more prompts. */
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** Whether a turn is under way, or has ended without a reader. */
+  get isInTurn(): boolean {
+    return this.#turn !== undefined;
+  }
+
+  authenticate(methodId: string): Promise<unknown> {
+    return this.#call((agent) => agent.request('authenticate', { methodId }));
+  }
+
+  async newSession(): Promise<string> {
+    const { sessionId } = await this.#call((agent) =>
+      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: [] }),
+    );
+    this.#session = sessionId;
+    return sessionId;
+  }
+
+  async resumeSession(sessionId: string): Promise<void> {
+    const { cwd } = this.#options;
+    await this.#call((agent) =>
+      agent.request('session/resume', { sessionId, cwd, mcpServers: [] }),
+    );
+    this.#session = sessionId;
+  }
+
+  /** Continues a session of an agent that repeats its messages, which the log has already. */
+  async loadSession(sessionId: string): Promise<void> {
+    const { cwd } = this.#options;
+    this.#session = sessionId;
+    this.#isReplaying = true;
+    try {
+      await this.#call((agent) =>
+        agent.request('session/load', { sessionId, cwd, mcpServers: [] }),
+      );
+    } finally {
+      this.#isReplaying = false;
+    }
+  }
+
+  setMode(modeId: string): Promise<unknown> {
+    return this.#call((agent) =>
+      agent.request('session/set_mode', { sessionId: this.#session ?? '', modeId }),
+    );
+  }
+
+  /** Begins a turn, whose parts `next` returns. */
+  prompt(text: string): void {
+    const { agent } = this.#connected();
+    const sessionId = this.#session ?? '';
+    this.#stopped = undefined;
+    this.#turn = agent
+      .request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+      .then(
+        (response) => {
+          const { stopReason: reason } = response;
+          this.#stopped = { kind: 'stopped', reason, usage: usageOf(response) };
+        },
+        (error: unknown) => {
+          if (this.#failure === undefined)
+            this.#stopped = { kind: 'refused', detail: this.#withStderr(messageOf(error)) };
+        },
+      )
+      .then(() => this.#change());
+  }
+
+  /**
+   * The next part of the turn, in order. Throws AcpFailure when the agent has failed, after all
+   * that it said before.
+   */
+  async next(signal: AbortSignal): Promise<TurnItem> {
+    for (;;) {
+      signal.throwIfAborted();
+      const changed = this.#changed.promise;
+      const item = this.#ready();
+      if (item !== undefined) return item;
+      if (this.#failure !== undefined) throw this.#failure;
+      await untilAborted(changed, signal);
+    }
+  }
+
+  /** Answers a question; an option that the agent has not offered cancels it. False: it is not open. */
+  answer(id: string, optionId: string | null): boolean {
+    const index = this.#permissions.findIndex(({ request }) => request.id === id);
+    const [open] = index === -1 ? [] : this.#permissions.splice(index, 1);
+    if (open === undefined || open.isWithdrawn) return false;
+    const isOffered = open.request.options.some(({ option_id }) => option_id === optionId);
+    open.answer(
+      isOffered && optionId !== null ? { outcome: { outcome: 'selected', optionId } } : cancelled,
+    );
+    return true;
+  }
+
+  /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
+  async cancel(): Promise<void> {
+    const turn = this.#turn;
+    if (turn !== undefined && this.#failure === undefined) {
+      for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
+      const { agent } = this.#connected();
+      await agent
+        .notify('session/cancel', { sessionId: this.#session ?? '' })
+        .catch(() => undefined);
+      const late = Promise.withResolvers<undefined>();
+      const timer = setTimeout(() => late.resolve(undefined), cancelMs);
+      // The output may wait for a reader, and the end of the turn comes after it.
+      const reader = (async () => {
+        for (;;) {
+          const changed = this.#changed.promise;
+          if (this.#stopped !== undefined || this.#failure !== undefined) return;
+          this.#recorder.take(true);
+          this.#drain();
+          await changed;
+        }
+      })();
+      await Promise.race([Promise.all([turn, reader]), late.promise]);
+      clearTimeout(timer);
+      if (this.#stopped === undefined) this.kill();
+    }
+    this.#turn = undefined;
+    this.#stopped = undefined;
+    // No event follows an interrupt.
+    this.#recorder.take(true);
+    this.#drain();
+  }
+
+  /** Kills the process and everything that it has started. */
+  kill(): void {
+    if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
+    this.#fail('The agent was stopped.');
+  }
+
+  /** Resolves when the process has ended. */
+  async ended(): Promise<void> {
+    await this.#ended;
+  }
+
+  async #connect(): Promise<InitializeResponse> {
+    // The client is loaded with the first agent, because most servers have none.
+    const { client, ndJsonStream } = await import('@agentclientprotocol/sdk');
+    const input = ReadableStream.from(this.#output()) as ReadableStream<Uint8Array>;
+    const output = Writable.toWeb(this.#child.stdin) as WritableStream<Uint8Array>;
+    const stream = ndJsonStream(output, input, { maxMessageBytes });
+    // The connection refuses updates that it does not know, and these are to be kept.
+    const withoutUpdates = new TransformStream<AnyMessage, AnyMessage>({
+      transform: (message, controller) => {
+        const update = updateSchema.safeParse(message).data;
+        if (update === undefined) controller.enqueue(message);
+        else this.#update(update.params);
+      },
+    });
+    const connection = client({ name: 'bridge' })
+      .onRequest('session/request_permission', ({ params, signal }) =>
+        this.#permission(params, signal),
+      )
+      .connect({
+        writable: stream.writable,
+        readable: stream.readable.pipeThrough(withoutUpdates),
+      });
+    this.#connection = connection;
+    void connection.closed.then(
+      () => this.#fail('The agent has closed its output.'),
+      (error: unknown) => this.#fail(messageOf(error)),
+    );
+    const agent = await this.#call((context) =>
+      context.request('initialize', {
+        protocolVersion: 1,
+        clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+        clientInfo: { name: 'conversation-operator', version: '1' },
+      }),
+    );
+    if (agent.protocolVersion !== 1)
+      throw this.#fail(`The agent speaks version ${agent.protocolVersion} of the protocol, not 1.`);
+    return agent;
+  }
+
+  async *#output(): AsyncGenerator<Buffer> {
+    for await (const chunk of this.#child.stdout as AsyncIterable<Buffer>) {
+      while (this.#recorder.size > maxBacklog && this.#failure === undefined)
+        await this.#drained.promise;
+      yield chunk;
+    }
+  }
+
+  #connected(): ClientConnection {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#connection === undefined) throw new Error('the child is connected by `start`');
+    return this.#connection;
+  }
+
+  /** A call that a working agent answers at once. */
+  async #call<T>(call: (agent: ClientConnection['agent']) => Promise<T>): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(
+      () => late.reject(this.#fail(`The agent has not answered within ${callMs / 1000} s.`)),
+      callMs,
+    );
+    try {
+      const failed = this.#ended.then(() => Promise.reject(this.#failure ?? new Error('ended')));
+      return await Promise.race([call(this.#connected().agent), late.promise, failed]);
+    } catch (error) {
+      throw this.#failure ?? new AcpFailure(this.#withStderr(messageOf(error)), { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #ready(): TurnItem | undefined {
+    const asked = this.#permissions.find(({ isShown }) => !isShown);
+    // A message that still grows becomes one event, unless something follows it.
+    const isOver =
+      this.#stopped !== undefined || this.#failure !== undefined || asked !== undefined;
+    if (this.#recorder.hasEvents(isOver)) {
+      const events = this.#recorder.take(isOver);
+      this.#drain();
+      return { kind: 'events', events };
+    }
+    const withdrawn = this.#permissions.findIndex(({ isWithdrawn }) => isWithdrawn);
+    if (withdrawn !== -1) {
+      const [gone] = this.#permissions.splice(withdrawn, 1);
+      if (gone?.isShown === true) return { kind: 'withdrawn', id: gone.request.id };
+      return this.#ready();
+    }
+    if (asked !== undefined) {
+      asked.isShown = true;
+      return { kind: 'permission', request: asked.request };
+    }
+    if (this.#stopped === undefined) return undefined;
+    const stopped = this.#stopped;
+    this.#turn = undefined;
+    this.#stopped = undefined;
+    return stopped;
+  }
+
+  #update({ sessionId, update }: z.output<typeof updateSchema>['params']): void {
+    if (this.#isReplaying || sessionId !== this.#session) return;
+    this.#recorder.add(update);
+    this.#change();
+  }
+
+  #permission(
+    { toolCall, options, sessionId }: RequestPermissionRequest,
+    signal: AbortSignal,
+  ): Promise<RequestPermissionResponse> {
+    if (sessionId !== this.#session || this.#turn === undefined) return Promise.resolve(cancelled);
+    const parts = toolCallSchema.safeParse(toolCall).data;
+    if (parts === undefined) return Promise.resolve(cancelled);
+    const call = this.#recorder.merge(parts);
+    const { promise, resolve } = Promise.withResolvers<RequestPermissionResponse>();
+    const open: OpenPermission = {
+      request: {
+        id: randomUUID(),
+        tool_call_id: call.tool_call_id,
+        title: call.title,
+        tool_kind: call.tool_kind,
+        input: bounded(call.raw_input ?? call.content) ?? null,
+        options: [...options]
+          // The refusals come first into the bounded list, so that a person can always refuse.
+          .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
+          .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
+          .slice(0, maxOptions)
+          .map(({ optionId, name, kind }) => ({
+            ...{ option_id: optionId, name: name.slice(0, maxOptionCharacters), kind },
+          })),
+      },
+      answer: resolve,
+      isShown: false,
+      isWithdrawn: false,
+    };
+    this.#permissions.push(open);
+    signal.addEventListener(
+      'abort',
+      () => {
+        open.isWithdrawn = true;
+        resolve(cancelled);
+        this.#change();
+      },
+      { once: true },
+    );
+    this.#change();
+    return promise;
+  }
+
+  #fail(message: string): AcpFailure {
+    if (this.#failure === undefined) {
+      this.#failure = new AcpFailure(this.#withStderr(message));
+      for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
+      if (this.#child.pid !== undefined) {
+        kill(this.#child.pid, 'SIGKILL');
+        this.#options.guard.remove(this.#child.pid);
+      }
+      this.#connection?.close();
+    }
+    this.#change();
+    this.#drain();
+    return this.#failure;
+  }
+
+  #withStderr(message: string): string {
+    const printed = this.#stderr.toString().trim();
+    return printed === '' ? message : `${message} It printed: ${printed}`;
+  }
+
+  #change(): void {
+    this.#changed.resolve(undefined);
+    this.#changed = Promise.withResolvers();
+  }
+
+  #drain(): void {
+    this.#drained.resolve(undefined);
+    this.#drained = Promise.withResolvers();
+  }
+}
+
+const isAllowing = (kind: string): boolean => kind.startsWith('allow');
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : JSON.stringify(error);
+
+/** The tokens of a turn, as far as the agent states them; the protocol does not demand it. */
+function usageOf(response: PromptResponse): AcpUsage | undefined {
+  const { usage } = response as { readonly usage?: Partial<AcpUsage> | null };
+  const count = (value: unknown) =>
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+  return usage == null
+    ? undefined
+    : { inputTokens: count(usage.inputTokens), outputTokens: count(usage.outputTokens) };
+}
+
+const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort, { once: true });
+    void promise.then(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    });
+  });

@@ -1,0 +1,331 @@
+import { createHash } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProcessGuard } from '../commands.ts';
+import type { Draft } from '../event-log.ts';
+import { textOf, type ApprovalRequest, type EventBody } from '../events.ts';
+import {
+  ConfirmationRequested,
+  PauseRequested,
+  RunFailure,
+  type Program,
+  type Run,
+} from '../program.ts';
+import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
+import { setUpOf, type AcpModel, type AcpVendor } from './vendors.ts';
+
+export interface AcpProgramOptions {
+  readonly vendor: Pick<
+    AcpVendor,
+    'command' | 'env' | 'files' | 'authMethod' | 'modes' | 'continues'
+  >;
+  readonly model: AcpModel;
+  /** Folder on the volume that is the agent's HOME, with the state of its session. */
+  readonly home: string;
+  /** Environment of the agent, without any key of the server. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly guard: ProcessGuard;
+}
+
+/** Maximum starts of the agent's process in one run after the first. */
+const maxRestarts = 3;
+const firstDelayMs = 500;
+/** Maximum characters of what was said before, for an agent that keeps no session. */
+const maxTranscriptCharacters = 60_000;
+
+const pauseText =
+  'Your last turn was interrupted. Continue with the task, unless a message says otherwise.';
+const endText =
+  'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
+
+const stateEvent = (
+  key: 'acp_session' | 'acp_turn' | 'approval_delivered' | 'approval_withdrawn',
+  value: string,
+): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
+
+/** Identifies a call of a tool, whatever id it has. */
+const callHash = ({ tool_kind, input }: Pick<ApprovalRequest, 'tool_kind' | 'input'>): string =>
+  createHash('sha256')
+    .update(JSON.stringify([tool_kind, input]))
+    .digest('hex');
+
+/** An answer that a person gave to a process that has ended before it got the answer. */
+interface Undelivered {
+  readonly hash: string;
+  readonly kind: string | undefined;
+}
+
+/**
+ * Works on a conversation with an agent that speaks the Agent Client Protocol. The agent's process
+ * lives from the first run on, also while a question waits for a person. A prompt is in the log
+ * before the agent gets it, and no prompt is sent twice: after the end of the process, the session
+ * continues in a new one, which gets a note that its turn was interrupted.
+ */
+export class AcpProgram implements Program {
+  readonly #options: AcpProgramOptions;
+  #child: AcpChild | undefined;
+  #undelivered: Undelivered | undefined;
+  /** The messages so far, for the first prompt of an agent that has not kept its session. */
+  #transcript: string | undefined;
+
+  constructor(options: AcpProgramOptions) {
+    this.#options = options;
+  }
+
+  async work(run: Run): Promise<void> {
+    for (let restarts = 0; ; restarts++) {
+      try {
+        await this.#turns(run);
+        return;
+      } catch (error) {
+        if (run.signal.aborted || error instanceof PauseRequested) await this.#cancel();
+        if (!(error instanceof AcpFailure) || run.signal.aborted) throw error;
+        await this.close();
+        await run.failOpenCalls('The process of the agent ended before the tool did.');
+        if (restarts >= maxRestarts) throw failureOf(error);
+        await sleep(firstDelayMs * 2 ** restarts, undefined, { signal: run.signal }).catch(() =>
+          run.signal.throwIfAborted(),
+        );
+      }
+    }
+  }
+
+  /** Ends the agent's process. */
+  async close(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    child?.kill();
+    await child?.ended();
+  }
+
+  /** Ends the turn of an interrupted run, whose events the log does not hold. */
+  async #cancel(): Promise<void> {
+    const child = this.#child;
+    await child?.cancel();
+    if (child?.hasFailed === true) await this.close();
+  }
+
+  async #turns(run: Run): Promise<void> {
+    for (;;) {
+      run.checkpoint();
+      const { approval } = run;
+      // A message that arrives in the meantime answers no question.
+      if (approval !== undefined && approval.answer === undefined)
+        throw new ConfirmationRequested();
+      const known = this.#child;
+      const child = await this.#connected(run);
+      let notice: string | undefined;
+      if (approval?.answer !== undefined) {
+        // Stored before it is given: after a crash in between, the agent asks again.
+        await run.append({
+          event: stateEvent('approval_delivered', approval.request.id),
+        });
+        const { option_id: optionId, reason } = approval.answer;
+        if (!child.answer(approval.request.id, optionId) && child !== known)
+          notice = this.#keep(approval.request, optionId, reason);
+      }
+      if (!child.isInTurn && !(await this.#begin(run, child, notice))) return;
+      await this.#follow(run, child);
+    }
+  }
+
+  /** Sends the next prompt; false when there is nothing to do. */
+  async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
+    const pending = run.pendingMessages();
+    const parts: string[] = [];
+    if (run.interruptedBy !== undefined)
+      parts.push(run.interruptedBy === 'pause' ? pauseText : endText);
+    if (notice !== undefined) parts.push(notice);
+    const messages = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
+    for (const event of messages)
+      if (event.kind === 'MessageEvent') parts.push(textOf(event.llm_message.content));
+    if (parts.length === 0) return false;
+    if (this.#transcript !== undefined) parts.unshift(this.#transcript);
+    const last = pending.at(-1);
+    await run.append({
+      event: stateEvent('acp_turn', 'begun'),
+      ...(last === undefined ? {} : { handledThrough: last + 1 }),
+    });
+    this.#transcript = undefined;
+    child.prompt(parts.join('\n\n'));
+    return true;
+  }
+
+  /** Records what the agent does until its turn ends, or a person has to answer a question. */
+  async #follow(run: Run, child: AcpChild): Promise<void> {
+    for (;;) {
+      const item = await child.next(run.signal);
+      switch (item.kind) {
+        case 'events':
+          await run.append(...item.events.map((event) => ({ event })));
+          run.checkpoint();
+          break;
+        case 'withdrawn':
+          await run.append({ event: stateEvent('approval_withdrawn', item.id) });
+          break;
+        case 'permission': {
+          const optionId = this.#answerFor(run, item.request);
+          if (optionId !== undefined) {
+            child.answer(item.request.id, optionId);
+            break;
+          }
+          await run.append({
+            event: {
+              ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+              key: 'approval_request',
+              value: item.request,
+            },
+          });
+          throw new ConfirmationRequested();
+        }
+        case 'refused':
+          await run.append({ event: stateEvent('acp_turn', 'refused') });
+          throw new RunFailure('AcpPromptRefused', item.detail, {
+            classification: { kind: 'config', retryable: true, user_action: 'settings' },
+          });
+        case 'stopped':
+          await run.append(
+            ...statsDrafts(run, item.usage),
+            ...[{ event: stateEvent('acp_turn', item.reason) }],
+          );
+          if (item.reason !== 'end_turn' && item.reason !== 'cancelled')
+            throw stopFailure(item.reason);
+          return;
+      }
+    }
+  }
+
+  /** The option that needs no person: asked for by the policy, or given before a restart. */
+  #answerFor(run: Run, request: ApprovalRequest): string | undefined {
+    const optionOf = (kind: string | undefined) =>
+      request.options.find((option) => option.kind === kind)?.option_id;
+    const undelivered = this.#undelivered;
+    if (undelivered?.hash === callHash(request)) {
+      this.#undelivered = undefined;
+      return optionOf(undelivered.kind);
+    }
+    return run.confirmationPolicy === 'NeverConfirm' ? optionOf('allow_once') : undefined;
+  }
+
+  /** Keeps an answer for the same call of the next process, and says so to the agent. */
+  #keep(request: ApprovalRequest, optionId: string | null, reason: string | null): string {
+    const kind = request.options.find(({ option_id }) => option_id === optionId)?.kind;
+    const isAllowed = kind?.startsWith('allow') === true;
+    // Only an answer for this one call is kept.
+    if (isAllowed) this.#undelivered = { hash: callHash(request), kind: 'allow_once' };
+    const input = JSON.stringify(request.input);
+    return isAllowed
+      ? `The user has allowed this tool call, which has not been executed: ${request.title} ${input}. Call the tool again with the same input if it is still needed.`
+      : `The user has refused this tool call, which has not been executed: ${request.title} ${input}.${reason === null ? '' : ` Reason: ${reason}`}`;
+  }
+
+  /** The agent's process with its session; starts and continues it. */
+  async #connected(run: Run): Promise<AcpChild> {
+    const known = this.#child;
+    if (known?.hasFailed === false) return known;
+    const { vendor, model, home, env, guard } = this.#options;
+    const setUp = setUpOf(vendor, model);
+    await mkdir(home, { recursive: true });
+    for (const [path, text] of Object.entries(setUp.files)) {
+      await mkdir(dirname(join(home, path)), { recursive: true });
+      await writeFile(join(home, path), text, { mode: 0o600 });
+    }
+    const { child, agent } = await AcpChild.start({
+      command: setUp.command,
+      cwd: run.workingDir,
+      env: { ...env, ...setUp.env, HOME: home },
+      guard,
+    });
+    try {
+      if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
+      await this.#openSession(run, child, {
+        resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
+        load: agent.agentCapabilities?.loadSession === true,
+      });
+      const { confirmationPolicy } = run;
+      const mode = confirmationPolicy === 'NeverConfirm' ? vendor.modes?.free : vendor.modes?.asks;
+      if (mode !== undefined && confirmationPolicy !== undefined) await child.setMode(mode);
+    } catch (error) {
+      child.kill();
+      throw error;
+    }
+    return (this.#child = child);
+  }
+
+  async #openSession(
+    run: Run,
+    child: AcpChild,
+    able: { readonly resume: boolean; readonly load: boolean },
+  ): Promise<void> {
+    const { continues } = this.#options.vendor;
+    const { acpSession } = run;
+    if (acpSession !== undefined && continues === 'resume' && able.resume) {
+      await child.resumeSession(acpSession);
+      return;
+    }
+    if (acpSession !== undefined && continues !== 'transcript' && able.load) {
+      await child.loadSession(acpSession);
+      return;
+    }
+    const session = await child.newSession();
+    if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
+    await run.append({ event: stateEvent('acp_session', session) });
+  }
+}
+
+/** The messages of the user and the agent, the latest of them where they are long. */
+async function transcriptOf(run: Run): Promise<string> {
+  const handled = run.log.entries.slice(0, run.log.handledThrough);
+  const after = run.log.entries.slice(run.log.handledThrough);
+  const said = [
+    ...handled.filter(({ kind }) => kind === 'MessageEvent'),
+    ...after.filter(({ kind, source }) => kind === 'MessageEvent' && source === 'agent'),
+  ];
+  const lines = (await run.log.read(said)).flatMap((event) =>
+    event.kind === 'MessageEvent'
+      ? [`${event.source === 'user' ? 'User' : 'You'}: ${textOf(event.llm_message.content)}`]
+      : [],
+  );
+  return `This conversation continues in a new session of the agent. Said before:\n${lines.join('\n').slice(-maxTranscriptCharacters)}`;
+}
+
+const failureOf = (error: AcpFailure): RunFailure =>
+  new RunFailure('AcpAgentFailed', error.message, {
+    cause: error,
+    classification: { kind: 'transient', retryable: true, user_action: 'retry' },
+  });
+
+const stopDetails: Readonly<Record<string, string>> = {
+  refusal: 'The agent has refused to work on the message.',
+  max_tokens: "The model's answer has reached its maximum length.",
+  max_turn_requests: 'The agent has reached its maximum number of steps without finishing.',
+};
+
+const stopFailure = (reason: string): RunFailure =>
+  new RunFailure(
+    reason === 'max_turn_requests' ? 'MaxIterationsReached' : 'AcpTurnEnded',
+    stopDetails[reason] ?? `The agent has ended its turn: ${reason.slice(0, 100)}.`,
+    { classification: { kind: 'agent_action', retryable: true, user_action: 'none' } },
+  );
+
+function statsDrafts({ stats }: Run, usage: AcpUsage | undefined): readonly Draft[] {
+  if (usage === undefined) return [];
+  const before = stats.usage_to_metrics['default'];
+  const { prompt_tokens = 0, completion_tokens = 0 } = before?.accumulated_token_usage ?? {};
+  const metrics = {
+    accumulated_cost: before?.accumulated_cost ?? 0,
+    accumulated_token_usage: {
+      prompt_tokens: prompt_tokens + usage.inputTokens,
+      completion_tokens: completion_tokens + usage.outputTokens,
+    },
+  };
+  return [
+    {
+      event: {
+        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'stats' },
+        value: { usage_to_metrics: { default: metrics } },
+      },
+    },
+  ];
+}

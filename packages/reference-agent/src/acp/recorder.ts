@@ -1,0 +1,194 @@
+import * as z from 'zod/mini';
+import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
+
+/** Maximum characters of one event's text; a longer message becomes several events. */
+const maxTextCharacters = 100_000;
+/** Maximum characters of the input, the output and the content of a tool call, as JSON each. */
+const maxDataCharacters = 30_000;
+const maxTitleCharacters = 1_000;
+const maxIdCharacters = 200;
+/** Maximum characters of an update that this bridge does not know, as JSON. */
+const maxUnknownCharacters = 10_000;
+/** Maximum tool calls of a turn whose state is kept, and maximum entries of a plan. */
+const maxKept = 1_000;
+const maxPlanEntries = 100;
+
+/** Data of a tool as it is, or the beginning of its JSON where that is too long. */
+export function bounded(value: unknown, maxCharacters = maxDataCharacters): unknown {
+  if (value === undefined || value === null) return undefined;
+  const text = JSON.stringify(value);
+  if (text.length <= maxCharacters) return value;
+  return `${text.slice(0, maxCharacters)}… (${text.length - maxCharacters} characters omitted)`;
+}
+
+const title = z.nullish(z.string());
+/** The parts of a tool call that an event shows. */
+export const toolCallSchema = z.object({
+  toolCallId: z.string().check(z.maxLength(maxIdCharacters)),
+  title,
+  kind: title,
+  status: title,
+  rawInput: z.optional(z.unknown()),
+  rawOutput: z.optional(z.unknown()),
+  content: z.optional(z.unknown()),
+});
+export type ToolCallParts = z.output<typeof toolCallSchema>;
+
+const chunk = z.object({
+  content: z.object({ type: z.string(), text: z.optional(z.string()) }),
+});
+const plan = z.object({
+  entries: z.array(z.object({ content: z.string(), status: z.string(), priority: z.string() })),
+});
+
+/** Updates that no event repeats: the log has the messages of the user, the rest is for editors. */
+const ignored: ReadonlySet<string> = new Set([
+  'user_message_chunk',
+  'available_commands_update',
+  'current_mode_update',
+  'config_option_update',
+  'session_info_update',
+  'usage_update',
+]);
+
+type Segment =
+  | { readonly kind: 'message' | 'thought'; text: string }
+  | { readonly kind: 'tool'; readonly id: string }
+  | { readonly kind: 'event'; readonly event: EventBody };
+
+/**
+ * Turns the updates of a session into events. Chunks of a message become one event, and the updates
+ * of a tool call that no event holds yet become one event with the last state. Pure: no I/O and no
+ * clock.
+ */
+export class UpdateRecorder {
+  readonly #calls = new Map<string, AcpToolCall>();
+  #segments: Segment[] = [];
+  #size = 0;
+
+  /** Characters that no event holds yet, about. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether there is an event; with `isOver` a message that grows counts as one. */
+  hasEvents(isOver: boolean): boolean {
+    return this.#segments.length > (isOver || !this.#isGrowing ? 0 : 1);
+  }
+
+  /** Whether the last event is a message to which the next chunk belongs. */
+  get #isGrowing(): boolean {
+    const last = this.#segments.at(-1);
+    return last !== undefined && 'text' in last;
+  }
+
+  /** Takes an update as the agent has sent it. One that is not as the protocol has it is kept. */
+  add(update: { readonly sessionUpdate: string; readonly [field: string]: unknown }): void {
+    const { sessionUpdate } = update;
+    if (ignored.has(sessionUpdate)) return;
+    if (sessionUpdate === 'agent_message_chunk' || sessionUpdate === 'agent_thought_chunk') {
+      const { data } = chunk.safeParse(update);
+      if (data !== undefined) {
+        this.#say(
+          sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought',
+          data.content.text ?? `[${data.content.type}]`,
+        );
+        return;
+      }
+    }
+    if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
+      const { data } = toolCallSchema.safeParse(update);
+      if (data !== undefined) {
+        this.#call(data);
+        return;
+      }
+    }
+    const { data } = sessionUpdate === 'plan' ? plan.safeParse(update) : {};
+    this.#push({
+      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+      ...(data === undefined
+        ? { key: 'acp_update', value: bounded(update, maxUnknownCharacters) }
+        : { key: 'plan', value: data.entries.slice(0, maxPlanEntries).map(boundedEntry) }),
+    });
+  }
+
+  /** Takes over what is known of a tool call, for instance with a request for permission. */
+  merge(update: ToolCallParts): AcpToolCall {
+    const known = this.#calls.get(update.toolCallId);
+    const { title: named, kind, status, rawInput, rawOutput, content } = update;
+    const call: AcpToolCall = {
+      kind: 'ACPToolCallEvent',
+      source: 'agent',
+      tool_call_id: update.toolCallId,
+      title: (named ?? known?.title ?? 'tool').slice(0, maxTitleCharacters),
+      status: (status ?? known?.status ?? 'pending').slice(0, maxIdCharacters),
+      tool_kind: (kind ?? known?.tool_kind ?? 'other').slice(0, maxIdCharacters),
+      raw_input: bounded(rawInput) ?? known?.raw_input ?? null,
+      raw_output: bounded(rawOutput) ?? known?.raw_output ?? null,
+      content: bounded(content) ?? known?.content ?? null,
+      is_error: status === 'failed' || (status == null && known?.is_error === true),
+    };
+    this.#calls.delete(update.toolCallId);
+    this.#calls.set(update.toolCallId, call);
+    const [oldest] = this.#calls.keys();
+    if (this.#calls.size > maxKept && oldest !== undefined) this.#calls.delete(oldest);
+    return call;
+  }
+
+  /** The events since the last call. Without `isOver` a message that grows stays. */
+  take(isOver: boolean): readonly EventBody[] {
+    const growing = isOver || !this.#isGrowing ? undefined : this.#segments.pop();
+    const segments = this.#segments;
+    this.#segments = growing === undefined ? [] : [growing];
+    this.#size = growing !== undefined && 'text' in growing ? growing.text.length : 0;
+    return segments.flatMap((segment) => this.#eventOf(segment) ?? []);
+  }
+
+  #eventOf(segment: Segment): EventBody | undefined {
+    switch (segment.kind) {
+      case 'message':
+        return agentMessage(segment.text);
+      case 'thought':
+        return {
+          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'thought' },
+          value: textContent(segment.text),
+        };
+      case 'tool':
+        return this.#calls.get(segment.id);
+      case 'event':
+        return segment.event;
+    }
+  }
+
+  #say(kind: 'message' | 'thought', text: string): void {
+    let rest = text;
+    while (rest !== '') {
+      const last = this.#segments.at(-1);
+      const isOpen = last?.kind === kind && last.text.length < maxTextCharacters;
+      const room = maxTextCharacters - (isOpen ? last.text.length : 0);
+      if (isOpen) last.text += rest.slice(0, room);
+      else this.#segments.push({ kind, text: rest.slice(0, room) });
+      rest = rest.slice(room);
+    }
+    this.#size += text.length;
+  }
+
+  #call(update: ToolCallParts): void {
+    const call = this.merge(update);
+    this.#size += JSON.stringify(call).length;
+    const id = call.tool_call_id;
+    if (!this.#segments.some((segment) => segment.kind === 'tool' && segment.id === id))
+      this.#segments.push({ kind: 'tool', id });
+  }
+
+  #push(event: EventBody): void {
+    this.#segments.push({ kind: 'event', event });
+    this.#size += JSON.stringify(event).length;
+  }
+}
+
+const boundedEntry = (entry: z.output<typeof plan>['entries'][number]) => ({
+  content: entry.content.slice(0, maxTitleCharacters),
+  status: entry.status.slice(0, maxIdCharacters),
+  priority: entry.priority.slice(0, maxIdCharacters),
+});

@@ -1,0 +1,210 @@
+import * as z from 'zod/mini';
+import { parseJson } from '../json.ts';
+import { SettingsError } from '../settings.ts';
+
+/**
+ * How the last session of a conversation continues in a new process: `resume` without and `load`
+ * with a replay of its messages; `transcript`: the agent keeps no session, so the first prompt of a
+ * new one repeats what was said.
+ */
+export type Continuation = 'resume' | 'load' | 'transcript';
+
+/** The settings of a model, of which only the environment and the files of the agent learn. */
+export interface AcpModel {
+  readonly name: string;
+  /** Absent: the address that the vendor's program implies. */
+  readonly baseUrl: string | undefined;
+  readonly apiKey: string | undefined;
+}
+
+/**
+ * Everything that differs between the agents that speak the Agent Client Protocol. Texts of `args`,
+ * `env` and `files` may contain `{model}`, `{baseUrl}` and `{apiKey}`; an entry whose setting is
+ * absent is left out.
+ */
+export interface AcpVendor {
+  readonly package: string;
+  readonly version: string;
+  /** SPDX expression, or the words of the vendor where the license is not an open one. */
+  readonly license: string;
+  /** Program of the package, and its arguments. */
+  readonly command: readonly [program: string, ...args: readonly string[]];
+  readonly env: Readonly<Record<string, string>>;
+  /** Files below HOME, by path, which hold settings that the program reads from nowhere else. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** Method of `authenticate`, for a program that refuses sessions before that call. */
+  readonly authMethod?: string;
+  /** Modes of a session: the one that asks before each tool, and the one that asks never. */
+  readonly modes?: { readonly asks?: string; readonly free?: string };
+  readonly continues: Continuation;
+}
+
+/** The path that OpenAI-compatible servers have below the base URL is part of the base URL. */
+export const acpVendors = {
+  codex: {
+    package: '@agentclientprotocol/codex-acp',
+    version: '2.6.0',
+    license: 'Apache-2.0',
+    command: ['codex-acp'],
+    env: { OPENAI_API_KEY: '{apiKey}' },
+    files: {
+      '.codex/config.toml': [
+        'model = "{model}"',
+        'model_provider = "configured"',
+        '[model_providers.configured]',
+        'name = "configured"',
+        'base_url = "{baseUrl}"',
+        'wire_api = "responses"',
+        'env_key = "OPENAI_API_KEY"',
+        '',
+      ].join('\n'),
+    },
+    modes: { asks: 'read-only', free: 'agent-full-access' },
+    continues: 'resume',
+  },
+  claude: {
+    package: '@agentclientprotocol/claude-agent-acp',
+    version: '0.101.0',
+    license: 'Apache-2.0, with the proprietary SDK of its vendor',
+    command: ['claude-agent-acp'],
+    env: {
+      ANTHROPIC_API_KEY: '{apiKey}',
+      ANTHROPIC_BASE_URL: '{baseUrl}',
+      ANTHROPIC_MODEL: '{model}',
+      // The program refuses root without it when nothing is to be asked.
+      IS_SANDBOX: '1',
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      DISABLE_AUTOUPDATER: '1',
+    },
+    modes: { asks: 'default', free: 'bypassPermissions' },
+    continues: 'resume',
+  },
+  qwen: {
+    package: '@qwen-code/qwen-code',
+    version: '0.24.4',
+    license: 'Apache-2.0',
+    command: ['qwen', '--acp', '--auth-type', 'openai'],
+    env: {
+      OPENAI_API_KEY: '{apiKey}',
+      OPENAI_BASE_URL: '{baseUrl}',
+      OPENAI_MODEL: '{model}',
+    },
+    authMethod: 'openai',
+    modes: { asks: 'default', free: 'yolo' },
+    continues: 'load',
+  },
+  opencode: {
+    package: 'opencode-ai',
+    version: '1.18.33',
+    license: 'MIT',
+    command: ['opencode', 'acp'],
+    env: { OPENCODE_DISABLE_MODELS_FETCH: '1' },
+    files: {
+      '.config/opencode/opencode.json': JSON.stringify({
+        model: 'configured/{model}',
+        provider: {
+          configured: {
+            npm: '@ai-sdk/openai-compatible',
+            name: 'configured',
+            options: { baseURL: '{baseUrl}', apiKey: '{apiKey}' },
+            models: { '{model}': { name: '{model}' } },
+          },
+        },
+        autoupdate: false,
+        permission: { bash: 'ask', edit: 'ask' },
+      }),
+    },
+    continues: 'resume',
+  },
+  gemini: {
+    package: '@google/gemini-cli',
+    version: '0.61.0',
+    license: 'Apache-2.0',
+    // Without a model the program asks another one which to take.
+    command: ['gemini', '--acp', '-m', '{model}'],
+    env: {
+      GEMINI_API_KEY: '{apiKey}',
+      GOOGLE_GEMINI_BASE_URL: '{baseUrl}',
+      GEMINI_CLI_TRUST_WORKSPACE: 'true',
+    },
+    authMethod: 'gemini-api-key',
+    modes: { asks: 'default', free: 'yolo' },
+    continues: 'transcript',
+  },
+} as const satisfies Readonly<Record<string, AcpVendor>>;
+
+export type AcpVendorName = keyof typeof acpVendors;
+
+const settingPattern = /\{(model|baseUrl|apiKey)\}/g;
+
+/** A text with the settings in place; undefined when one of them is absent. */
+function filled(
+  text: string,
+  { name, baseUrl, apiKey }: AcpModel,
+  written: (value: string) => string = (value) => value,
+): string | undefined {
+  const settings: Readonly<Record<string, string | undefined>> = { model: name, baseUrl, apiKey };
+  const names = [...text.matchAll(settingPattern)].map(([, setting = '']) => setting);
+  if (names.some((setting) => settings[setting] === undefined)) return undefined;
+  return text.replaceAll(settingPattern, (_all, setting: string) =>
+    written(settings[setting] ?? ''),
+  );
+}
+
+/** Escapes for the strings of JSON and of TOML. */
+const quoted = (value: string): string => JSON.stringify(value).slice(1, -1);
+
+const filledEntries = (
+  texts: Readonly<Record<string, string>>,
+  model: AcpModel,
+  written?: (value: string) => string,
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(texts).flatMap(([key, text]) => {
+      const value = filled(text, model, written);
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
+
+/** The command line, environment and files of an agent for a model. Pure. */
+export function setUpOf(
+  { command, env, files = {} }: Pick<AcpVendor, 'command' | 'env' | 'files'>,
+  model: AcpModel,
+): {
+  readonly command: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly files: Readonly<Record<string, string>>;
+} {
+  return {
+    command: command.flatMap((part) => filled(part, model) ?? []),
+    env: filledEntries(env, model),
+    files: filledEntries(files, model, quoted),
+  };
+}
+
+/**
+ * The agent that the environment names: `ACP_AGENT`, a name of the table, or `ACP_COMMAND`, the
+ * command line of any other agent as a JSON list. Throws for a name that the table lacks.
+ */
+export function acpVendorOf(
+  env: Readonly<Record<string, string | undefined>>,
+): AcpVendor | undefined {
+  const { ACP_AGENT: name = '', ACP_COMMAND: text = '' } = env;
+  if (text !== '') {
+    const command = commandLine.safeParse(parseJson(text));
+    if (!command.success)
+      throw new SettingsError('ACP_COMMAND must be a JSON list of texts, the program first');
+    const [program = '', ...args] = command.data;
+    return {
+      ...{ package: '', version: '', license: '', command: [program, ...args], env: {} },
+      continues: 'resume',
+    };
+  }
+  if (name === '') return undefined;
+  const vendor = Object.entries(acpVendors).find(([known]) => known === name)?.[1];
+  if (vendor === undefined)
+    throw new SettingsError(`ACP_AGENT must be one of ${Object.keys(acpVendors).join(', ')}`);
+  return vendor;
+}
+
+const commandLine = z.array(z.string()).check(z.minLength(1));

@@ -1,0 +1,283 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Commands } from '../../src/commands.ts';
+import type { Conversation } from '../../src/conversation.ts';
+import { Conversations } from '../../src/conversations.ts';
+import type { AgentEvent, ExecutionStatus } from '../../src/events.ts';
+import type { Meta } from '../../src/meta.ts';
+import { SecretBox } from '../../src/secret-box.ts';
+
+const fake = fileURLToPath(new URL('fake-agent.ts', import.meta.url));
+const id = '0'.repeat(32);
+
+/** A server's conversations on a folder, which another one may open after a crash. */
+class Place {
+  readonly folder = mkdtempSync(join(tmpdir(), 'acp-'));
+  #commands = new Commands();
+  #conversations: Conversations | undefined;
+  #path = join(this.folder, 'conversations');
+
+  async open(command: readonly string[] = [process.execPath, fake]): Promise<Conversations> {
+    this.#commands = new Commands();
+    return (this.#conversations = await Conversations.open({
+      path: this.#path,
+      env: {
+        ACP_COMMAND: JSON.stringify(command),
+        PATH: process.env['PATH'] ?? '',
+        LLM_MODEL: 'openai/mock',
+        LLM_BASE_URL: 'http://127.0.0.1:9',
+        LLM_API_KEY: 'key-of-the-model',
+      },
+      secretBox: new SecretBox('key'),
+      commands: this.#commands,
+      maxConcurrentRuns: 10,
+      touch: () => undefined,
+      onOpen: () => undefined,
+      onError: (message, error) => {
+        throw new Error(message, { cause: error });
+      },
+    }));
+  }
+
+  async start(
+    text: string,
+    meta: Partial<Meta> = {},
+    command?: readonly string[],
+  ): Promise<Conversation> {
+    const conversations = await this.open(command);
+    const { conversation } = await conversations.create(
+      {
+        ...{ id, createdAt: '2026-01-01T00:00:00.000000Z', workingDir: join(this.folder, 'work') },
+        ...{ maxIterations: 50, tags: {}, loadProjectSkills: false, sealedSecrets: {} },
+        ...meta,
+      },
+      { role: 'user', content: [{ type: 'text', text }] },
+    );
+    return conversation;
+  }
+
+  /** The conversation that another server finds on the disk after a SIGKILL at this moment. */
+  async crash(): Promise<Conversation> {
+    const before = this.#conversations;
+    const path = join(this.folder, 'after-the-crash');
+    cpSync(this.#path, path, { recursive: true });
+    this.#path = path;
+    await before?.close();
+    this.#commands.close();
+    const found = (await this.open()).get(id);
+    if (found === undefined) throw new Error('the conversation is gone');
+    return found;
+  }
+
+  lines(file: string): readonly string[] {
+    try {
+      return readFileSync(join(this.folder, 'work', file), 'utf8')
+        .trimEnd()
+        .split('\n');
+    } catch {
+      return [];
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#conversations?.close();
+    this.#commands.close();
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+const message = (text: string) => ({
+  role: 'user' as const,
+  content: [{ type: 'text' as const, text }],
+});
+
+async function becomes(
+  conversation: Conversation,
+  ...statuses: readonly ExecutionStatus[]
+): Promise<void> {
+  const deadline = performance.now() + 60_000;
+  while (!statuses.includes(conversation.status)) {
+    if (performance.now() > deadline)
+      throw new Error(`${conversation.status}: ${JSON.stringify(await eventsOf(conversation))}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const eventsOf = ({ log }: Conversation): Promise<readonly AgentEvent[]> => log.read(log.entries);
+
+const saidBy = async (conversation: Conversation): Promise<readonly string[]> =>
+  (await eventsOf(conversation)).flatMap((event) =>
+    event.kind === 'MessageEvent' && event.source === 'agent'
+      ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : ''))
+      : [],
+  );
+
+const errorOf = async (conversation: Conversation) =>
+  (await eventsOf(conversation)).findLast(({ kind }) => kind === 'ConversationErrorEvent');
+
+describe('an agent that speaks the Agent Client Protocol', () => {
+  it('works on the first message and on the next, in one session, with its state on the volume', async () => {
+    await using place = new Place();
+    const conversation = await place.start('think about it\nsay Hello there.');
+    await becomes(conversation, 'finished', 'error');
+    expect(await saidBy(conversation)).toEqual(['Hello there.']);
+    await conversation.post(message('say Again.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(await saidBy(conversation)).toEqual(['Hello there.', 'Again.']);
+    expect(place.lines('prompts.txt')).toHaveLength(2);
+    expect(conversation.stats.usage_to_metrics['default']?.accumulated_token_usage).toEqual({
+      prompt_tokens: 20,
+      completion_tokens: 4,
+    });
+  });
+
+  it.each([
+    ['allowed', { accept: true } as const, ['touch x: yes'], ['touch x']],
+    ['refused', { accept: false, reason: 'not now' } as const, ['touch x: no'], []],
+  ])('asks before a tool, and learns that it is %s', async (_case, answer, answers, tools) => {
+    await using place = new Place();
+    const conversation = await place.start('tool touch x\nsay Over.');
+    await becomes(conversation, 'waiting_for_confirmation', 'error');
+    expect(place.lines('answers.txt')).toEqual([]);
+    await conversation.respond(answer);
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('answers.txt')).toEqual(answers);
+    expect(place.lines('tools.txt')).toEqual(tools);
+    expect(await saidBy(conversation)).toEqual(['Over.']);
+  });
+
+  it('asks for each of two tools, and a message in between answers none', async () => {
+    await using place = new Place();
+    const conversation = await place.start('tool one\ntool two\nsay Over.');
+    await becomes(conversation, 'waiting_for_confirmation');
+    await conversation.post(message('say More.'), { run: true });
+    await becomes(conversation, 'waiting_for_confirmation');
+    expect(place.lines('tools.txt')).toEqual([]);
+    await conversation.respond({ accept: true });
+    await becomes(conversation, 'waiting_for_confirmation');
+    // The first answer holds.
+    await conversation.respond({ accept: false, reason: 'no' });
+    await conversation.respond({ accept: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('tools.txt')).toEqual(['one']);
+    expect(await saidBy(conversation)).toEqual(['Over.', 'More.']);
+  });
+
+  it('asks no person where the policy says so, and never takes an option for ever', async () => {
+    await using place = new Place();
+    const conversation = await place.start('tool touch x', { confirmationPolicy: 'NeverConfirm' });
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('answers.txt')).toEqual(['touch x: yes']);
+  });
+
+  it('learns that a tool is allowed although its process ended in between, and runs it once', async () => {
+    await using place = new Place();
+    const first = await place.start('tool touch x\nsay Over.');
+    await becomes(first, 'waiting_for_confirmation');
+    const conversation = await place.crash();
+    expect(conversation.status).toBe('waiting_for_confirmation');
+    await conversation.respond({ accept: true });
+    await becomes(conversation, 'finished', 'error');
+    const [, second] = place.lines('prompts.txt');
+    expect(second).toContain('The user has allowed this tool call');
+    await conversation.post(message('tool touch x'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('tools.txt')).toEqual(['touch x']);
+    await conversation.post(message('tool touch x'), { run: true });
+    await becomes(conversation, 'waiting_for_confirmation', 'error');
+    expect(place.lines('tools.txt')).toEqual(['touch x']);
+  });
+
+  it('continues in its session after it was killed in a turn, and gets no message twice', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say One.\nopen call\ndie here\nsay Two.');
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('resumed.txt')).toHaveLength(1);
+    const prompts = place.lines('prompts.txt');
+    expect(prompts).toHaveLength(2);
+    expect(prompts[1]).toContain('was restarted during its last turn');
+    expect(prompts[1]).not.toContain('say One.');
+    const calls = (await eventsOf(conversation)).filter(({ kind }) => kind === 'ACPToolCallEvent');
+    expect(calls.at(-1)).toMatchObject({ tool_call_id: 'call', status: 'failed', is_error: true });
+  });
+
+  it('continues after a crash of the server, when it is run again', async () => {
+    await using place = new Place();
+    const first = await place.start('say One.\nhang');
+    await becomes(first, 'running');
+    while (place.lines('prompts.txt').length === 0)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    const conversation = await place.crash();
+    expect(conversation.status).toBe('error');
+    await conversation.run();
+    await becomes(conversation, 'finished', 'error');
+    expect(conversation.status).toBe('finished');
+    expect(place.lines('prompts.txt')).toHaveLength(2);
+    expect(place.lines('prompts.txt')[1]).not.toContain('One');
+  });
+
+  it.each(['wait', 'hang'])('is interrupted while it does: %s', async (what) => {
+    await using place = new Place();
+    const conversation = await place.start(`say One.\n${what}`);
+    while (place.lines('prompts.txt').length === 0)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    await conversation.stop('interrupt');
+    expect(conversation.status).toBe('paused');
+    await conversation.post(message('say Two.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(await saidBy(conversation)).toContain('Two.');
+    expect(place.lines('prompts.txt').at(-1)).toContain('Your last turn was interrupted');
+  });
+
+  it('fails with the output of a process that ends each time, after three more attempts', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say Hello.', {}, [process.execPath, fake, 'broken']);
+    await becomes(conversation, 'error', 'finished');
+    expect(await errorOf(conversation)).toMatchObject({
+      code: 'AcpAgentFailed',
+      detail: expect.stringContaining('a fatal error of the agent') as string,
+    });
+  });
+
+  it('fails when its program is not there', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say Hello.', {}, ['/no/such/program']);
+    await becomes(conversation, 'error', 'finished');
+    expect(await errorOf(conversation)).toMatchObject({
+      detail: expect.stringContaining("/no/such/program can't be started") as string,
+    });
+  });
+
+  it('ends its turn although it writes no JSON, calls a method that is not there, and sends an update that is not known', async () => {
+    await using place = new Place();
+    const conversation = await place.start('garbage\nunknown\nsay Over.');
+    await becomes(conversation, 'finished', 'error');
+    expect(await saidBy(conversation)).toEqual(['Over.']);
+    expect(place.lines('answers.txt')[0]).toMatch(/^refused: /);
+    expect(await eventsOf(conversation)).toContainEqual(
+      expect.objectContaining({
+        key: 'acp_update',
+        value: { sessionUpdate: 'unheard', value: 'of' },
+      }),
+    );
+  });
+
+  it('floods no memory, and its whole text is stored', async () => {
+    await using place = new Place();
+    const conversation = await place.start('flood 5000');
+    await becomes(conversation, 'finished', 'error');
+    const said = await saidBy(conversation);
+    expect(said.join('')).toHaveLength(5_000_000);
+    expect(Math.max(...said.map((text) => text.length))).toBeLessThanOrEqual(100_000);
+  }, 120_000);
+
+  it('fails with its message when it refuses a prompt', async () => {
+    await using place = new Place();
+    const conversation = await place.start('refuse');
+    await becomes(conversation, 'error', 'finished');
+    expect(await errorOf(conversation)).toMatchObject({ code: 'AcpPromptRefused' });
+    expect(place.lines('prompts.txt')).toHaveLength(1);
+  });
+});
