@@ -104,8 +104,10 @@ export const operatorMutants = {
   'the first message is sent again': {
     agent: agent((whole) => ({
       createConversation: async (endpoint, wanted, options) => {
-        await whole.deleteConversation(endpoint, wanted.id, options);
-        return whole.createConversation(endpoint, wanted, options);
+        const created = await whole.createConversation(endpoint, wanted, options);
+        if (wanted.message !== undefined)
+          await whole.sendMessage(endpoint, wanted.id, wanted.message, options);
+        return created;
       },
     })),
   },
