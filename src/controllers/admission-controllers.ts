@@ -1,7 +1,7 @@
 import { quotaStatusDelayMs } from './admission/cache.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
-import { handle, observing, requestOf, watch, type ControllerSpec } from './event-source.ts';
+import { handle, observe, requestOf, watch, type ControllerSpec } from './event-source.ts';
 import type { OperatorContext } from './operator-context.ts';
 import { workers } from './workers.ts';
 
@@ -21,35 +21,27 @@ export function admissionController({
     name: 'admission',
     workers: workers.admission,
     sources: [
-      handle(
+      observe(
         caches.quotas,
-        observing(
-          (quota) => cache.observeQuota(quota),
-          (quota) => cache.forgetQuota(quota),
-        ),
+        (quota) => cache.observeQuota(quota),
+        (quota) => cache.forgetQuota(quota),
       ),
-      handle(
+      observe(
         caches.conversations,
-        observing(
-          (conversation) => cache.observeConversation(conversation),
-          (conversation) => cache.forgetConversation(conversation),
-        ),
+        (conversation) => cache.observeConversation(conversation),
+        (conversation) => cache.forgetConversation(conversation),
       ),
       handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
-      handle(
+      observe(
         caches.templates,
-        observing(
-          (template) => cache.observeTemplate(template),
-          (template) => cache.observeTemplate(template),
-        ),
+        (template) => cache.observeTemplate(template),
+        (template) => cache.observeTemplate(template),
       ),
       // The last, because each change of another object has its sandboxes classified again.
-      handle(
+      observe(
         caches.sandboxes,
-        observing(
-          (sandbox) => cache.observe(sandbox),
-          (sandbox) => cache.forget(sandbox),
-        ),
+        (sandbox) => cache.observe(sandbox),
+        (sandbox) => cache.forget(sandbox),
       ),
       channels.admission.source,
     ],

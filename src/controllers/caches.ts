@@ -1,10 +1,8 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import type { ResourceDefinition } from '@conversation-operator/kube/object';
 import { Reflector } from '@conversation-operator/kube/reflector';
+import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { Indexers } from '@conversation-operator/kube/store';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Metrics } from '../observability/metrics.ts';
 import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
 import {
   cachedConversation,
@@ -30,15 +28,10 @@ import { isSpare, managedBySelector, sandboxes, type Sandbox } from '../resource
 import { madeForReferenceOf, makerReferencesOf } from '../resources/sandbox-makers.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
-export interface CachesOptions {
+export interface CachesOptions extends RuntimeOptions {
   readonly client: KubeClient;
   /** The namespace that the caches cover; absent for all namespaces. */
   readonly namespace?: string;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: Metrics;
   /** Further indexes, for readers that share the caches. */
   readonly indexers?: {
     readonly conversations?: Indexers<CachedConversation>;

@@ -1,4 +1,4 @@
-import { handle, observing, type ControllerSpec } from './event-source.ts';
+import { handle, observe, type ControllerSpec } from './event-source.ts';
 import type { OperatorContext } from './operator-context.ts';
 import { RetentionReconciler } from './retention/reconcile.ts';
 import { workers } from './workers.ts';
@@ -19,19 +19,15 @@ export function retentionController({
     name: 'retention',
     workers: workers.retention,
     sources: [
-      handle(
+      observe(
         caches.conversations,
-        observing(
-          (conversation) => reconciler.observeConversation(conversation),
-          (conversation) => reconciler.forgetConversation(conversation),
-        ),
+        (conversation) => reconciler.observeConversation(conversation),
+        (conversation) => reconciler.forgetConversation(conversation),
       ),
-      handle(
+      observe(
         caches.sandboxes,
-        observing(
-          (sandbox) => reconciler.observeSandbox(sandbox),
-          (sandbox) => reconciler.forgetSandbox(sandbox),
-        ),
+        (sandbox) => reconciler.observeSandbox(sandbox),
+        (sandbox) => reconciler.forgetSandbox(sandbox),
       ),
       handle(caches.templates, {
         added: (template) => reconciler.observeTemplate(template),

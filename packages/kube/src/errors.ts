@@ -76,6 +76,12 @@ const hasReason =
 
 export const isNotFound = hasReason(404, 'NotFound');
 export const isAlreadyExists = hasReason(409, 'AlreadyExists');
+/** Returns the result of a call about an object; undefined when there is no such object. */
+export const found = <T>(call: Promise<T>): Promise<T | undefined> =>
+  call.catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
 /** The given resourceVersion or uid is no longer the stored one. */
 export const isConflict = hasReason(409, 'Conflict');
 /** The requested version has been compacted, and the caller has to list again. */

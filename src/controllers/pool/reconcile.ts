@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { LRUCache } from 'lru-cache';
 import type { KubeObject } from '@conversation-operator/kube/object';
@@ -31,17 +29,16 @@ import { PoolPace } from './pace.ts';
 import { shareOfRoom } from './room.ts';
 import { newSpare } from './spare.ts';
 import { poolStatus } from './status.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface PoolReconcilerOptions {
-  readonly client: KubeClient;
+export interface PoolReconcilerOptions extends Pick<
+  OperatorRuntime,
+  'client' | 'clock' | 'random' | 'logger'
+> {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
 }
 
 /** Delay before the next reconcile while the cache lacks a spare, which may be gone. */

@@ -1,7 +1,6 @@
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { findCondition, setConditions, type Condition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
@@ -17,11 +16,10 @@ import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface TemplateReconcilerOptions {
-  readonly client: KubeClient;
+export interface TemplateReconcilerOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
   readonly stores: Pick<Stores, 'templates'>;
-  readonly clock: Clock;
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;

@@ -1,11 +1,9 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { leases, type Lease } from '@conversation-operator/kube/core';
+import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { Indexers } from '@conversation-operator/kube/store';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Metrics } from '../../observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import {
   cachedConversation,
@@ -87,14 +85,9 @@ export const gatewayIndexers = {
   readonly apiKeys: Indexers<ApiKey>;
 };
 
-export interface GatewayCachesOptions {
+export interface GatewayCachesOptions extends RuntimeOptions {
   readonly client: KubeClient;
   readonly namespace: string;
-  readonly clock: Clock;
-  /** A random number from 0 to 1, uniformly distributed. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: Metrics;
 }
 
 /** The caches of a gateway, not started yet. */

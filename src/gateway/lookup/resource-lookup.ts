@@ -1,3 +1,4 @@
+import { found } from '@conversation-operator/kube/errors';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import {
@@ -12,7 +13,6 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { inNamespace, type Cache, type Caches, type gatewayIndexers } from './cache.ts';
 import { Derived } from './derived.ts';
-import { findStored } from './stored.ts';
 
 /**
  * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API
@@ -222,7 +222,7 @@ export class ResourceLookup {
     name: string,
   ): Promise<T | undefined> {
     if (!objectName.test(name)) return undefined;
-    return findStored(this.#client, resource, this.#namespace, name);
+    return found(this.#client.get(resource, this.#namespace, name));
   }
 }
 

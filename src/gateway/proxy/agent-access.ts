@@ -2,15 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Connections } from '@conversation-operator/http/limits/connections';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
-import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
@@ -27,8 +24,9 @@ import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
-export interface AgentAccessOptions {
+export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly sandboxes: Cache<Sandbox>;
   readonly feed: ObjectFeed<Sandbox>;
   readonly namespace: string;
@@ -55,9 +53,6 @@ export interface AgentAccessOptions {
    * were too many of that address.
    */
   readonly failedKey: (address: string) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Timer } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { EventRing, type StreamEvent } from './event-ring.ts';
 import { type RingLimits } from './limits.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
@@ -28,14 +28,12 @@ interface Shown {
   readonly digest: string | undefined;
 }
 
-export interface OwnerHubOptions {
+export interface OwnerHubOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly records: Pick<OwnRecords, 'owner' | 'recordOf' | 'quotaJson' | 'subjects'>;
   /** Differs for each hub of any process, and has no dash. */
   readonly token: string;
   readonly ringLimits: RingLimits;
   readonly recordsPerTurn: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Number of hubs, which share the time for quotas. */
   readonly hubs: () => number;
   /** Runs work at once and counts its time as the owner's. */

@@ -1,11 +1,10 @@
 import { timestampOf } from '@conversation-operator/kube/object';
 import { mkdir } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { found, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { Logger } from '@conversation-operator/base/logger';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { AddressPool, Reservation } from './address-pool.ts';
-import { found } from './container-environment.ts';
 import type { ContainerLog } from './container-log.ts';
 import { isTerminalPhase } from './container-record.ts';
 import { decide, isOver, type Plan } from './decide.ts';
@@ -177,7 +176,7 @@ export class PodRuntime {
         if (!isConflict(error) || attempt === maxReportAttempts) throw error;
       }
       const { namespace = '', name }: Pod['metadata'] = base.metadata;
-      base = await found(() => client.get(pods, namespace, name));
+      base = await found(client.get(pods, namespace, name));
     }
   }
 

@@ -1,8 +1,8 @@
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type LaterMessage } from '../../../resources/conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
@@ -24,11 +24,9 @@ import {
 } from './message-status.ts';
 import { isStored } from './stored-message.ts';
 
-export interface DeliveryOptions {
+export interface DeliveryOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly agent: AgentClient;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Conversation whose agent has answered a poll. */
