@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { found, isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { found, unlessChanged } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 
 /** Identity of an object. Without a UID every object of the name matches. */
@@ -33,11 +33,7 @@ export async function deleteObject<T extends KubeObject>(
   signal: AbortSignal,
   version: { readonly resourceVersion?: string } = {},
 ): Promise<void> {
-  try {
-    await client.delete(resource, namespace, name, { ...version, uid, signal });
-  } catch (error) {
-    if (!isNotFound(error) && !isConflict(error)) throw error;
-  }
+  await unlessChanged(client.delete(resource, namespace, name, { ...version, uid, signal }));
 }
 
 /** Deletes an object unless it has changed. */

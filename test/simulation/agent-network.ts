@@ -251,6 +251,17 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#call('useLlm', endpoint, options, callMs, () => undefined);
   }
 
+  /** The agent loses a conversation, for a mutant. */
+  forget(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.#call(
+      'forget',
+      endpoint,
+      options,
+      callMs,
+      (agent) => void agent.volume.conversations.delete(id),
+    );
+  }
+
   serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}) {
     return this.#call('serverInfo', endpoint, options, callMs, () => ({ needsModel: false }));
   }

@@ -4,7 +4,7 @@ import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { LRUCache } from 'lru-cache';
-import type { KubeObject } from '@conversation-operator/kube/object';
+import { isLive } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import {
   isReadySpare,
@@ -46,8 +46,6 @@ const unseenMs = 5_000;
 /** Minimum time between two writes of the status of a pool. */
 const statusIntervalMs = 1_000;
 const maxRemembered = 10_000;
-
-const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 /** The memory of this process about a pool. */
 interface Memory {
@@ -91,7 +89,7 @@ export class PoolReconciler {
     const { stores, clock } = this.#options;
     const pool = this.#newest.get(namespace, name);
     const spares = this.#sparesOf(namespace, name);
-    if (pool === undefined || isGoing(pool)) {
+    if (pool === undefined || !isLive(pool)) {
       await this.#deleteAll({ namespace, name }, spares, signal);
       return undefined;
     }
@@ -140,7 +138,7 @@ export class PoolReconciler {
   #sparesOf(namespace: string | undefined, name: string): readonly Sandbox[] {
     return this.#options.stores.sandboxes
       .byIndex(bySparePool, `${namespace ?? ''}/${name}`)
-      .filter((spare) => !isGoing(spare));
+      .filter(isLive);
   }
 
   /**
@@ -155,7 +153,7 @@ export class PoolReconciler {
     if (spares.length === 0) return;
     const identity = { metadata: { namespace, name } };
     const stored = await storedObject(this.#options.client, sandboxPools, identity, signal);
-    if (stored === undefined || isGoing(stored))
+    if (stored === undefined || !isLive(stored))
       for (const spare of spares) await this.#delete(spare, signal);
   }
 
@@ -165,7 +163,7 @@ export class PoolReconciler {
     const { namespace, name } = pool.metadata;
     const room = admission.snapshot(namespace).roomForSpares;
     if (room === Infinity) return { room, free: room };
-    const pools = stores.pools.byIndex(byNamespace, namespace).filter((each) => !isGoing(each));
+    const pools = stores.pools.byIndex(byNamespace, namespace).filter(isLive);
     const wishes = pools.map(({ metadata, spec: { templateName, replicas } }) => ({
       name: metadata.name,
       wanted:
@@ -208,7 +206,7 @@ export class PoolReconciler {
   #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
     return this.#options.reads
       .unseen()
-      .filter((sandbox) => sandbox.metadata.namespace === namespace && !isGoing(sandbox))
+      .filter((sandbox) => sandbox.metadata.namespace === namespace && isLive(sandbox))
       .filter((sandbox) => isSpare(sandbox) && sandbox.spec.poolName === name).length;
   }
 

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
+import { isLive } from '@conversation-operator/kube/object';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { findCondition, type Condition } from '../../resources/conditions.ts';
 import { ConversationCondition } from '../../resources/conversation.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySandbox, byTemplate, type Stores } from '../caches.ts';
+import { bySandbox, byTemplate } from '../caches.ts';
 import type { RetentionRule } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
@@ -16,6 +17,7 @@ import {
   isConversation,
   resourceFor,
   type RetentionSubject,
+  type RetentionSubjectsOptions,
 } from './subjects.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 
@@ -30,11 +32,8 @@ export interface RetentionTimes {
   readonly confirmMs: number;
 }
 
-export interface RetentionReconcilerOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'logger' | 'metrics'
-> {
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
+export interface RetentionReconcilerOptions
+  extends RetentionSubjectsOptions, Pick<OperatorRuntime, 'logger' | 'metrics'> {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly enqueue: (request: Request) => void;
   readonly times?: Partial<RetentionTimes> | undefined;
@@ -114,8 +113,7 @@ export class RetentionReconciler {
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
     const cached = this.#subjects.cached(request);
-    if (cached === undefined || cached.object.metadata.deletionTimestamp !== undefined)
-      return undefined;
+    if (cached === undefined || !isLive(cached.object)) return undefined;
     const step = this.#decide(cached);
     const { uid } = cached.object.metadata;
     if (step.kind !== 'due') this.#due.forget(uid);
@@ -146,8 +144,7 @@ export class RetentionReconciler {
     signal: AbortSignal,
   ): Promise<Result> {
     const stored = await this.#subjects.stored(cached.object, signal);
-    if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined)
-      return undefined;
+    if (stored === undefined || !isLive(stored.object)) return undefined;
     const step = this.#decide(stored);
     switch (step.kind) {
       case 'withdraw':

@@ -5,7 +5,7 @@ import type { Request, Result } from '@conversation-operator/kube/controller';
 import { findCondition, setConditions, type Condition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
-import type { ObjectMeta } from '@conversation-operator/kube/object';
+import { isLive, type ObjectMeta } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import {
   agentContainerOf,
@@ -68,8 +68,7 @@ export class TemplateReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { client, stores, clock } = this.#options;
     const template = stores.templates.get(namespace, name);
-    if (template === undefined || template.metadata.deletionTimestamp !== undefined)
-      return undefined;
+    if (template === undefined || !isLive(template)) return undefined;
     const { generation } = template.metadata;
     const known = findCondition(template.status?.conditions, 'Valid');
     if (

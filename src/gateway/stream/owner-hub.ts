@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Timer } from '@conversation-operator/base/clock';
+import { every, type Timer } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { EventRing, type StreamEvent } from './event-ring.ts';
 import { type RingLimits } from './limits.ts';
@@ -88,7 +88,7 @@ export class OwnerHub {
   join(follower: Follower): void {
     this.#followers.add(follower);
     if (this.#quotaChanged) this.#schedule(gatherMs);
-    this.#quotaTimer ??= this.#refreshQuotaLater();
+    this.#quotaTimer ??= every(this.#options.clock, quotaAgeMs, () => this.markQuota());
   }
 
   leave(follower: Follower): void {
@@ -242,12 +242,5 @@ export class OwnerHub {
     } finally {
       this.#quotaCostMs = clock.monotonic() - this.#quotaAtMs;
     }
-  }
-
-  #refreshQuotaLater(): Timer {
-    return this.#options.clock.after(quotaAgeMs, () => {
-      this.#quotaTimer = this.#refreshQuotaLater();
-      this.markQuota();
-    });
   }
 }

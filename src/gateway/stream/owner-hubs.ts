@@ -1,5 +1,5 @@
 import type { Timer } from '@conversation-operator/base/clock';
-import type { KubeObject } from '@conversation-operator/kube/object';
+import { isLive, type KubeObject } from '@conversation-operator/kube/object';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -170,5 +170,3 @@ const isSameChild = (object: CachedConversation, old: CachedConversation): boole
   object.metadata.uid === old.metadata.uid &&
   object.spec.owner === old.spec.owner &&
   object.spec.parent === old.spec.parent;
-
-const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;

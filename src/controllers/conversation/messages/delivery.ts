@@ -138,13 +138,7 @@ export class Delivery {
         status: withDelivered(status, message, { started: false, now: isoTime(clock) }),
         isDone: true,
       };
-    if (mark.attempt > maxAttempts)
-      return this.#reject(
-        recipient,
-        status,
-        message,
-        `The agent did not take message ${message.number}.`,
-      );
+    if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, 'did not take');
     const began = clock.monotonic();
     const marked = await recipient.save(withInFlight(status, mark));
     // After a delay another process may have found the mark and be about to send the message.
@@ -239,13 +233,7 @@ export class Delivery {
         number: message.number,
         code: error.code,
       });
-      if (error.code === 'refused')
-        return this.#reject(
-          recipient,
-          status,
-          message,
-          `The agent refused message ${message.number}.`,
-        );
+      if (error.code === 'refused') return this.#reject(recipient, status, message, 'refused');
       return error.outcomeUnknown
         ? { status, isDone: false }
         : { status: withNothingInFlight(status), isDone: false, error };
@@ -261,12 +249,12 @@ export class Delivery {
     { conversation }: Recipient,
     status: ConversationStatus,
     message: LaterMessage,
-    text: string,
+    verb: 'did not take' | 'refused',
   ): Sent {
     this.#options.events.record(conversation, {
       type: 'Warning',
       reason: 'MessageRefused',
-      message: text,
+      message: `The agent ${verb} message ${message.number}.`,
     });
     return { status: withRejected(status, message), isDone: true };
   }
