@@ -9,14 +9,9 @@ import { workers } from './workers.ts';
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 
 /** Decides which sandboxes have a slot. Its requests name a namespace. */
-export function admissionController({
-  caches,
-  channels,
-  admission: cache,
-  reads,
-  ...context
-}: OperatorContext): ControllerSpec {
-  const reconciler = new AdmissionReconciler({ ...context, cache, reads });
+export function admissionController(context: OperatorContext): ControllerSpec {
+  const { caches, channels, admission: cache, reads } = context;
+  const reconciler = new AdmissionReconciler({ ...context, cache });
   return {
     name: 'admission',
     workers: workers.admission,
@@ -32,11 +27,7 @@ export function admissionController({
         (conversation) => cache.forgetConversation(conversation),
       ),
       handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
-      observe(
-        caches.templates,
-        (template) => cache.observeTemplate(template),
-        (template) => cache.observeTemplate(template),
-      ),
+      observe(caches.templates, (template) => cache.observeTemplate(template)),
       // The last, because each change of another object has its sandboxes classified again.
       observe(
         caches.sandboxes,
@@ -59,12 +50,8 @@ export const lookupController = ({ channels, reads }: OperatorContext): Controll
 });
 
 /** Writes the status of quotas. */
-export function quotaController({
-  caches,
-  channels,
-  admission: cache,
-  ...context
-}: OperatorContext): ControllerSpec {
+export function quotaController(context: OperatorContext): ControllerSpec {
+  const { caches, channels, admission: cache } = context;
   const reconciler = new QuotaStatusReconciler({ ...context, cache });
   return {
     name: 'quota',

@@ -65,11 +65,14 @@ export const handle =
   () =>
     watched.addHandler(handler);
 
-/** As `handle`, with one function for objects that exist, and one for deleted objects. */
+/**
+ * As `handle`, with one function for objects that exist, and one for deleted objects; by default
+ * the same.
+ */
 export const observe = <T>(
   watched: Watched<T>,
-  onPresent: (object: T) => void,
-  onDeleted: (object: T) => void,
+  onPresent: (object: T, old?: T) => void,
+  onDeleted: (object: T) => void = onPresent,
 ): EventSource => handle(watched, { added: onPresent, updated: onPresent, deleted: onDeleted });
 
 /** Requests that no watch reports. Requests from before the connection with a queue wait for it. */

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
@@ -13,31 +12,27 @@ import type { KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { refuseConnection } from '../http/send-problem.ts';
-import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/exposure.ts';
 import type { ProxyAddress } from './address.ts';
 import { Addressing, HostTemplate } from './addressing.ts';
 import { unauthorized } from './agent-errors.ts';
-import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
+import { LoopbackOrigins, type LoopbackOriginsOptions, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
-export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
-  readonly sandboxes: Cache<Sandbox>;
+export interface AgentAccessOptions
+  extends
+    Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'>,
+    Omit<LoopbackOriginsOptions, 'memory'> {
   readonly feed: ObjectFeed<Sandbox>;
-  readonly namespace: string;
   readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows'>;
   readonly ring: KeyRing;
   /** URL of the service, without a slash at the end. */
   readonly publicUrl: () => string;
-  /** Port that the service listens on. */
-  readonly port: () => number;
-  /** Gets the connections to the addresses of sandboxes. */
-  readonly accept: (socket: Socket) => void;
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
   readonly limits: ForwardingLimits;
