@@ -159,18 +159,6 @@ export interface AgentFailure {
   readonly detail: string;
 }
 
-export interface AgentServerInfo {
-  /**
-   * Time since the last event. The value also grows during long tool calls: an agent is idle when
-   * in addition no run is `running`.
-   */
-  readonly idleSeconds: number;
-  readonly uptimeSeconds: number;
-  readonly version: string;
-  /** True when the agent has no default model, so that each conversation names one. */
-  readonly needsModel: boolean;
-}
-
 export interface AgentUserMessage {
   readonly id: string;
   /**
@@ -232,8 +220,6 @@ export interface AgentClient {
    * runs: retry later.
    */
   readonly run: AgentCall<[id: string], void>;
-  /** Waits for the running tool call to end: up to 5 min. */
-  readonly pause: AgentCall<[id: string], void>;
   /** Kills the running tool call and pauses; nothing happens when nothing runs. */
   readonly interrupt: AgentCall<[id: string], void>;
   /**
@@ -262,12 +248,8 @@ export interface AgentClient {
    * continues.
    */
   readonly useLlm: AgentCall<[id: string, llm: AgentLlm], void>;
-  /**
-   * Succeeds also when the conversation does not exist. Keeps the working directory. Waits for the
-   * running tool call: up to 5 min.
-   */
-  readonly deleteConversation: AgentCall<[id: string], void>;
-  readonly serverInfo: AgentCall<[], AgentServerInfo>;
+  /** `needsModel`: the agent has no default model, so that each conversation names one. */
+  readonly serverInfo: AgentCall<[], { readonly needsModel: boolean }>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
   readonly runningConversations: AgentCall<[], readonly string[]>;
   /** Ids (32 hex digits) of the conversations in status `waiting_for_confirmation`. */

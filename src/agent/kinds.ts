@@ -22,14 +22,12 @@ export class ClientOfKinds implements AgentClient {
   readonly conversation = this.#forward('conversation');
   readonly conversations = this.#forward('conversations');
   readonly run = this.#forward('run');
-  readonly pause = this.#forward('pause');
   readonly interrupt = this.#forward('interrupt');
   readonly sendMessage = this.#forward('sendMessage');
   readonly userMessages = this.#forward('userMessages');
   readonly userMessagesAfter = this.#forward('userMessagesAfter');
   readonly lastError = this.#forward('lastError');
   readonly useLlm = this.#forward('useLlm');
-  readonly deleteConversation = this.#forward('deleteConversation');
   readonly serverInfo = this.#forward('serverInfo');
   readonly runningConversations = this.#forward('runningConversations');
   readonly waitingConversations = this.#forward('waitingConversations');

@@ -23,7 +23,6 @@ import {
   conversationsOf,
   llmOf,
   secretsOf,
-  serverInfoOf,
   userMessageOf,
   webhookOf,
 } from './openhands-mapping.ts';
@@ -201,11 +200,6 @@ export class OpenHandsClient implements AgentClient {
     }
   }
 
-  async pause(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
-    const timeoutMs = this.#options.slowTimeoutMs;
-    await this.#api.post(endpoint, options, `${pathOf(id)}/pause`, { timeoutMs });
-  }
-
   async interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     await this.#api.post(endpoint, options, `${pathOf(id)}/interrupt`);
   }
@@ -270,23 +264,12 @@ export class OpenHandsClient implements AgentClient {
     await this.#api.post(endpoint, options, `${pathOf(id)}/switch_llm`, details);
   }
 
-  async deleteConversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
-    try {
-      await this.#api.call(endpoint, options, {
-        method: 'DELETE',
-        path: pathOf(id),
-        answer: wire.successSchema,
-        timeoutMs: this.#options.slowTimeoutMs,
-      });
-    } catch (error) {
-      if (!isAgentError(error, 'not-found')) throw error;
-    }
-  }
-
   async serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions) {
     const answer = wire.serverInfoSchema;
     const call = { method: 'GET', path: '/server_info', answer } as const;
-    return serverInfoOf((await this.#api.open(endpoint, options, call)).body);
+    const { title } = (await this.#api.open(endpoint, options, call)).body;
+    // The reference agent works without a model.
+    return { needsModel: title === 'OpenHands Agent Server' };
   }
 
   async runningConversations(endpoint: AgentEndpoint, options?: AgentCallOptions) {

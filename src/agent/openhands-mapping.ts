@@ -13,7 +13,6 @@ import type {
   AgentFailure,
   AgentLlm,
   AgentMetrics,
-  AgentServerInfo,
   AgentUserMessage,
   AgentWebhook,
   NewAgentConversation,
@@ -25,7 +24,6 @@ import type {
   commandOutputSchema,
   errorEventsSchema,
   messageEventsSchema,
-  serverInfoSchema,
   stateUpdatesSchema,
 } from './wire.ts';
 
@@ -178,20 +176,6 @@ const timeOf = (text: string | null | undefined): string | undefined =>
 
 /** Maximum cost in US dollars; bounds the digits of the stored number. */
 const maxCost = 1e12;
-const maxSeconds = 1e10;
-
-export const serverInfoOf = ({
-  uptime,
-  idle_time,
-  version,
-  title,
-}: z.output<typeof serverInfoSchema>): AgentServerInfo => ({
-  idleSeconds: Math.min(idle_time, maxSeconds),
-  uptimeSeconds: Math.min(uptime, maxSeconds),
-  version: plainText(version, 64),
-  // The reference agent has no metrics.
-  needsModel: title === 'OpenHands Agent Server',
-});
 
 export const failureOf = ({
   code,

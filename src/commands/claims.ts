@@ -1,6 +1,6 @@
 import { humanDuration } from '@conversation-operator/kube/human-duration';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { found, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import {
   persistentVolumeClaims,
   pods,
@@ -161,12 +161,7 @@ async function prune(
   { claim }: ListedClaim,
 ): Promise<'deleted' | 'gone' | 'changed'> {
   const { namespace = '', name, uid, resourceVersion } = claim.metadata;
-  try {
-    await client.get(sandboxes, namespace, name);
-    return 'changed';
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
-  }
+  if ((await found(client.get(sandboxes, namespace, name))) !== undefined) return 'changed';
   try {
     await client.delete(persistentVolumeClaims, namespace, name, { uid, resourceVersion });
     return 'deleted';

@@ -17,9 +17,10 @@ import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
-import { connect, type Runtime } from './process.ts';
+import type { MeasuredRuntime } from '../observability/runtime.ts';
+import { connect } from './process.ts';
 
-export interface EmbeddedClusterOptions extends Runtime {
+export interface EmbeddedClusterOptions extends MeasuredRuntime {
   readonly folder: DataFolder;
   /** 0: the one of the last time where that is free, else any. */
   readonly port: number;
@@ -66,7 +67,7 @@ function refuseVolumesWithoutState(folder: DataFolder): void {
   );
 }
 
-async function openPlane(runtime: Runtime, folder: DataFolder): Promise<ControlPlane> {
+async function openPlane(runtime: MeasuredRuntime, folder: DataFolder): Promise<ControlPlane> {
   refuseVolumesWithoutState(folder);
   try {
     const plane = new ControlPlane({ storage: { file: folder.file(stateFile) }, ...runtime });

@@ -1,11 +1,11 @@
+import type { AgentNotification } from '../agent/notifications.ts';
 import { readGatewayConfig } from '../config/cluster.ts';
-import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
 import { NotificationSender } from '../gateway/callback-server/notification-sender.ts';
-import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
+import { serveAgentSide } from './agent-side.ts';
 import { gatewaySettings, webDirectories } from './gateway-settings.ts';
-import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
+import { gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './process.ts';
 
 export interface GatewayProgram {
@@ -62,27 +62,16 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   await notifications.open();
   let agentSidePort: number | undefined;
   if (config.AGENT_SIDE_PORT !== undefined) {
-    const handlers = [
-      cloneHandler(config, { credentials, keys, caches }, runtime, stack),
-      webhooks({
-        keys,
-        notify: (notification, owner) => notifications.notify(notification, owner),
-        clock,
-        metrics,
-      }),
-    ];
-    const agentSide = createCallbackServer({
-      ...runtime,
-      handlers,
-      sandboxes: caches.sandboxes,
-      namespace,
+    const options = {
+      ...{ credentials, keys, caches, namespace },
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
       // More than a sandbox that works needs, and few enough that one alone can't take them all.
       maxConnectionsPerAddress: 128,
-    });
-    stack.defer(() => agentSide.close());
-    ({ port: agentSidePort } = await agentSide.listen());
+      notify: (notification: AgentNotification, owner: string) =>
+        notifications.notify(notification, owner),
+    };
+    agentSidePort = await serveAgentSide(config, options, runtime, stack);
   }
   const ready = () => Object.values(caches).every(({ hasSynced }) => hasSynced);
   await serveTelemetry({ host: config.HOST, port: config.METRICS_PORT, metrics, ready }, stack);

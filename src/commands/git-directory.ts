@@ -1,13 +1,9 @@
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
-import type { SandboxKeys } from '../agent/keys.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
-import { CloneHandler } from '../gateway/git/clone-handler.ts';
 import { basicAuthorization, type GitCredentials } from '../gateway/git/hosts.ts';
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
-import { PrivateHost } from '../gateway/git/private-host.ts';
-import type { Caches } from '../gateway/lookup/cache.ts';
-import type { Runtime } from './process.ts';
+import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import { CredentialFiles, isCredentialName, secretLineOf } from './credential-files.ts';
 
@@ -66,13 +62,10 @@ export function mountedGitCredentials({
 
 const noCredentials: GitCredentials = { of: () => Promise.resolve(undefined) };
 
-/** To one git host, of all the sandboxes that clone from it. */
-const cloneConnections = 128;
-
 /** Credentials for private repositories, from the settings. Only the gateway has them. */
 export function gitCredentials(
   config: GatewayConfig | UpConfig,
-  { logger }: Runtime,
+  { logger }: MeasuredRuntime,
 ): GitCredentials {
   const { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder } = config;
   return folder === undefined
@@ -84,7 +77,7 @@ export function gitCredentials(
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,
-  { clock, logger, metrics }: Runtime,
+  { clock, logger, metrics }: MeasuredRuntime,
   stack: AsyncDisposableStack,
 ): Pick<GatewayOptions, 'gitDirectory'> {
   if (!config.GIT_CHECK) return {};
@@ -98,41 +91,4 @@ export function gitDirectory(
   });
   stack.defer(() => directory.close());
   return { gitDirectory: directory };
-}
-
-/** The handler through which sandboxes clone private repositories; closed with the stack. */
-export function cloneHandler(
-  { GIT_HOSTS: hosts }: GatewayConfig | UpConfig,
-  {
-    credentials,
-    keys,
-    caches,
-  }: {
-    readonly credentials: GitCredentials;
-    readonly keys: SandboxKeys;
-    readonly caches: Pick<Caches, 'conversations'>;
-  },
-  runtime: Runtime,
-  stack: AsyncDisposableStack,
-): CloneHandler {
-  const { clock, metrics } = runtime;
-  const logger = runtime.logger.child({ component: 'git' });
-  const host = new PrivateHost({
-    hosts,
-    credentials,
-    connections: cloneConnections,
-    clock,
-    logger,
-  });
-  stack.defer(() => host.close());
-  const [defaultProvider] = Object.keys(hosts);
-  return new CloneHandler({
-    host,
-    keys,
-    conversations: caches.conversations,
-    defaultProvider,
-    clock,
-    logger,
-    metrics,
-  });
 }

@@ -6,29 +6,21 @@ import {
 } from '../observability/telemetry-server.ts';
 import { mountedMasterKeys } from './master-keys.ts';
 import { randomInt } from 'node:crypto';
-import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import {
   Transport,
   type Connection,
   type TransportOptions,
 } from '@conversation-operator/kube/transport';
-import { collectProcessMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
+import { collectProcessMetrics, createMetrics } from '../observability/metrics.ts';
+import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { Logger, LogLevel } from '@conversation-operator/base/logger';
 import { createLogger } from '../observability/logger.ts';
 
-/** Common parts of every long-running command. */
-export interface Runtime {
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-}
-
 const resolution = 2 ** 47;
 
-export function createRuntime(logger: Logger): Runtime {
+export function createRuntime(logger: Logger): MeasuredRuntime {
   const metrics = createMetrics();
   collectProcessMetrics(metrics);
   return { clock: systemClock, random: () => randomInt(resolution) / resolution, logger, metrics };
@@ -37,7 +29,7 @@ export function createRuntime(logger: Logger): Runtime {
 /** A client and what it holds open. */
 export function connect(
   connection: Connection,
-  runtime: Runtime,
+  runtime: MeasuredRuntime,
   options: Pick<TransportOptions, 'connections'> = {},
 ) {
   const transport = new Transport({ connection, ...runtime, ...options });
@@ -55,7 +47,7 @@ const leaseConnections = 2;
  * wait in one queue for a free one: a renewal behind some hundred slow writes would come too late,
  * and the leader would lose its lease although the API server answers everything.
  */
-export const connectForLease = (connection: Connection, runtime: Runtime) =>
+export const connectForLease = (connection: Connection, runtime: MeasuredRuntime) =>
   connect(connection, runtime, { connections: leaseConnections });
 
 /** Pretty on a terminal, JSON elsewhere, unless the settings say. */

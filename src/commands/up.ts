@@ -5,8 +5,6 @@ import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
 import { issueKey, type IssuedKey } from '../gateway/auth/issue-key.ts';
-import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
-import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import { createLoginLink } from '../gateway/sign-in/login-link.ts';
@@ -14,13 +12,14 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
+import { serveAgentSide } from './agent-side.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
 import { CommandError, portInUse } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota, ensure, keepWarm } from './initial-objects.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { gatewaySettings, webDirectories } from './gateway-settings.ts';
-import { cloneHandler, gitCredentials, gitDirectory } from './git-directory.ts';
+import { gitCredentials, gitDirectory } from './git-directory.ts';
 import {
   interrupted,
   loggerOf,
@@ -83,33 +82,24 @@ interface Facts {
   readonly example: string;
 }
 
-function banner({
-  link,
-  url,
-  key,
-  kubeconfig,
-  metricsUrl,
-  dataDir,
-  notes,
-  example,
-}: Facts): string {
+function banner({ url, key, kubeconfig, ...facts }: Facts): string {
   const message = JSON.stringify({
-    initial_message: { content: [{ type: 'text', text: example }] },
+    initial_message: { content: [{ type: 'text', text: facts.example }] },
   });
   return [
     '',
     `  REST service   ${url}`,
     `  API key        ${key}`,
     `  kubeconfig     ${kubeconfig}`,
-    `  metrics        ${metricsUrl}`,
-    `  data           ${dataDir}`,
-    ...notes.map((note) => `  ${note}`),
+    `  metrics        ${facts.metricsUrl}`,
+    `  data           ${facts.dataDir}`,
+    ...facts.notes.map((note) => `  ${note}`),
     '',
     '  Agents run here as local processes of this user, WITHOUT isolation. Give them only work that you would run yourself.',
     '',
     '  Open this link in a browser. It signs you in once, within 10 minutes; `node dist/main.js login-link` prints another:',
     '',
-    link,
+    facts.link,
     '',
     '  Or start a conversation over REST:',
     '',
@@ -186,25 +176,17 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
   const credentials = gitCredentials(config, runtime);
-  const clones = cloneHandler(config, { credentials, keys, caches }, runtime, stack);
   // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;
-  const hooks = webhooks({
-    keys,
-    notify: (notification) => notify(notification),
-    clock: runtime.clock,
-    metrics,
-  });
-  const agentSide = createCallbackServer({
-    ...runtime,
-    handlers: [clones, hooks],
-    sandboxes: caches.sandboxes,
-    namespace,
-    host: loopback,
-    port: 0,
-  });
-  stack.defer(() => agentSide.close());
-  const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
+  const agentSidePort = await serveAgentSide(
+    config,
+    {
+      ...{ credentials, keys, caches, namespace, host: loopback, port: 0 },
+      notify: (notification) => notify(notification),
+    },
+    runtime,
+    stack,
+  );
 
   const agent = createAgentClient();
   stack.defer(() => agent.close());
@@ -218,7 +200,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     agentCredentials,
     namespace,
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
-    agentSide: { url: agentSideUrl, namespace },
+    agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },
     preparation: preparationLimits(config),
   });
   stack.defer(() => operator.stop());

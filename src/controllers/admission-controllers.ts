@@ -1,7 +1,7 @@
 import { quotaStatusDelayMs } from './admission/cache.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
-import { handle, observing, requestOf, watch, type ControllerSpec } from './event-source.ts';
+import { handle, observe, requestOf, watch, type ControllerSpec } from './event-source.ts';
 import type { OperatorContext } from './operator-context.ts';
 import { workers } from './workers.ts';
 
@@ -9,47 +9,30 @@ import { workers } from './workers.ts';
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 
 /** Decides which sandboxes have a slot. Its requests name a namespace. */
-export function admissionController({
-  caches,
-  channels,
-  admission: cache,
-  reads,
-  ...context
-}: OperatorContext): ControllerSpec {
-  const reconciler = new AdmissionReconciler({ ...context, cache, reads });
+export function admissionController(context: OperatorContext): ControllerSpec {
+  const { caches, channels, admission: cache, reads } = context;
+  const reconciler = new AdmissionReconciler({ ...context, cache });
   return {
     name: 'admission',
     workers: workers.admission,
     sources: [
-      handle(
+      observe(
         caches.quotas,
-        observing(
-          (quota) => cache.observeQuota(quota),
-          (quota) => cache.forgetQuota(quota),
-        ),
+        (quota) => cache.observeQuota(quota),
+        (quota) => cache.forgetQuota(quota),
       ),
-      handle(
+      observe(
         caches.conversations,
-        observing(
-          (conversation) => cache.observeConversation(conversation),
-          (conversation) => cache.forgetConversation(conversation),
-        ),
+        (conversation) => cache.observeConversation(conversation),
+        (conversation) => cache.forgetConversation(conversation),
       ),
       handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
-      handle(
-        caches.templates,
-        observing(
-          (template) => cache.observeTemplate(template),
-          (template) => cache.observeTemplate(template),
-        ),
-      ),
+      observe(caches.templates, (template) => cache.observeTemplate(template)),
       // The last, because each change of another object has its sandboxes classified again.
-      handle(
+      observe(
         caches.sandboxes,
-        observing(
-          (sandbox) => cache.observe(sandbox),
-          (sandbox) => cache.forget(sandbox),
-        ),
+        (sandbox) => cache.observe(sandbox),
+        (sandbox) => cache.forget(sandbox),
       ),
       channels.admission.source,
     ],
@@ -67,12 +50,8 @@ export const lookupController = ({ channels, reads }: OperatorContext): Controll
 });
 
 /** Writes the status of quotas. */
-export function quotaController({
-  caches,
-  channels,
-  admission: cache,
-  ...context
-}: OperatorContext): ControllerSpec {
+export function quotaController(context: OperatorContext): ControllerSpec {
+  const { caches, channels, admission: cache } = context;
   const reconciler = new QuotaStatusReconciler({ ...context, cache });
   return {
     name: 'quota',

@@ -1,44 +1,30 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { ResourceDefinition } from '@conversation-operator/kube/object';
 import { Reflector } from '@conversation-operator/kube/reflector';
+import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { Indexers } from '@conversation-operator/kube/store';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Metrics } from '../observability/metrics.ts';
 import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
-import {
-  cachedConversation,
-  maxCachedTextBytes,
-  type CachedConversation,
-} from '../resources/cached-conversation.ts';
-import { cachedObject } from '../resources/cached-object.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { cachedKinds } from '../resources/cached-kinds.ts';
 import { cachedPod, type CachedPod } from '../resources/cached-pod.ts';
-import { cachedSandbox } from '../resources/cached-sandbox.ts';
-import { conversations, type Conversation } from '../resources/conversation.ts';
-import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
+import type { Conversation } from '../resources/conversation.ts';
+import type { ConversationQuota } from '../resources/conversation-quota.ts';
 import {
   persistentVolumeClaims,
   pods,
   type PersistentVolumeClaim,
   type Pod,
 } from '@conversation-operator/kube/core';
-import type { CustomObject } from '../resources/group.ts';
 import { conversationIdOf } from '../resources/ids.ts';
 import { Interner } from '../resources/interner.ts';
-import { sandboxPools, type SandboxPool } from '../resources/sandbox-pool.ts';
-import { isSpare, managedBySelector, sandboxes, type Sandbox } from '../resources/sandbox.ts';
+import type { SandboxPool } from '../resources/sandbox-pool.ts';
+import { isSpare, managedBySelector, type Sandbox } from '../resources/sandbox.ts';
 import { madeForReferenceOf, makerReferencesOf } from '../resources/sandbox-makers.ts';
-import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
+import type { SandboxTemplate } from '../resources/sandbox-template.ts';
 
-export interface CachesOptions {
+export interface CachesOptions extends RuntimeOptions {
   readonly client: KubeClient;
   /** The namespace that the caches cover; absent for all namespaces. */
   readonly namespace?: string;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: Metrics;
   /** Further indexes, for readers that share the caches. */
   readonly indexers?: {
     readonly conversations?: Indexers<CachedConversation>;
@@ -125,25 +111,19 @@ export const poolIndexers: Indexers<SandboxPool> = {
 export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
   const interner = new Interner();
   const labelSelector = managedBySelector;
-  const whole = <Spec, Status>(resource: ResourceDefinition<CustomObject<Spec, Status>>) => ({
-    ...{ ...options, resource },
-    transform: (object: CustomObject<Spec, Status>) => cachedObject(object, interner),
-  });
+  const kinds = cachedKinds(interner);
   return {
     conversations: new Reflector({
-      ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
-      transform: (object: Conversation, removedBytes) =>
-        cachedConversation(object, interner, removedBytes),
+      ...{ ...options, ...kinds.conversations },
       indexers: { ...conversationIndexers, ...more?.conversations },
     }),
     sandboxes: new Reflector({
-      ...{ ...options, resource: sandboxes },
-      transform: (object: Sandbox) => cachedSandbox(object, interner),
+      ...{ ...options, ...kinds.sandboxes },
       indexers: { ...sandboxIndexers, ...more?.sandboxes },
     }),
-    templates: new Reflector(whole(sandboxTemplates)),
-    pools: new Reflector({ ...whole(sandboxPools), indexers: poolIndexers }),
-    quotas: new Reflector(whole(conversationQuotas)),
+    templates: new Reflector({ ...options, ...kinds.templates }),
+    pools: new Reflector({ ...options, ...kinds.pools, indexers: poolIndexers }),
+    quotas: new Reflector({ ...options, ...kinds.quotas }),
     pods: new Reflector({
       ...options,
       labelSelector,

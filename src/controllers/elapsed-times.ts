@@ -1,13 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
-
-interface Beginning {
-  readonly since: string;
-  /** Time by the monotonic clock of this process. */
-  readonly seenAt: number;
-}
-
-const maxRemembered = 20_000;
+import { LastingValues } from './lasting-values.ts';
 
 /**
  * ElapsedTimes measures periods whose beginning is stored as a wall clock time. A deadline must not
@@ -17,10 +9,11 @@ const maxRemembered = 20_000;
  */
 export class ElapsedTimes {
   readonly #clock: Clock;
-  readonly #beginnings = new LRUCache<string, Beginning>({ max: maxRemembered });
+  readonly #beginnings: LastingValues;
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
+    this.#beginnings = new LastingValues({ clock });
   }
 
   /**
@@ -28,7 +21,7 @@ export class ElapsedTimes {
    * which another one replaces.
    */
   elapsedMs(key: string, since: string): number {
-    const observedMs = this.#observedMs(key, since);
+    const observedMs = this.#beginnings.lastsMs(key, since);
     const wallMs = this.#clock.now() - Date.parse(since);
     // A negative `wallMs` comes from a clock that was ahead, so the wall clock does not count. The
     // result is rounded down, because a timer for the remaining fraction of a millisecond would
@@ -41,15 +34,7 @@ export class ElapsedTimes {
    * down also where a clock is behind.
    */
   paceMs(key: string, since: string): number {
-    return Math.max(this.#observedMs(key, since), this.#clock.now() - Date.parse(since));
-  }
-
-  #observedMs(key: string, since: string): number {
-    const now = this.#clock.monotonic();
-    const known = this.#beginnings.get(key);
-    if (known?.since === since) return now - known.seenAt;
-    this.#beginnings.set(key, { since, seenAt: now });
-    return 0;
+    return Math.max(this.#beginnings.lastsMs(key, since), this.#clock.now() - Date.parse(since));
   }
 }
 

@@ -65,15 +65,15 @@ export const handle =
   () =>
     watched.addHandler(handler);
 
-/** A handler with one function for objects that exist, and one for deleted objects. */
-export const observing = <T>(
-  observe: (object: T) => void,
-  forget?: (object: T) => void,
-): Handler<T> => ({
-  added: observe,
-  updated: observe,
-  ...(forget === undefined ? {} : { deleted: forget }),
-});
+/**
+ * As `handle`, with one function for objects that exist, and one for deleted objects; by default
+ * the same.
+ */
+export const observe = <T>(
+  watched: Watched<T>,
+  onPresent: (object: T, old?: T) => void,
+  onDeleted: (object: T) => void = onPresent,
+): EventSource => handle(watched, { added: onPresent, updated: onPresent, deleted: onDeleted });
 
 /** Requests that no watch reports. Requests from before the connection with a queue wait for it. */
 export class Channel {

@@ -1,3 +1,6 @@
+import { jsonOf, readBody } from '@conversation-operator/http/body/json-body';
+import { Refusal } from '@conversation-operator/http/refusal';
+import { listenOn } from '@conversation-operator/http/server/listen';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import {
   notificationsPath,
@@ -39,15 +42,17 @@ export async function startNotificationListener({
     if (request.method !== 'POST') return 405;
     const [scheme, key = ''] = (request.headers.authorization ?? '').split(' ');
     if (scheme?.toLowerCase() !== 'bearer' || !keys.acceptsNotificationKey(key)) return 401;
-    const body = await readBounded(request);
-    if (body === undefined) return 413;
+    const body = await readBody(request, maxNotificationsBytes);
     const parsed = notificationsSchema.safeParse(jsonOf(body));
     if (!parsed.success) return 422;
     for (const notification of parsed.data.notifications) onNotification(notification);
     return 204;
   };
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const status = await statusOf(request);
+    const status = await statusOf(request).catch((error: unknown) => {
+      if (!(error instanceof Refusal)) throw error;
+      return error.code === 'body-too-large' ? 413 : 422;
+    });
     // A server would take the unread rest of a body for the next request.
     response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
   };
@@ -66,36 +71,12 @@ export async function startNotificationListener({
     },
   );
   server.maxConnections = maxConnections;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, resolve);
-  });
-  const address = server.address();
   return {
-    port: typeof address === 'object' && address !== null ? address.port : port,
+    ...(await listenOn(server, { name: 'the operator', host, port })),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
-}
-
-async function readBounded(request: IncomingMessage): Promise<string | undefined> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of request as AsyncIterable<Buffer>) {
-    size += piece.length;
-    if (size > maxNotificationsBytes) return undefined;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString('utf8');
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

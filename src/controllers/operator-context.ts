@@ -1,11 +1,6 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { AgentClient } from '../agent/agent.ts';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
-import type { SandboxKeys } from '../agent/keys.ts';
-import type { Metrics } from '../observability/metrics.ts';
 import { AdmissionCache } from './admission/cache.ts';
 import { AdmissionReads } from './admission/reads.ts';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
@@ -14,18 +9,17 @@ import type { PreparationLimits } from './conversation/start/preparation-failure
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import type { GitHosts } from './conversation/start/repository.ts';
 import { Channel, requestOf } from './event-source.ts';
+import type { OperatorRuntime } from './operator-runtime.ts';
 import { SpareClaims } from './pool/claims.ts';
 import type { RetentionTimes } from './retention/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { objectShare } from './workers.ts';
 
-export interface OperatorOptions {
-  readonly client: KubeClient;
+export interface OperatorOptions extends OperatorRuntime {
   /** The caller starts the caches, and may share them with other readers. */
   readonly caches: OperatorCaches;
   readonly agent: AgentClient;
-  readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
   /** The API keys of the models that templates name. Default: none. */
   readonly agentCredentials?: AgentCredentials;
@@ -47,11 +41,6 @@ export interface OperatorOptions {
   readonly pauseBoundMs?: number;
   /** Times of retention, where they differ from the defaults. */
   readonly retention?: Partial<RetentionTimes>;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 /** The parts that several controllers share. */

@@ -1,3 +1,4 @@
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { AgentError } from '../agent/errors.ts';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
@@ -5,10 +6,7 @@ import { LRUCache } from 'lru-cache';
 import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { abortedAfter } from './aborted-after.ts';
 
-export interface PollBulkheadOptions {
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
+export interface PollBulkheadOptions extends Pick<Runtime, 'clock' | 'random'> {
   /** Maximum concurrent polls of agents that are expected to answer soon. Default 64. */
   readonly quick?: number;
   /** Maximum concurrent polls of slow agents. Default 64. */

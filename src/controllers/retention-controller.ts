@@ -1,15 +1,11 @@
-import { handle, observing, type ControllerSpec } from './event-source.ts';
+import { observe, type ControllerSpec } from './event-source.ts';
 import type { OperatorContext } from './operator-context.ts';
 import { RetentionReconciler } from './retention/reconcile.ts';
 import { workers } from './workers.ts';
 
 /** Deletes conversations and sandboxes after the times that their templates set. */
-export function retentionController({
-  caches,
-  channels,
-  retention: times,
-  ...context
-}: OperatorContext): ControllerSpec {
+export function retentionController(context: OperatorContext): ControllerSpec {
+  const { caches, channels, retention: times } = context;
   const reconciler = new RetentionReconciler({
     ...context,
     times,
@@ -19,25 +15,17 @@ export function retentionController({
     name: 'retention',
     workers: workers.retention,
     sources: [
-      handle(
+      observe(
         caches.conversations,
-        observing(
-          (conversation) => reconciler.observeConversation(conversation),
-          (conversation) => reconciler.forgetConversation(conversation),
-        ),
+        (conversation) => reconciler.observeConversation(conversation),
+        (conversation) => reconciler.forgetConversation(conversation),
       ),
-      handle(
+      observe(
         caches.sandboxes,
-        observing(
-          (sandbox) => reconciler.observeSandbox(sandbox),
-          (sandbox) => reconciler.forgetSandbox(sandbox),
-        ),
+        (sandbox) => reconciler.observeSandbox(sandbox),
+        (sandbox) => reconciler.forgetSandbox(sandbox),
       ),
-      handle(caches.templates, {
-        added: (template) => reconciler.observeTemplate(template),
-        updated: (template, old) => reconciler.observeTemplate(template, old),
-        deleted: (template) => reconciler.observeTemplate(template),
-      }),
+      observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),
       channels.retention.source,
     ],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),

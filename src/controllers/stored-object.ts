@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { found, unlessChanged } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 
 /** Identity of an object. Without a UID every object of the name matches. */
@@ -17,13 +17,8 @@ export async function storedObject<T extends KubeObject>(
   { metadata: { namespace = '', name, uid } }: ObjectIdentity,
   signal: AbortSignal | undefined,
 ): Promise<T | undefined> {
-  try {
-    const stored = await client.get(resource, namespace, name, signal && { signal });
-    return uid === undefined || stored.metadata.uid === uid ? stored : undefined;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const stored = await found(client.get(resource, namespace, name, signal && { signal }));
+  return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;
 }
 
 /**
@@ -38,11 +33,7 @@ export async function deleteObject<T extends KubeObject>(
   signal: AbortSignal,
   version: { readonly resourceVersion?: string } = {},
 ): Promise<void> {
-  try {
-    await client.delete(resource, namespace, name, { ...version, uid, signal });
-  } catch (error) {
-    if (!isNotFound(error) && !isConflict(error)) throw error;
-  }
+  await unlessChanged(client.delete(resource, namespace, name, { ...version, uid, signal }));
 }
 
 /** Deletes an object unless it has changed. */

@@ -4,17 +4,12 @@ import { TemplateReconciler } from './template/reconcile.ts';
 import { workers } from './workers.ts';
 
 /** Writes whether the API server accepts a pod and a volume of a template. */
-export function templateController({
-  client,
-  stores,
-  clock,
-  caches,
-}: OperatorContext): ControllerSpec {
-  const reconciler = new TemplateReconciler({ client, stores, clock });
+export function templateController(context: OperatorContext): ControllerSpec {
+  const reconciler = new TemplateReconciler(context);
   return {
     name: 'template',
     workers: workers.template,
-    sources: [watch(caches.templates, (template) => [requestOf(template)])],
+    sources: [watch(context.caches.templates, (template) => [requestOf(template)])],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),
   };
 }

@@ -1,12 +1,11 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import type { CorsOrigins } from '@conversation-operator/http/server/cors';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-limits';
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { Metrics } from '../observability/metrics.ts';
+import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches, ServiceCaches } from './lookup/cache.ts';
 import type { GitDirectory, GitHosts } from './git/static-directory.ts';
@@ -14,7 +13,7 @@ import type { PoolSizes } from './limits/pools.ts';
 import type { EventMemory } from './stream/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 
-export interface GatewayOptions {
+export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
   /** Namespace of the conversations, sandboxes, templates and keys. */
   readonly namespace: string;
@@ -113,11 +112,8 @@ export interface GatewayOptions {
   readonly drainMs?: number;
   /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;
-  readonly clock: Clock;
   readonly random?: RandomBytes;
-  readonly logger: Logger;
   /** Log of the writes; the logger by default. */
   readonly audit?: Logger;
-  readonly metrics: Metrics;
   readonly version: string;
 }

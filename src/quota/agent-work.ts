@@ -16,7 +16,7 @@ const isToBeDelivered = (conversation: CachedConversation): boolean =>
  * Whether a run continues by itself, because something else than its owner's pause has interrupted
  * it.
  */
-const isToContinue = ({ status }: CachedConversation): boolean =>
+export const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' &&
   status.interruption !== undefined &&
   status.interruption.reason !== SandboxReason.user;

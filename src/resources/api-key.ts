@@ -67,7 +67,6 @@ export type ApiKey = CustomObject<ApiKeySpec, z.output<typeof apiKeyStatusSchema
 export const apiKeyDefinition: CustomResourceDefinition = {
   kind: 'ApiKey',
   plural: 'apikeys',
-  singular: 'apikey',
   shortNames: ['ak'],
   description: 'A key for the REST service.',
   spec: apiKeySpecSchema,

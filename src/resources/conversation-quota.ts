@@ -128,7 +128,6 @@ export type ConversationQuota = CustomObject<
 export const conversationQuotaDefinition: CustomResourceDefinition = {
   kind: 'ConversationQuota',
   plural: 'conversationquotas',
-  singular: 'conversationquota',
   shortNames: ['cq'],
   description: 'Limit on active sandboxes, and the policy for what exceeds it.',
   spec: conversationQuotaSpecSchema,

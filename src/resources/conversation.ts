@@ -201,7 +201,6 @@ export type Conversation = CustomObject<ConversationSpec, ConversationStatus>;
 export const conversationDefinition: CustomResourceDefinition = {
   kind: 'Conversation',
   plural: 'conversations',
-  singular: 'conversation',
   shortNames: ['conv'],
   description: 'A task for a software agent, with its start and its progress.',
   spec: conversationSpecSchema,

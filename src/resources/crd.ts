@@ -43,7 +43,7 @@ const openApiOf = (schema: z.ZodType, description: string): Json => ({
 
 /** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
 export function crdOf(definition: CustomResourceDefinition) {
-  const { kind, plural, singular, shortNames, selectableFields, scale } = definition;
+  const { kind, plural, shortNames, selectableFields, scale } = definition;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -55,7 +55,7 @@ export function crdOf(definition: CustomResourceDefinition) {
         kind,
         listKind: `${kind}List`,
         plural,
-        singular,
+        singular: kind.toLowerCase(),
         shortNames: [...shortNames],
         categories: ['agents'],
       },

@@ -35,7 +35,6 @@ export interface PrinterColumn {
 export interface CustomResourceDefinition {
   readonly kind: string;
   readonly plural: string;
-  readonly singular: string;
   readonly shortNames: readonly string[];
   readonly description: string;
   readonly spec: z.ZodType;
@@ -44,12 +43,15 @@ export interface CustomResourceDefinition {
   readonly printerColumns: readonly PrinterColumn[];
   /** JSON paths that field selectors may name, beside metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[];
-  readonly scale?: {
-    readonly specReplicasPath: string;
-    readonly statusReplicasPath: string;
-    readonly labelSelectorPath?: string;
-  };
+  readonly scale?: typeof scaleOfReplicas;
 }
+
+/** The scale subresource of a kind whose spec and status have replicas. */
+export const scaleOfReplicas = {
+  specReplicasPath: '.spec.replicas',
+  statusReplicasPath: '.status.replicas',
+  labelSelectorPath: '.status.selector',
+} as const;
 
 /** The definition that a client needs, made from the one that the CRD needs. */
 export function resourceOf<T extends KubeObject>(

@@ -3,6 +3,7 @@ import { conditionsSchema } from './conditions.ts';
 import {
   column,
   resourceOf,
+  scaleOfReplicas,
   wideColumn,
   type CustomObject,
   type CustomResourceDefinition,
@@ -76,7 +77,6 @@ export type SandboxPool = CustomObject<SandboxPoolSpec, SandboxPoolState>;
 export const sandboxPoolDefinition: CustomResourceDefinition = {
   kind: 'SandboxPool',
   plural: 'sandboxpools',
-  singular: 'sandboxpool',
   shortNames: ['sbp'],
   description:
     'A number of spare sandboxes of one template whose agents have booted, so that a start need not wait for them.',
@@ -98,11 +98,7 @@ export const sandboxPoolDefinition: CustomResourceDefinition = {
     ),
   ],
   selectableFields: [],
-  scale: {
-    specReplicasPath: '.spec.replicas',
-    statusReplicasPath: '.status.replicas',
-    labelSelectorPath: '.status.selector',
-  },
+  scale: scaleOfReplicas,
 };
 
 export const sandboxPools = resourceOf<SandboxPool>(sandboxPoolDefinition);

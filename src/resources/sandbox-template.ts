@@ -192,7 +192,6 @@ export const defaultTemplateName = 'default';
 export const sandboxTemplateDefinition: CustomResourceDefinition = {
   kind: 'SandboxTemplate',
   plural: 'sandboxtemplates',
-  singular: 'sandboxtemplate',
   shortNames: ['sbt'],
   description:
     'Template of sandboxes: image, resources, storage and time limits. REST calls it a sandbox spec.',

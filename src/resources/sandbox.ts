@@ -5,6 +5,7 @@ import { uuidOf } from './ids.ts';
 import {
   column,
   resourceOf,
+  scaleOfReplicas,
   wideColumn,
   type CustomObject,
   type CustomResourceDefinition,
@@ -285,7 +286,6 @@ export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
 export const sandboxDefinition: CustomResourceDefinition = {
   kind: 'Sandbox',
   plural: 'sandboxes',
-  singular: 'sandbox',
   shortNames: ['sbx'],
   description: 'An execution environment: a pod with an agent and a volume that outlives it.',
   spec: sandboxSpecSchema,
@@ -299,11 +299,7 @@ export const sandboxDefinition: CustomResourceDefinition = {
     wideColumn('Message', '.status.message', 'Explanation of the phase.'),
   ],
   selectableFields: ['.spec.owner', '.status.phase'],
-  scale: {
-    specReplicasPath: '.spec.replicas',
-    statusReplicasPath: '.status.replicas',
-    labelSelectorPath: '.status.selector',
-  },
+  scale: scaleOfReplicas,
 };
 
 export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);

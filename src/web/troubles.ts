@@ -19,7 +19,6 @@ function leaderTrouble(leader: Leader): string | undefined {
     : `The leader${of}, ${leader.holder}, does not renew its Lease.`;
 }
 
-export type CacheWord = 'Current' | 'Interrupted' | 'Not read yet';
 export const cacheWord = ({ is_synced: isSynced, is_interrupted: isInterrupted }: CacheState) =>
   !isSynced ? 'Not read yet' : isInterrupted ? 'Interrupted' : 'Current';
 

@@ -45,6 +45,8 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
         // Killed before it had answered: not accepted.
       }
     });
+    // One start at least is accepted, however slow the machine is.
+    if (round === 0) await Promise.race(calls);
     await new Promise((resolve) => setTimeout(resolve, moment));
     await running.kill();
     await Promise.all(calls);
@@ -105,4 +107,4 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
     'name',
   ]);
   expect(podList.trim().split('\n')).toHaveLength(sandboxList.trim().split('\n').length);
-}, 300_000);
+}, 600_000);

@@ -61,7 +61,7 @@ it(`answers again after a restart with ${count} starts of nearly a megabyte each
       await delay(500);
     }
     await up.stop();
-    up = await Installation.start({ dataDir, readyMs: 40_000 });
+    up = await Installation.start({ dataDir, readyMs: 120_000 });
     expect((await up.call('GET', '/api/v1/app-conversations/count')).body).toBe(count);
     const { body } = await up.call('GET', '/api/v1/app-conversations/search?limit=100');
     const { items } = body as { readonly items: readonly { readonly title: string }[] };
@@ -78,4 +78,4 @@ it(`answers again after a restart with ${count} starts of nearly a megabyte each
     await up.stop();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}, 180_000);
+}, 600_000);

@@ -15,6 +15,8 @@ import { RestUser } from '../support/rest-user.ts';
 import { SplitInstallation } from '../support/split-installation.ts';
 
 const namespace = 'default';
+/** For what takes a second on a machine that has nothing else to do. */
+const patientMs = 120_000;
 
 describe('what agents do reaches the conversation', () => {
   let dataDir: string;
@@ -47,7 +49,7 @@ describe('what agents do reaches the conversation', () => {
 
   async function aConversation(script: string): Promise<string> {
     const { id } = await user.start(`\`\`\`sh\n${script}\n\`\`\``);
-    const task = await user.over(id, 60_000);
+    const task = await user.over(id, patientMs);
     return task.app_conversation_id ?? '';
   }
 
@@ -90,7 +92,7 @@ describe('what agents do reaches the conversation', () => {
 
   it('by webhooks where polls are rare: a message that its owner sends straight to an idle agent', async () => {
     const id = await aConversation('echo first');
-    await user.reaches(id, { execution_status: 'finished' }, 30_000);
+    await user.reaches(id, { execution_status: 'finished' }, patientMs);
     const { session_api_key: key, conversation_url: url } = await user.conversation(id);
     const post = await fetch(`${url ?? ''}/events`, {
       method: 'POST',
@@ -102,14 +104,14 @@ describe('what agents do reaches the conversation', () => {
       }),
     });
     expect(post.status).toBe(200);
-    await reaches(id, 'running', 10_000);
+    await reaches(id, 'running', 30_000);
   }, 90_000);
 
   it('one write for each change, and none in between', async () => {
-    const id = await aConversation('sleep 3; echo; sleep 3');
-    await reaches(id, 'running', 30_000);
+    const id = await aConversation('sleep 6; echo; sleep 6');
+    await reaches(id, 'running', patientMs);
     const first = await stored(id);
-    const seen = await versionsDuring(id, () => reaches(id, 'finished', 60_000));
+    const seen = await versionsDuring(id, () => reaches(id, 'finished', patientMs));
     const [last, ...others] = [first, ...seen].reverse();
     expect(last?.status?.executionStatus).toBe('finished');
     for (const [index, version] of others.entries())
@@ -117,24 +119,24 @@ describe('what agents do reaches the conversation', () => {
         isDeepStrictEqual(version.status, (index === 0 ? last : others[index - 1])?.status),
       ).toBe(false);
     expect(seen.filter(({ status }) => status?.executionStatus === 'running')).toEqual([]);
-  }, 120_000);
+  }, 300_000);
 
   it('by polls while the gateway is down, and by the gateway when it is back', async () => {
-    const id = await aConversation('sleep 5');
-    await reaches(id, 'running', 30_000);
+    const id = await aConversation('sleep 10');
+    await reaches(id, 'running', patientMs);
     await up.killGateway();
-    await reaches(id, 'finished', 30_000);
+    await reaches(id, 'finished', patientMs);
     await up.startGateway();
-    await user.reaches(id, { execution_status: 'finished' }, 30_000);
-  }, 120_000);
+    await user.reaches(id, { execution_status: 'finished' }, patientMs);
+  }, 300_000);
 
   it('also when another operator has taken over', async () => {
-    const id = await aConversation('sleep 8');
-    await reaches(id, 'running', 30_000);
+    const id = await aConversation('sleep 15');
+    await reaches(id, 'running', patientMs);
     up.addOperator('two', { METRICS_PORT: String(notificationPorts[1]) });
     await up.killOperator('one');
-    await reaches(id, 'finished', 60_000);
+    await reaches(id, 'finished', patientMs);
     const again = await aConversation('echo more');
-    await reaches(again, 'finished', 30_000);
-  }, 180_000);
+    await reaches(again, 'finished', patientMs);
+  }, 300_000);
 });

@@ -9,7 +9,6 @@ import type {
   AgentInit,
   AgentLlm,
   AgentMessage,
-  AgentServerInfo,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
@@ -178,10 +177,6 @@ export class SimulatedAgentClient implements AgentClient {
     });
   }
 
-  pause(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
-    return this.interrupt(endpoint, id, options);
-  }
-
   interrupt(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     this.#interrupts(endpoint, id);
     return this.#about('interrupt', endpoint, id, options, (agent, conversation) =>
@@ -256,13 +251,10 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#call('useLlm', endpoint, options, callMs, () => undefined);
   }
 
-  deleteConversation(
-    endpoint: AgentEndpoint,
-    id: string,
-    options: AgentCallOptions = {},
-  ): Promise<void> {
+  /** The agent loses a conversation, for a mutant. */
+  forget(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#call(
-      'delete',
+      'forget',
       endpoint,
       options,
       callMs,
@@ -270,13 +262,8 @@ export class SimulatedAgentClient implements AgentClient {
     );
   }
 
-  serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
-    return this.#call('serverInfo', endpoint, options, callMs, () => ({
-      idleSeconds: 0,
-      uptimeSeconds: 0,
-      needsModel: false,
-      version: 'simulated',
-    }));
+  serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}) {
+    return this.#call('serverInfo', endpoint, options, callMs, () => ({ needsModel: false }));
   }
 
   runningConversations(

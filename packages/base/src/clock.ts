@@ -64,6 +64,24 @@ export function sleep(
 }
 
 /**
+ * Calls back over and over, each time `intervalMs` after the call before, until the timer is
+ * cancelled.
+ */
+export function every(
+  clock: Pick<Clock, 'after'>,
+  intervalMs: number,
+  callback: () => void,
+): Timer {
+  const next = (): Timer =>
+    clock.after(intervalMs, () => {
+      timer = next();
+      callback();
+    });
+  let timer = next();
+  return { cancel: () => timer.cancel() };
+}
+
+/**
  * Returns the current time in RFC 3339, in UTC with milliseconds, as the timestamps of this
  * project's kinds have it.
  */

@@ -76,8 +76,23 @@ const hasReason =
 
 export const isNotFound = hasReason(404, 'NotFound');
 export const isAlreadyExists = hasReason(409, 'AlreadyExists');
+/** Returns the result of a call about an object; undefined when there is no such object. */
+export const found = <T>(call: Promise<T>): Promise<T | undefined> =>
+  call.catch((error: unknown) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
 /** The given resourceVersion or uid is no longer the stored one. */
 export const isConflict = hasReason(409, 'Conflict');
+/**
+ * Returns the result of a write of one version of an object; undefined when the object has changed
+ * since, or is gone. A watch reports both.
+ */
+export const unlessChanged = <T>(call: Promise<T>): Promise<T | undefined> =>
+  call.catch((error: unknown) => {
+    if (isNotFound(error) || isConflict(error)) return undefined;
+    throw error;
+  });
 /** The requested version has been compacted, and the caller has to list again. */
 export const isExpired = (error: unknown): error is ApiError =>
   error instanceof ApiError &&

@@ -1,9 +1,8 @@
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { kubeEvents, type KubeEvent } from './core.ts';
 import { apiVersionOf, timestampOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
-import type { Clock } from '@conversation-operator/base/clock';
 import { isNotFound } from './errors.ts';
 import { LRUCache } from 'lru-cache';
 import { Shares, type Release } from '@conversation-operator/base/shares';
@@ -21,13 +20,10 @@ export interface EventDetails {
   readonly essential?: boolean;
 }
 
-export interface EventRecorderOptions {
+export interface EventRecorderOptions extends Runtime {
   readonly client: KubeClient;
   /** Name of the component that reports. */
   readonly component: string;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
   /**
    * Returns the share of the buffer that an Event about the object uses. Default: all Events share
    * one buffer.

@@ -54,17 +54,13 @@ const maxPagedAttempts = 2;
  */
 const maxWatchLineBytes = 8_388_608;
 
-export interface HttpKubeClientOptions {
-  readonly transport: Pick<Transport, 'call' | 'stream'>;
-}
-
 /** Client of an API server over HTTP. The returned objects have no `managedFields`. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
   /** Page sizes by plural and group, apart for metadata alone. */
   readonly #pageSizes = new Map<string, PageSize>();
 
-  constructor({ transport }: HttpKubeClientOptions) {
+  constructor({ transport }: { readonly transport: Pick<Transport, 'call' | 'stream'> }) {
     this.#transport = transport;
   }
 

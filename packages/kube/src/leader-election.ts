@@ -1,15 +1,16 @@
 import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { leases, type Lease } from './core.ts';
 import { apiVersionOf } from './object.ts';
-import { sleep, type Clock, type Timer } from '@conversation-operator/base/clock';
-import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { sleep, type Timer } from '@conversation-operator/base/clock';
+import { found, isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import type { KubeClient } from './client.ts';
 import type { LeaseMembers } from './lease-members.ts';
 import { heldSpec, releasedSpec, type LeaseSpec } from './lease-spec.ts';
 import { ObservedLease } from './observed-lease.ts';
 import { WriteLedger } from './write-ledger.ts';
 
-export interface LeaderElectionOptions {
+export interface LeaderElectionOptions extends Runtime {
   /**
    * Client for the Lease: neither a fenced client nor a client whose connections the work of the
    * leader uses.
@@ -39,9 +40,6 @@ export interface LeaderElectionOptions {
    * soon see a released Lease.
    */
   readonly retryPeriodMs?: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
   /**
    * Starts the work of the leader. The signal is aborted when leading is over or about to end; the
    * work then has to end, and the promise resolves when the work has ended. A promise that resolves
@@ -262,12 +260,7 @@ export class LeaderElection {
 
   async #read(signal: AbortSignal): Promise<Lease | undefined> {
     const { client, namespace, name } = this.#options;
-    try {
-      return await client.get(leases, namespace, name, this.#call(signal));
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return found(client.get(leases, namespace, name, this.#call(signal)));
   }
 
   async #create(signal: AbortSignal): Promise<boolean> {

@@ -101,6 +101,10 @@ export const ownerReferenceTo = (
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
 
+/** Returns whether no request has deleted the object, which may exist for minutes after that. */
+export const isLive = ({ metadata }: Pick<KubeObject, 'metadata'>): boolean =>
+  metadata.deletionTimestamp === undefined;
+
 type Versioned = { readonly metadata: Pick<ObjectMeta, 'resourceVersion'> };
 
 /**

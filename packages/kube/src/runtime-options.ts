@@ -1,12 +1,7 @@
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { KubeMetrics } from './metrics.ts';
 
 /** Options that all parts of the client runtime have in common. */
-export interface RuntimeOptions {
-  readonly clock: Clock;
-  /** Random numbers from 0 to below 1. */
-  readonly random: () => number;
-  readonly logger: Logger;
+export interface RuntimeOptions extends Runtime {
   readonly metrics?: KubeMetrics;
 }

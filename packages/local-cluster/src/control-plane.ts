@@ -1,5 +1,4 @@
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { namespacesKey } from './api/api-object.ts';
 import type { PlaneContext } from './api/context.ts';
 import { decode } from './api/decode.ts';
@@ -24,12 +23,9 @@ import { ObjectStore } from './storage/object-store.ts';
 import { SqliteJournal } from './storage/sqlite-journal.ts';
 import { StorageError } from './storage/storage-error.ts';
 
-export interface ControlPlaneOptions {
+export interface ControlPlaneOptions extends Runtime {
   /** A file keeps every acknowledged write, even when the process is killed. */
   readonly storage: { readonly file: string } | 'memory';
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly logger: Logger;
   /** Maximum number of latest changes from which a watch can start; default 10 000. */
   readonly logCapacity?: number;
   /** Maximum number of unread events before a watch is closed; default 10 000. */

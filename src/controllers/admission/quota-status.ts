@@ -1,7 +1,6 @@
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
@@ -16,12 +15,11 @@ import { limitOf, type Load } from '../../quota/load.ts';
 import type { Owner } from '../../quota/owner.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import type { AdmissionCache } from './cache.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface QuotaStatusOptions {
-  readonly client: KubeClient;
+export interface QuotaStatusOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
   readonly stores: Pick<Stores, 'quotas'>;
   readonly cache: Pick<AdmissionCache, 'snapshot' | 'limits' | 'now'>;
-  readonly clock: Clock;
 }
 
 const maxNames = 10;

@@ -1,6 +1,4 @@
-import { sleep, type Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import { sleep } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
 import { isNewerVersion, type ObjectMeta } from '@conversation-operator/kube/object';
@@ -14,17 +12,18 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { Stores } from '../caches.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import type { AdmissionCache, AdmissionChannels } from './cache.ts';
 
-export interface AdmissionReadsOptions {
-  readonly client: KubeClient;
+export interface AdmissionReadsOptions extends Pick<
+  OperatorRuntime,
+  'client' | 'clock' | 'logger'
+> {
   readonly stores: Pick<Stores, 'sandboxes' | 'quotas' | 'pods'>;
   readonly cache: AdmissionCache;
   readonly podCreations: Pick<PodCreations, 'unsettledMs'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Absent: all namespaces. */
   readonly namespace?: string | undefined;
   readonly channels: AdmissionChannels;

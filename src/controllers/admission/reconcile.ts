@@ -1,11 +1,8 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Metrics } from '../../observability/metrics.ts';
 import { decide, wakeAt, type Decision } from '../../quota/decide.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
@@ -16,18 +13,18 @@ import type { AdmissionCache } from './cache.ts';
 import { assumedSlot, decidedSandbox } from './decided-sandbox.ts';
 import { eventsOf } from './events.ts';
 import type { AdmissionReads } from './reads.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface AdmissionReconcilerOptions {
-  readonly client: KubeClient;
+export interface AdmissionReconcilerOptions extends Pick<
+  OperatorRuntime,
+  'client' | 'clock' | 'logger' | 'metrics'
+> {
   readonly stores: Pick<Stores, 'templates'>;
   readonly podCreations: Pick<PodCreations, 'admitting'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly reads: Pick<AdmissionReads, 'refresh'>;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
   /**
    * Maximum time between the sending of a write and its execution, in milliseconds. Default 10,000.
    */

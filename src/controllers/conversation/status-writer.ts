@@ -1,10 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import { oneOf } from '../../observability/label-rules.ts';
-import type { Metrics } from '../../observability/metrics.ts';
 import {
   cachedConversation,
   type CachedConversation,
@@ -21,20 +18,20 @@ import { eventOfStart, finishedStages } from './start/start-events.ts';
 import { StartErrorCode } from './start/start-failure.ts';
 import type { StatusCoalescer } from './status-coalescer.ts';
 import type { RecentAnswers } from './stored-conversation.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
 /** The code of a start is read from the API server: another value than these gets no series. */
 const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
 
-export interface StatusWriterOptions {
-  readonly client: KubeClient;
+export interface StatusWriterOptions extends Pick<
+  OperatorRuntime,
+  'client' | 'clock' | 'logger' | 'metrics'
+> {
   readonly coalescer: StatusCoalescer;
   readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 /** Writes the status of conversations, and reports each change by Events, metrics and logs. */

@@ -1,8 +1,6 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
 import { pods } from '@conversation-operator/kube/core';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { ownerReferenceTo } from '@conversation-operator/kube/object';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
@@ -14,16 +12,15 @@ import { outcomeUnknown } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
 import { ClaimShares } from './claim-shares.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface SpareClaimsOptions {
-  readonly client: KubeClient;
+export interface SpareClaimsOptions extends Pick<OperatorRuntime, 'client' | 'logger'> {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools' | 'claims'>;
   readonly admission: Pick<
     AdmissionCache,
     'snapshot' | 'sent' | 'confirm' | 'notExecuted' | 'assume' | 'isNewest'
   >;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
-  readonly logger: Logger;
   readonly clock: { monotonic(): number };
   /** How long the API server may take to execute a write without an answer. Default 10 s. */
   readonly settleMs?: number;

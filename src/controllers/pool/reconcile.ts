@@ -1,12 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { LRUCache } from 'lru-cache';
-import type { KubeObject } from '@conversation-operator/kube/object';
+import { isLive } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import {
   isReadySpare,
@@ -31,17 +29,16 @@ import { PoolPace } from './pace.ts';
 import { shareOfRoom } from './room.ts';
 import { newSpare } from './spare.ts';
 import { poolStatus } from './status.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface PoolReconcilerOptions {
-  readonly client: KubeClient;
+export interface PoolReconcilerOptions extends Pick<
+  OperatorRuntime,
+  'client' | 'clock' | 'random' | 'logger'
+> {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
 }
 
 /** Delay before the next reconcile while the cache lacks a spare, which may be gone. */
@@ -49,8 +46,6 @@ const unseenMs = 5_000;
 /** Minimum time between two writes of the status of a pool. */
 const statusIntervalMs = 1_000;
 const maxRemembered = 10_000;
-
-const isGoing = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
 /** The memory of this process about a pool. */
 interface Memory {
@@ -94,7 +89,7 @@ export class PoolReconciler {
     const { stores, clock } = this.#options;
     const pool = this.#newest.get(namespace, name);
     const spares = this.#sparesOf(namespace, name);
-    if (pool === undefined || isGoing(pool)) {
+    if (pool === undefined || !isLive(pool)) {
       await this.#deleteAll({ namespace, name }, spares, signal);
       return undefined;
     }
@@ -143,7 +138,7 @@ export class PoolReconciler {
   #sparesOf(namespace: string | undefined, name: string): readonly Sandbox[] {
     return this.#options.stores.sandboxes
       .byIndex(bySparePool, `${namespace ?? ''}/${name}`)
-      .filter((spare) => !isGoing(spare));
+      .filter(isLive);
   }
 
   /**
@@ -158,7 +153,7 @@ export class PoolReconciler {
     if (spares.length === 0) return;
     const identity = { metadata: { namespace, name } };
     const stored = await storedObject(this.#options.client, sandboxPools, identity, signal);
-    if (stored === undefined || isGoing(stored))
+    if (stored === undefined || !isLive(stored))
       for (const spare of spares) await this.#delete(spare, signal);
   }
 
@@ -168,7 +163,7 @@ export class PoolReconciler {
     const { namespace, name } = pool.metadata;
     const room = admission.snapshot(namespace).roomForSpares;
     if (room === Infinity) return { room, free: room };
-    const pools = stores.pools.byIndex(byNamespace, namespace).filter((each) => !isGoing(each));
+    const pools = stores.pools.byIndex(byNamespace, namespace).filter(isLive);
     const wishes = pools.map(({ metadata, spec: { templateName, replicas } }) => ({
       name: metadata.name,
       wanted:
@@ -211,7 +206,7 @@ export class PoolReconciler {
   #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
     return this.#options.reads
       .unseen()
-      .filter((sandbox) => sandbox.metadata.namespace === namespace && !isGoing(sandbox))
+      .filter((sandbox) => sandbox.metadata.namespace === namespace && isLive(sandbox))
       .filter((sandbox) => isSpare(sandbox) && sandbox.spec.poolName === name).length;
   }
 

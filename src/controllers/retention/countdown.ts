@@ -1,3 +1,4 @@
+import { isToContinue } from '../../quota/agent-work.ts';
 import { usesSlot } from '../../quota/classify.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import {
@@ -175,11 +176,8 @@ export function countdownOfConversation({
  * Whether the conversation has work to do in its sandbox, so that the admission resumes the sandbox
  * by itself.
  */
-const isUnfinished = ({ status }: CachedConversation): boolean =>
-  status?.executionStatus === 'running' ||
-  (status?.executionStatus === 'paused' &&
-    status.interruption !== undefined &&
-    status.interruption.reason !== SandboxReason.user);
+const isUnfinished = (conversation: CachedConversation): boolean =>
+  conversation.status?.executionStatus === 'running' || isToContinue(conversation);
 
 /** Whether the conversation has a start or a message under way, which no pause has ended. */
 const isUnderWay = (conversation: CachedConversation): boolean =>

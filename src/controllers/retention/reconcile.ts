@@ -1,21 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
+import { isLive } from '@conversation-operator/kube/object';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { findCondition, type Condition } from '../../resources/conditions.ts';
-import { ConversationCondition, conversations } from '../../resources/conversation.ts';
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { ConversationCondition } from '../../resources/conversation.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySandbox, byTemplate, type Stores } from '../caches.ts';
+import { bySandbox, byTemplate } from '../caches.ts';
 import type { RetentionRule } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
-import { RetentionSubjects, isConversation, type RetentionSubject } from './subjects.ts';
+import {
+  RetentionSubjects,
+  isConversation,
+  resourceFor,
+  type RetentionSubject,
+  type RetentionSubjectsOptions,
+} from './subjects.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
 /** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {
@@ -28,13 +32,9 @@ export interface RetentionTimes {
   readonly confirmMs: number;
 }
 
-export interface RetentionReconcilerOptions {
-  readonly client: KubeClient;
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
+export interface RetentionReconcilerOptions
+  extends RetentionSubjectsOptions, Pick<OperatorRuntime, 'logger' | 'metrics'> {
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
   readonly enqueue: (request: Request) => void;
   readonly times?: Partial<RetentionTimes> | undefined;
 }
@@ -52,9 +52,9 @@ const announcedOf = ({ status }: CachedConversation | Sandbox): Condition | unde
 /**
  * A request names the plural of its kind too, because conversations and sandboxes share one queue.
  */
-const requestOf = ({ kind, metadata }: CachedConversation | Sandbox): Request => ({
-  namespace: metadata.namespace,
-  name: `${kind === conversations.kind ? conversations.plural : sandboxes.plural}/${metadata.name}`,
+const requestOf = (object: CachedConversation | Sandbox): Request => ({
+  namespace: object.metadata.namespace,
+  name: `${resourceFor(object).plural}/${object.metadata.name}`,
 });
 
 /**
@@ -113,8 +113,7 @@ export class RetentionReconciler {
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
     const cached = this.#subjects.cached(request);
-    if (cached === undefined || cached.object.metadata.deletionTimestamp !== undefined)
-      return undefined;
+    if (cached === undefined || !isLive(cached.object)) return undefined;
     const step = this.#decide(cached);
     const { uid } = cached.object.metadata;
     if (step.kind !== 'due') this.#due.forget(uid);
@@ -145,8 +144,7 @@ export class RetentionReconciler {
     signal: AbortSignal,
   ): Promise<Result> {
     const stored = await this.#subjects.stored(cached.object, signal);
-    if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined)
-      return undefined;
+    if (stored === undefined || !isLive(stored.object)) return undefined;
     const step = this.#decide(stored);
     switch (step.kind) {
       case 'withdraw':
@@ -208,23 +206,12 @@ export class RetentionReconciler {
     condition: Condition | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const { client } = this.#options;
     const others = (object.status?.conditions ?? []).filter(
       ({ type }) => type !== ConversationCondition.expiring,
     );
     const conditions = condition === undefined ? others : [...others, condition];
-    if (isConversation(object))
-      await client.updateStatus(
-        conversations,
-        { ...object, status: { ...object.status, conditions } },
-        { signal },
-      );
-    else
-      await client.updateStatus(
-        sandboxes,
-        { ...object, status: { ...object.status, conditions } },
-        { signal },
-      );
+    const changed = { ...object, status: { ...object.status, conditions } };
+    await this.#options.client.updateStatus(resourceFor(object), changed, { signal });
   }
 
   async #delete(
@@ -251,12 +238,10 @@ export class RetentionReconciler {
     object: CachedConversation | Sandbox,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { client } = this.#options;
     const { namespace, name, uid, resourceVersion } = object.metadata;
     const options = { uid, resourceVersion, propagationPolicy: 'Background', signal } as const;
     try {
-      if (isConversation(object)) await client.delete(conversations, namespace, name, options);
-      else await client.delete(sandboxes, namespace, name, options);
+      await this.#options.client.delete(resourceFor(object), namespace, name, options);
       return true;
     } catch (error) {
       if (isNotFound(error)) return false;

@@ -1,23 +1,20 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations } from '../../resources/conversation.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import { storedObject } from '../stored-object.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface RetentionSubjectsOptions {
-  readonly client: KubeClient;
+export interface RetentionSubjectsOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
-  readonly clock: Clock;
 }
 
 /** An object that retention may delete, with the facts that decide. */
@@ -33,6 +30,12 @@ export interface RetentionSubject {
 export const isConversation = (
   object: CachedConversation | Sandbox,
 ): object is CachedConversation => object.kind === conversations.kind;
+
+/** The resource that an object is read, written and deleted as. */
+export const resourceFor = (
+  object: CachedConversation | Sandbox,
+): ResourceDefinition<Conversation | Sandbox> =>
+  isConversation(object) ? conversations : sandboxes;
 
 /** Puts the facts about an object together, from the caches or from the API server. */
 export class RetentionSubjects {
@@ -80,8 +83,11 @@ export class RetentionSubjects {
     signal: AbortSignal,
   ): Promise<RetentionSubject | undefined> {
     const { namespace, name, uid } = object.metadata;
-    const read = <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) =>
-      this.#read(resource, namespace, of, signal);
+    const read = async <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) => {
+      const identity = { metadata: { namespace, name: of } };
+      const stored = await storedObject(this.#options.client, resource, identity, signal);
+      return stored === undefined || resource.accepts?.(stored) === false ? undefined : stored;
+    };
     if (isConversation(object)) {
       const stored = await read(conversations, name);
       if (stored?.metadata.uid !== uid) return undefined;
@@ -136,17 +142,6 @@ export class RetentionSubjects {
     return this.#options.stores.conversations
       .byIndex(bySandbox, `${namespace}/${name}`)
       .filter((conversation) => isInSandbox(conversation, sandbox));
-  }
-
-  async #read<T extends KubeObject>(
-    resource: ResourceDefinition<T>,
-    namespace: string,
-    name: string,
-    signal: AbortSignal,
-  ) {
-    const identity = { metadata: { namespace, name } };
-    const stored = await storedObject(this.#options.client, resource, identity, signal);
-    return stored === undefined || resource.accepts?.(stored) === false ? undefined : stored;
   }
 }
 

@@ -1,19 +1,17 @@
 import type { AgentClient, AgentEndpoint, AgentState } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
-import type { Clock } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../poll-bulkhead.ts';
 import { ownerShare } from '../workers.ts';
 import { webhooksOf, type AgentSide } from './agent-webhook.ts';
 
-export interface AgentConnectionsOptions {
+export interface AgentConnectionsOptions extends Pick<Runtime, 'clock' | 'random'> {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
+  /** Destination of the webhooks of agents; absent when agents send none. */
   readonly agentSide?: AgentSide | undefined;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
 }
 
 /** The result of an attempt to connect. */

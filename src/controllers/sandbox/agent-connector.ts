@@ -1,9 +1,6 @@
 import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
-import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import { pods } from '@conversation-operator/kube/core';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { hasStopToFinish, isSpare, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
@@ -23,17 +20,15 @@ import {
 } from './scope.ts';
 import { runningProgress, unready } from './status.ts';
 import { deleteObject } from '../stored-object.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface AgentConnectorOptions {
-  readonly keys: SandboxKeys;
+export interface AgentConnectorOptions extends Pick<OperatorRuntime, 'keys' | 'client' | 'logger'> {
   readonly elapsed: ElapsedTimes;
   readonly connections: AgentConnections;
   readonly stops: AgentStops;
-  readonly client: KubeClient;
   readonly podBackoff: PodBackoff;
   /** Agents that do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
-  readonly logger: Logger;
 }
 
 /** Maximum time in which a start that has just begun polls its agent at short intervals. */

@@ -1,9 +1,6 @@
-import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import type { NewObject } from '@conversation-operator/kube/object';
 import {
@@ -25,14 +22,14 @@ import { isReserved, reservedStatus } from './reservation.ts';
 import type { WaitingFor } from './step.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface CreationsOptions {
-  readonly client: KubeClient;
-  readonly keys: SandboxKeys;
+export interface CreationsOptions extends Pick<
+  OperatorRuntime,
+  'client' | 'keys' | 'clock' | 'logger'
+> {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Delay before the next attempt to create an object whose name is in use. */

@@ -1,14 +1,9 @@
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { AgentClient } from '../../agent/agent.ts';
-import type { SandboxKeys } from '../../agent/keys.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
@@ -23,16 +18,14 @@ import {
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
-import { AgentConnections } from './agent-connection.ts';
+import { AgentConnections, type AgentConnectionsOptions } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
-import type { AgentSide } from './agent-webhook.ts';
-import { Creations } from './creations.ts';
+import { Creations, type CreationsOptions } from './creations.ts';
 import { decideSandbox, hasEnded } from './decide.ts';
 import type { ObservedSandbox, SandboxStep } from './step.ts';
 import { statusEvent } from './events.ts';
 import { PodBackoff } from './pod-backoff.ts';
-import type { PodCreations } from './pod-creations.ts';
 import { lastOutputOf } from './pod-failure.ts';
 import {
   failed,
@@ -50,21 +43,10 @@ import { runningProgress, sandboxStatus, unready, type SandboxProgress } from '.
 import { deleteObject, storedObject } from '../stored-object.ts';
 import { FailureCode } from './failure.ts';
 
-export interface SandboxReconcilerOptions {
-  readonly client: KubeClient;
+export interface SandboxReconcilerOptions extends CreationsOptions, AgentConnectionsOptions {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pods' | 'claims'>;
-  readonly agent: AgentClient;
-  readonly keys: SandboxKeys;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly podCreations: PodCreations;
   /** Agents that do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  /** Destination of the webhooks of agents; absent when agents send none. */
-  readonly agentSide?: AgentSide | undefined;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
 }

@@ -1,12 +1,11 @@
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { findCondition, setConditions, type Condition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
-import type { ObjectMeta } from '@conversation-operator/kube/object';
+import { isLive, type ObjectMeta } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import {
   agentContainerOf,
@@ -17,11 +16,10 @@ import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface TemplateReconcilerOptions {
-  readonly client: KubeClient;
+export interface TemplateReconcilerOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
   readonly stores: Pick<Stores, 'templates'>;
-  readonly clock: Clock;
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
@@ -70,8 +68,7 @@ export class TemplateReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { client, stores, clock } = this.#options;
     const template = stores.templates.get(namespace, name);
-    if (template === undefined || template.metadata.deletionTimestamp !== undefined)
-      return undefined;
+    if (template === undefined || !isLive(template)) return undefined;
     const { generation } = template.metadata;
     const known = findCondition(template.status?.conditions, 'Valid');
     if (

@@ -1,5 +1,6 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { Clock } from '@conversation-operator/base/clock';
+import { isLive } from '@conversation-operator/kube/object';
 import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { Listeners } from '../lookup/listeners.ts';
@@ -40,12 +41,7 @@ export function chainOf(
   let expiresAtMs = Infinity;
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
-    if (
-      metadata.deletionTimestamp !== undefined ||
-      spec.disabled === true ||
-      uids.length === maxChainLength
-    )
-      return undefined;
+    if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
     uids.push(metadata.uid);
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
     if (expiresAtMs <= nowMs) return undefined;
@@ -103,13 +99,10 @@ export class KeyRing {
         this.#awaited.call(sessionReferenceOf(metadata.uid));
         this.#awaited.call(spec.sha256);
       },
-      updated: ({ metadata }, old) => {
+      updated: (key, { metadata: { generation } }) => {
         // The status alone, which says when a key was last used, decides nothing.
-        if (
-          metadata.generation !== old.metadata.generation ||
-          metadata.deletionTimestamp !== undefined
-        )
-          this.#followers.call(metadata.uid);
+        if (key.metadata.generation !== generation || !isLive(key))
+          this.#followers.call(key.metadata.uid);
       },
       deleted: ({ metadata }) => this.#followers.call(metadata.uid),
     });

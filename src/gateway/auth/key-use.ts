@@ -1,7 +1,7 @@
-import { isoTime, type Clock, type Timer } from '@conversation-operator/base/clock';
+import { isoTime, type Timer } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 
@@ -10,12 +10,10 @@ const coarseMs = 60 * 60 * 1000;
 /** Delay before the keys used since the last round are written. */
 const intervalMs = 60 * 1000;
 
-export interface KeyUseOptions {
+export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly client: Pick<KubeClient, 'mergePatch'>;
   readonly cache: Cache<ApiKey>;
   readonly namespace: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /**

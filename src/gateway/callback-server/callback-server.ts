@@ -1,12 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import { sendJson } from '@conversation-operator/http/body/send-json';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
 import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
-import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf, refusedResponse, sendProblem } from '../http/send-problem.ts';
 import { toProblem } from '../errors/to-problem.ts';
@@ -14,6 +11,7 @@ import type { Cache } from '../lookup/cache.ts';
 import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
 /** One request of a sandbox, or of any other caller: only its path has been checked so far. */
 export interface CallbackRequest {
@@ -45,7 +43,10 @@ export interface CallbackHandler {
 export const noSuchEndpoint = (): ProblemError =>
   new ProblemError('route-not-found', 'There is no such endpoint.');
 
-export interface CallbackServerOptions {
+export interface CallbackServerOptions extends Pick<
+  MeasuredRuntime,
+  'clock' | 'logger' | 'metrics'
+> {
   readonly handlers: readonly CallbackHandler[];
   /** A cache that has the index `podIP` of `gatewayIndexers`. */
   readonly sandboxes: Cache<Sandbox>;
@@ -65,9 +66,6 @@ export interface CallbackServerOptions {
   readonly maxConnectionsPerAddress?: number;
   /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 export interface CallbackServer {

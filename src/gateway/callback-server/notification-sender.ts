@@ -1,13 +1,13 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import {
   notificationsPath,
   maxNotifications,
   type AgentNotification,
 } from '../../agent/notifications.ts';
 import { BoundedClient } from '@conversation-operator/http/client/bounded-client';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Timer } from '@conversation-operator/base/clock';
 
 /** The notifications that wait of one sandbox. */
 interface Entry {
@@ -116,7 +116,7 @@ function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create
   return entry;
 }
 
-export interface NotificationSenderOptions {
+export interface NotificationSenderOptions extends Pick<Runtime, 'clock' | 'logger'> {
   /**
    * URLs of all operators, without a path. A name is resolved regularly, and each of its addresses
    * gets the notifications.
@@ -124,8 +124,6 @@ export interface NotificationSenderOptions {
   readonly urls: readonly string[];
   /** The key that operators expect. */
   readonly key: () => string;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** All addresses of a host name; the system's by default. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }

@@ -5,18 +5,16 @@ import { SubstringSearch } from '@conversation-operator/http/body/substring-sear
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
 import type { AgentNotification } from '../../agent/notifications.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isEqual } from '../auth/key.ts';
 import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
-export interface WebhooksOptions {
+export interface WebhooksOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   /** Passes a notification on to the operators without waiting for them. */
   readonly notify: (notification: AgentNotification, owner: string) => void;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
 }
 
 /**

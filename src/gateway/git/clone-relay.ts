@@ -4,14 +4,13 @@ import { pipeline } from 'node:stream/promises';
 import type { GitStream } from '@conversation-operator/git/git-http';
 import type { SmartRequest } from '@conversation-operator/git/smart-http';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { CloneGrant } from '../../agent/keys.ts';
-import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import type { HostAnswer, PrivateHost } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
 interface TransferLimits {
   /** Maximum time without a byte from the host, or to the sandbox. */
@@ -62,12 +61,9 @@ export interface RelayLimits extends TransferLimits {
   readonly maxBodyBytes: number;
 }
 
-export interface CloneRelayOptions {
+export interface CloneRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
   readonly limits: RelayLimits;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 /** The headers of a request that are forwarded to the host. */

@@ -11,8 +11,7 @@ import {
   smartType,
   version2,
 } from '@conversation-operator/git/smart-http';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { expiryBy } from '../lookup/expiry.ts';
 import {
   fingerprintOf,
@@ -24,13 +23,11 @@ import {
 } from './hosts.ts';
 import type { GitHosts } from './static-directory.ts';
 
-export interface PrivateHostOptions {
+export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
   /** Maximum concurrent connections to one host. */
   readonly connections: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 export interface Wanted {

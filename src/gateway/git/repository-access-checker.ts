@@ -1,8 +1,5 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
 import type { GitBranch, Refs } from '@conversation-operator/git/ref-list';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Metrics } from '../../observability/metrics.ts';
 import { repository as repositorySchema } from './names.ts';
 import { type GitCredentials, credentialFor, hostsOf, type Host } from './hosts.ts';
 import {
@@ -17,6 +14,7 @@ import {
   type GitHosts,
 } from './static-directory.ts';
 import { type Inquiry, RemoteReader } from './remote-reader.ts';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
 /**
  * Branches whose name contains the query: the one of exactly this name first, then the default
@@ -33,15 +31,15 @@ function branchesMatching(
   return [...new Set([...first, ...second, ...found])].slice(0, limit);
 }
 
-export interface RepositoryAccessCheckerOptions {
+export interface RepositoryAccessCheckerOptions extends Pick<
+  MeasuredRuntime,
+  'clock' | 'logger' | 'metrics'
+> {
   /** Base URLs by provider, the default provider first. */
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
   /** Maximum time that a caller waits for a host. */
   readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 interface Knowledge extends Pick<Finding, 'access' | 'refs' | 'hasNamed'> {

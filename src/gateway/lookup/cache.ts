@@ -1,27 +1,18 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { leases, type Lease } from '@conversation-operator/kube/core';
+import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { Indexers } from '@conversation-operator/kube/store';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Metrics } from '../../observability/metrics.ts';
-import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
-import {
-  cachedConversation,
-  maxCachedTextBytes,
-  type CachedConversation,
-} from '../../resources/cached-conversation.ts';
-import { cachedObject } from '../../resources/cached-object.ts';
-import { cachedSandbox } from '../../resources/cached-sandbox.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
-import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import type { ApiKey } from '../../resources/api-key.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { cachedKinds } from '../../resources/cached-kinds.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { Interner } from '../../resources/interner.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
-import { sandboxPools, type SandboxPool } from '../../resources/sandbox-pool.ts';
-import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxPool } from '../../resources/sandbox-pool.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
 
 /** The part of a reflector that the gateway uses. */
 export type Cache<T extends KubeObject> = Pick<
@@ -87,62 +78,29 @@ export const gatewayIndexers = {
   readonly apiKeys: Indexers<ApiKey>;
 };
 
-export interface GatewayCachesOptions {
+export interface GatewayCachesOptions extends RuntimeOptions {
   readonly client: KubeClient;
   readonly namespace: string;
-  readonly clock: Clock;
-  /** A random number from 0 to 1, uniformly distributed. */
-  readonly random: () => number;
-  readonly logger: Logger;
-  readonly metrics?: Metrics;
 }
 
 /** The caches of a gateway, not started yet. */
 export function gatewayCaches(options: GatewayCachesOptions) {
-  const interner = new Interner();
+  const { conversations, sandboxes, templates, quotas, apiKeys } = cachedKinds();
+  const indexers = gatewayIndexers;
   return {
     conversations: new Reflector({
-      ...options,
-      resource: conversations,
-      maxTextBytes: maxCachedTextBytes,
-      transform: (object: Conversation, removedBytes) =>
-        cachedConversation(object, interner, removedBytes),
-      indexers: gatewayIndexers.conversations,
+      ...{ ...options, ...conversations },
+      indexers: indexers.conversations,
     }),
-    sandboxes: new Reflector({
-      ...options,
-      resource: sandboxes,
-      transform: (object: Sandbox) => cachedSandbox(object, interner),
-      indexers: gatewayIndexers.sandboxes,
-    }),
-    templates: new Reflector({
-      ...options,
-      resource: sandboxTemplates,
-      transform: (object: SandboxTemplate) => cachedObject(object, interner),
-    }),
-    quotas: new Reflector({
-      ...options,
-      resource: conversationQuotas,
-      transform: (object: ConversationQuota) => cachedObject(object, interner),
-    }),
-    apiKeys: new Reflector({
-      ...options,
-      resource: apiKeys,
-      transform: (object: ApiKey) => cachedObject(object, interner),
-      indexers: gatewayIndexers.apiKeys,
-    }),
+    sandboxes: new Reflector({ ...options, ...sandboxes, indexers: indexers.sandboxes }),
+    templates: new Reflector({ ...options, ...templates }),
+    quotas: new Reflector({ ...options, ...quotas }),
+    apiKeys: new Reflector({ ...options, ...apiKeys, indexers: indexers.apiKeys }),
   };
 }
 
 /** The caches of the overview, not started yet. */
-export function serviceCaches(options: GatewayCachesOptions) {
-  const interner = new Interner();
-  return {
-    pools: new Reflector({
-      ...options,
-      resource: sandboxPools,
-      transform: (object: SandboxPool) => cachedObject(object, interner),
-    }),
-    leases: new Reflector<Lease>({ ...options, resource: leases }),
-  };
-}
+export const serviceCaches = (options: GatewayCachesOptions) => ({
+  pools: new Reflector({ ...options, ...cachedKinds().pools }),
+  leases: new Reflector<Lease>({ ...options, resource: leases }),
+});

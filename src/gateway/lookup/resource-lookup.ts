@@ -1,3 +1,4 @@
+import { found } from '@conversation-operator/kube/errors';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import {
@@ -6,13 +7,16 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
+import {
+  isLive,
+  type KubeObject,
+  type ResourceDefinition,
+} from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { inNamespace, type Cache, type Caches, type gatewayIndexers } from './cache.ts';
 import { Derived } from './derived.ts';
-import { findStored } from './stored.ts';
 
 /**
  * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API
@@ -36,11 +40,9 @@ export interface Holdings {
   readonly sandboxes: readonly Sandbox[];
 }
 
-/** For clients an object that is being deleted does not exist, so that a deletion shows at once. */
-const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
-
 /**
- * The resources of one namespace as their owners see them. Answers come from the caches; a single
+ * The resources of one namespace as their owners see them: for clients an object that is being
+ * deleted does not exist, so that a deletion shows at once. Answers come from the caches; a single
  * object that the cache does not show to be the owner's is read once from the API server before it
  * counts as unknown, because the cache may be behind. A foreign object takes the same way as one
  * that does not exist, so not even the duration distinguishes them.
@@ -222,7 +224,7 @@ export class ResourceLookup {
     name: string,
   ): Promise<T | undefined> {
     if (!objectName.test(name)) return undefined;
-    return findStored(this.#client, resource, this.#namespace, name);
+    return found(this.#client.get(resource, this.#namespace, name));
   }
 }
 

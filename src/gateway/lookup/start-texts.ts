@@ -1,3 +1,4 @@
+import { found } from '@conversation-operator/kube/errors';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import {
   lacksStepsInCaches,
@@ -6,7 +7,6 @@ import {
 import { conversations, type Conversation, type Message } from '../../resources/conversation.ts';
 import type { StartStep } from '../../resources/conversation-status.ts';
 import type { Shares } from '@conversation-operator/base/shares';
-import { findStored } from './stored.ts';
 import { LRUCache } from 'lru-cache';
 
 interface ByteCacheOptions {
@@ -168,7 +168,7 @@ export class StartTextReader {
   }: CachedConversation): Promise<StartTexts | undefined> {
     const release = await this.#places.wait({ owner });
     try {
-      const stored = await findStored(this.#client, conversations, namespace, name);
+      const stored = await found(this.#client.get(conversations, namespace, name));
       return stored?.metadata.uid === uid ? this.keep(stored) : undefined;
     } finally {
       release();

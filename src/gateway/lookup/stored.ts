@@ -1,21 +1,28 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isNotFound, isConflict, TransportError } from '@conversation-operator/kube/errors';
+import { found, isNotFound, isConflict, TransportError } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { isInSandbox } from '../../resources/sandbox-makers.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { notFound } from '../errors/problem-error.ts';
 import type { ObjectFeed } from './object-feed.ts';
 
-/** Reads an object from the API server, not from a cache; undefined when there is none. */
-export async function findStored<T extends KubeObject>(
+/**
+ * A conversation, and the sandbox that it is in, as the API server has them: the cache may not show
+ * a recent change through another replica. Throws 404 where the conversation is gone.
+ */
+export async function storedWithSandbox(
   client: KubeClient,
-  resource: ResourceDefinition<T>,
-  namespace: string,
-  name: string,
-): Promise<T | undefined> {
-  try {
-    return await client.get(resource, namespace, name);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,
+): Promise<{ readonly conversation: Conversation; readonly sandbox: Sandbox | undefined }> {
+  const conversation = await found(client.get(conversations, namespace, name));
+  if (conversation?.metadata.uid !== uid) throw notFound('conversation');
+  const { sandboxName } = conversation.status ?? {};
+  if (sandboxName === undefined) return { conversation, sandbox: undefined };
+  const named = await found(client.get(sandboxes, namespace, sandboxName));
+  const isIn = named !== undefined && isInSandbox(conversation, named);
+  return { conversation, sandbox: isIn ? named : undefined };
 }
 
 const maxAttempts = 5;
@@ -59,7 +66,7 @@ export async function deleteOne(
       isNotFound(error) ||
       isConflict(error) ||
       (error instanceof TransportError &&
-        isGone(await findStored(client, resource, namespace, name)));
+        isGone(await found(client.get(resource, namespace, name))));
     if (!done) throw error;
   }
   await feed.settled(name, isGone);

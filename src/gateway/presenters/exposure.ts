@@ -18,8 +18,6 @@ export interface Exposure {
   accessTo(sandbox: Sandbox | undefined): AgentAccess | undefined;
 }
 
-export const nothingExposed: Exposure = { accessTo: () => undefined };
-
 export interface ExposureOptions {
   /** An absolute URL without a slash at its end. */
   readonly agentUrlOf: (sandboxName: string) => string;

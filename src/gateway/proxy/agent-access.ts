@@ -1,45 +1,38 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Connections } from '@conversation-operator/http/limits/connections';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
-import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { refuseConnection } from '../http/send-problem.ts';
-import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/exposure.ts';
 import type { ProxyAddress } from './address.ts';
 import { Addressing, HostTemplate } from './addressing.ts';
 import { unauthorized } from './agent-errors.ts';
-import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
+import { LoopbackOrigins, type LoopbackOriginsOptions, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
-export interface AgentAccessOptions {
-  readonly sandboxes: Cache<Sandbox>;
+export interface AgentAccessOptions
+  extends
+    Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'>,
+    Omit<LoopbackOriginsOptions, 'memory'> {
   readonly feed: ObjectFeed<Sandbox>;
-  readonly namespace: string;
   readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows'>;
   readonly ring: KeyRing;
   /** URL of the service, without a slash at the end. */
   readonly publicUrl: () => string;
-  /** Port that the service listens on. */
-  readonly port: () => number;
-  /** Gets the connections to the addresses of sandboxes. */
-  readonly accept: (socket: Socket) => void;
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
   readonly limits: ForwardingLimits;
@@ -55,9 +48,6 @@ export interface AgentAccessOptions {
    * were too many of that address.
    */
   readonly failedKey: (address: string) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 /**

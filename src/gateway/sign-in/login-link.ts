@@ -1,19 +1,16 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
-import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
-import { issueKey } from '../auth/issue-key.ts';
+import type { ApiKey } from '../../resources/api-key.ts';
+import { issueKey, type IssueKeyOptions } from '../auth/issue-key.ts';
 
 /** How long a link is valid. */
 export const linkMinutes = 10;
 
-export interface LoginLinkOptions {
-  readonly client: KubeClient;
-  readonly namespace: string;
+export interface LoginLinkOptions extends Required<
+  Pick<IssueKeyOptions, 'client' | 'namespace' | 'owner' | 'role'>
+> {
   readonly clock: Pick<Clock, 'now'>;
   /** URL of the gateway. */
   readonly url: string;
-  readonly owner: string;
-  readonly role: ApiKeySpec['role'];
   /** The key that the link, and the session that it makes, end with. */
   readonly maker?: ApiKey | undefined;
 }

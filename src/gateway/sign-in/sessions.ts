@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
@@ -225,10 +225,6 @@ export class Sessions {
     name,
     uid,
   }: Pick<ApiKey['metadata'], 'namespace' | 'name' | 'uid'>): Promise<void> {
-    try {
-      await this.#options.client.delete(apiKeys, namespace, name, { uid });
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+    await unlessChanged(this.#options.client.delete(apiKeys, namespace, name, { uid }));
   }
 }

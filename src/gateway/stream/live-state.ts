@@ -4,7 +4,7 @@ import { quotaRecord } from '../v1/quota.ts';
 import { ResponseCache } from '../v1/conversation-record.ts';
 import { OwnRecords } from './own-records.ts';
 import { OwnerHubs } from './owner-hubs.ts';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
+import { every, type Clock, type Timer } from '@conversation-operator/base/clock';
 import type { Freshness } from '@conversation-operator/kube/reflector';
 
 interface StalenessOptions {
@@ -38,7 +38,7 @@ export class Staleness {
   }
 
   open(): void {
-    this.#timer ??= this.#checkLater();
+    this.#timer ??= every(this.#options.clock, checkMs, () => this.#check());
   }
 
   close(): void {
@@ -50,13 +50,6 @@ export class Staleness {
   onStale(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  #checkLater(): Timer {
-    return this.#options.clock.after(checkMs, () => {
-      this.#timer = this.#checkLater();
-      this.#check();
-    });
   }
 
   #check(): void {

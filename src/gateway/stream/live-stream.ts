@@ -3,8 +3,8 @@ import type { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import { every, type Timer } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { OwnerHubs } from './owner-hubs.ts';
 import type { Follower, OwnerHub } from './owner-hub.ts';
@@ -83,14 +83,12 @@ export type StreamResponse = Writable & {
   setHeader(name: string, value: string): unknown;
 };
 
-export interface LiveStreamOptions {
+export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly owner: string;
   readonly response: StreamResponse;
   readonly hubs: OwnerHubs;
   /** Places of the snapshots that are sent at once. */
   readonly snapshots: Shares;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
   readonly slowReaders: Pick<SlowReaderGuard, 'add'>;
   readonly metrics: Pick<Metrics, 'openStreams' | 'streamEvents' | 'closedStreams'>;
@@ -114,14 +112,14 @@ export class LiveStream implements Follower {
   readonly #over = new AbortController();
   #hasSnapshot = false;
   #stall: Timer | undefined;
-  #heartbeat: Timer;
+  readonly #heartbeat: Timer;
   readonly #age: Timer;
 
   constructor(options: LiveStreamOptions) {
     const { response, hubs, owner, clock, metrics } = options;
     this.#options = options;
     this.#hub = hubs.join(owner, this);
-    this.#heartbeat = this.#beatLater();
+    this.#heartbeat = every(clock, heartbeatMs, () => this.#beat());
     this.#age = clock.after(maxAgeMs, () => this.close('max-age'));
     metrics.openStreams.inc({});
     response.on('drain', () => this.#drained());
@@ -236,11 +234,8 @@ export class LiveStream implements Follower {
     this.advance();
   }
 
-  #beatLater(): Timer {
-    return this.#options.clock.after(heartbeatMs, () => {
-      this.#heartbeat = this.#beatLater();
-      if (!this.#isFull) this.#write(heartbeatText);
-    });
+  #beat(): void {
+    if (!this.#isFull) this.#write(heartbeatText);
   }
 
   #end(code: CloseCode | 'client-gone'): void {

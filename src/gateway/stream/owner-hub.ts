@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import { every, type Timer } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { EventRing, type StreamEvent } from './event-ring.ts';
 import { type RingLimits } from './limits.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
@@ -28,14 +28,12 @@ interface Shown {
   readonly digest: string | undefined;
 }
 
-export interface OwnerHubOptions {
+export interface OwnerHubOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly records: Pick<OwnRecords, 'owner' | 'recordOf' | 'quotaJson' | 'subjects'>;
   /** Differs for each hub of any process, and has no dash. */
   readonly token: string;
   readonly ringLimits: RingLimits;
   readonly recordsPerTurn: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** Number of hubs, which share the time for quotas. */
   readonly hubs: () => number;
   /** Runs work at once and counts its time as the owner's. */
@@ -90,7 +88,7 @@ export class OwnerHub {
   join(follower: Follower): void {
     this.#followers.add(follower);
     if (this.#quotaChanged) this.#schedule(gatherMs);
-    this.#quotaTimer ??= this.#refreshQuotaLater();
+    this.#quotaTimer ??= every(this.#options.clock, quotaAgeMs, () => this.markQuota());
   }
 
   leave(follower: Follower): void {
@@ -244,12 +242,5 @@ export class OwnerHub {
     } finally {
       this.#quotaCostMs = clock.monotonic() - this.#quotaAtMs;
     }
-  }
-
-  #refreshQuotaLater(): Timer {
-    return this.#options.clock.after(quotaAgeMs, () => {
-      this.#quotaTimer = this.#refreshQuotaLater();
-      this.markQuota();
-    });
   }
 }

@@ -1,6 +1,6 @@
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeObject } from '@conversation-operator/kube/object';
+import type { Timer } from '@conversation-operator/base/clock';
+import { isLive, type KubeObject } from '@conversation-operator/kube/object';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from '../lookup/cache.ts';
@@ -14,13 +14,11 @@ const lingerMs = 30_000;
 /** Length of the token of a hub in bytes. */
 const tokenBytes = 9;
 
-export interface OwnerHubsOptions {
+export interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'quotas' | 'templates'>;
   readonly namespace: string;
   readonly lookup: ResourceLookup;
   readonly recordsOf: (owner: string) => OwnRecords;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly random: (bytes: number) => Buffer;
   readonly charge: (owner: string, work: () => void) => void;
   readonly memory?: Partial<EventMemory> | undefined;
@@ -172,5 +170,3 @@ const isSameChild = (object: CachedConversation, old: CachedConversation): boole
   object.metadata.uid === old.metadata.uid &&
   object.spec.owner === old.spec.owner &&
   object.spec.parent === old.spec.parent;
-
-const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;

@@ -4,12 +4,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
 import { isForbidden } from '@conversation-operator/kube/errors';
 import type { KubeObject } from '@conversation-operator/kube/object';
-import { conversations } from '../../resources/conversation.ts';
-import { sandboxes } from '../../resources/sandbox.ts';
-import { isInSandbox } from '../../resources/sandbox-makers.ts';
-import { notFound } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import { findStored } from '../lookup/stored.ts';
+import { storedWithSandbox } from '../lookup/stored.ts';
 import { timelineOf, timelineSchema } from '../presenters/timeline.ts';
 import type { Services } from '../services.ts';
 import { startTextsOf } from './conversation-record.ts';
@@ -61,22 +57,11 @@ export function lifeRoutes(services: Services): readonly Route[] {
       responses: { 200: resourcesSchema },
       problems: ['not-found'],
       handle: async (call) => {
-        const { metadata } = await ownConversation(services, call);
-        const { namespace, name, uid } = metadata;
-        const stored = await findStored(client, conversations, namespace, name);
-        if (stored?.metadata.uid !== uid) throw notFound('conversation');
-        const { sandboxName } = stored.status ?? {};
-        const sandbox =
-          sandboxName === undefined
-            ? undefined
-            : await findStored(client, sandboxes, namespace, sandboxName);
-        const isOwn = sandbox !== undefined && isInSandbox(stored, sandbox);
-        return {
-          json: {
-            namespace,
-            yaml: [stored, ...(isOwn ? [sandbox] : [])].map(yamlOf).join('---\n'),
-          },
-        };
+        const known = await ownConversation(services, call);
+        const { conversation, sandbox } = await storedWithSandbox(client, known);
+        const resources = [conversation, ...(sandbox === undefined ? [] : [sandbox])];
+        const { namespace } = known.metadata;
+        return { json: { namespace, yaml: resources.map(yamlOf).join('---\n') } };
       },
     }),
   ];

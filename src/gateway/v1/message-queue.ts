@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { TransportError, isConflict } from '@conversation-operator/kube/errors';
+import { TransportError, found, isConflict } from '@conversation-operator/kube/errors';
 import {
   conversations,
   maxMessages,
@@ -10,7 +10,6 @@ import {
 } from '../../resources/conversation.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import type { Reservation } from '../lookup/storage-caps.ts';
-import { findStored } from '../lookup/stored.ts';
 
 /**
  * Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first
@@ -102,7 +101,7 @@ export async function queueMessage(
 ): Promise<QueuedMessage> {
   let lost: TransportError | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
-    const stored = await findStored(client, conversations, namespace, name);
+    const stored = await found(client.get(conversations, namespace, name));
     if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
       throw notFound('conversation');
     const { messages = [] } = stored.spec;

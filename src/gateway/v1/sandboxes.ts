@@ -1,4 +1,4 @@
-import { TransportError, isConflict } from '@conversation-operator/kube/errors';
+import { TransportError, found, isConflict } from '@conversation-operator/kube/errors';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
@@ -17,7 +17,7 @@ import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
-import { deleteOne, findStored, writeOnStored } from '../lookup/stored.ts';
+import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { refuseTooMany } from './fields.ts';
 import {
   idQuery,
@@ -55,7 +55,7 @@ async function rotateSessionKey(
 ): Promise<void> {
   let first: number | undefined;
   const read = async () => {
-    const stored = await findStored(client, sandboxes, namespace, name);
+    const stored = await found(client.get(sandboxes, namespace, name));
     if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
       throw notFound('sandbox');
     return stored;

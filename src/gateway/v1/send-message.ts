@@ -3,16 +3,13 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations, startStatusOf } from '../../resources/conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import { sandboxes } from '../../resources/sandbox.ts';
-import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { notFound } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
-import { findStored } from '../lookup/stored.ts';
+import { storedWithSandbox } from '../lookup/stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
@@ -58,20 +55,13 @@ export const sendMessageRoute = (services: Services): Route =>
       const { client, clock, random, lookup, feeds } = services;
       const { owner } = call;
       const known = await ownConversation(services, call);
-      const { name, namespace } = known.metadata;
+      const { name } = known.metadata;
       const message = messageOf(body);
       if (isTooLarge(message))
         throw invalidField('body.content', `must have at most ${maxQueuedBytes} bytes`);
-      // The API server is read, because the cache may not show a recent pause through another
-      // replica.
-      const conversation = await findStored(client, conversations, namespace, name);
-      if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
+      // The cache may not show a recent pause through another replica.
+      const { conversation, sandbox } = await storedWithSandbox(client, known);
       const { sandboxName } = conversation.status ?? {};
-      const named =
-        sandboxName === undefined
-          ? undefined
-          : await findStored(client, sandboxes, namespace, sandboxName);
-      const sandbox = named && isInSandbox(conversation, named) ? named : undefined;
       const { phase } = sandboxViewOf(conversation, sandbox);
       const isFailed =
         phase === 'ERROR' &&

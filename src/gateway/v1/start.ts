@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { TransportError, isAlreadyExists } from '@conversation-operator/kube/errors';
+import { TransportError, found, isAlreadyExists } from '@conversation-operator/kube/errors';
 import {
   cachedConversation,
   type CachedConversation,
@@ -19,7 +19,6 @@ import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
-import { findStored } from '../lookup/stored.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { chosenIdAnnotation } from '../presenters/start-task.ts';
 import { compact } from '@conversation-operator/base/compact';
@@ -281,7 +280,7 @@ export async function startConversation(
       .create(conversations, object, { metadataOnly: true })
       .catch(async (error: unknown) => {
         if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
-        const present = await findStored(client, conversations, namespace, id);
+        const present = await found(client.get(conversations, namespace, id));
         if (present === undefined) throw unavailable(undefined, error);
         if (!isOurs(present)) throw taken(request);
         return present;

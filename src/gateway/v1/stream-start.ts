@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { sleep } from '@conversation-operator/base/clock';
+import { every, sleep } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
 import type { Services } from '../services.ts';
@@ -89,17 +89,12 @@ export function streamStart(
     else known = object;
     void writeAll();
   };
-  const keepOpen = () =>
-    clock.after(whiteSpaceMs, () => {
-      response.write('\n');
-      timer = keepOpen();
-    });
 
   response.statusCode = 200;
   response.setHeader('content-type', 'application/json');
   response.setHeader('x-accel-buffering', 'no');
   response.write('[');
-  let timer = keepOpen();
+  const timer = every(clock, whiteSpaceMs, () => void response.write('\n'));
   const stopListening = feeds.conversations.on(name, follow);
   const forgets: (() => void)[] = [];
   response.once('close', () => end(''));

@@ -31,7 +31,7 @@ describe('a reference agent that starts dormant', () => {
     await expect(client.initialise(endpoint, other)).rejects.toMatchObject({
       code: 'unauthorized',
     });
-    expect((await client.serverInfo(endpoint)).version).toBe('1.58.0');
+    expect((await call(endpoint, 'GET /server_info')).body).toMatchObject({ version: '1.58.0' });
   });
 
   it('refuses a wrong key and paths that it does not know', async () => {
@@ -244,7 +244,7 @@ describe('a conversation without a model', () => {
     );
     await client.createConversation(endpoint, wanted);
     await eventually(() => (existsSync(join(workingDir, 'begun')) ? true : undefined));
-    const paused = client.pause(endpoint, wanted.id);
+    const paused = call(endpoint, `POST /api/conversations/${wanted.id}/pause`);
     await writeFile(join(workingDir, 'go'), '');
     await paused;
     expect((await client.conversation(endpoint, wanted.id))?.executionStatus).toBe('paused');
@@ -294,8 +294,9 @@ describe('a conversation without a model', () => {
       (await call(endpoint, `PATCH /api/conversations/${first.id}`, { title: 'Named' })).status,
     ).toBe(200);
     expect((await client.conversation(endpoint, first.id))?.title).toBe('Named');
-    await client.deleteConversation(endpoint, first.id);
-    await client.deleteConversation(endpoint, first.id);
+    const deletion = `DELETE /api/conversations/${first.id}`;
+    expect((await call(endpoint, deletion)).status).toBe(200);
+    expect((await call(endpoint, deletion)).status).toBe(404);
     expect(await client.conversation(endpoint, first.id)).toBeUndefined();
     expect(
       (await call(endpoint, `GET /api/conversations/${second.id}/events/search?limit=101`)).status,

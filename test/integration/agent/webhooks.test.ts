@@ -88,7 +88,7 @@ describe("the reference agent's webhooks", () => {
     await volume.until(endpoint, id, 'running');
     await volume.client.interrupt(endpoint, id);
     await call(endpoint, `PATCH /api/conversations/${id}`, { title: 'another' });
-    await volume.client.deleteConversation(endpoint, id);
+    await call(endpoint, `DELETE /api/conversations/${id}`);
     await eventually(() => (target.infos().length === 4 ? true : undefined));
     expect(target.infos()).toEqual(['running', 'paused', 'paused', 'deleting']);
     expect(target.hooks.every(({ key, extra }) => key === 'session' && extra === 'more')).toBe(

@@ -178,7 +178,10 @@ describe('notifications between gateways and operators', () => {
       const one = await anOperator();
       const answer = await fetch(`${one.url}${path}`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${keys.notificationKey()}` },
+        headers: {
+          authorization: `Bearer ${keys.notificationKey()}`,
+          'content-type': 'application/json',
+        },
         ...((init.method ?? 'POST') === 'POST'
           ? { body: JSON.stringify({ notifications: [notificationOf('a')] }) }
           : {}),

@@ -10,6 +10,7 @@ import { conversations, type Conversation } from '../../../src/resources/convers
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { SimulatedAgentClient } from '../agent-network.ts';
 import { but, client } from './replaced-methods.ts';
 import type { ComponentMutant } from './component-mutant.ts';
 
@@ -104,7 +105,7 @@ export const operatorMutants = {
   'the first message is sent again': {
     agent: agent((whole) => ({
       createConversation: async (endpoint, wanted, options) => {
-        await whole.deleteConversation(endpoint, wanted.id, options);
+        if (whole instanceof SimulatedAgentClient) await whole.forget(endpoint, wanted.id, options);
         return whole.createConversation(endpoint, wanted, options);
       },
     })),

@@ -128,8 +128,8 @@ export const retentionMutants = {
   },
   'a change of a template is ignored': {
     file: 'src/controllers/retention-controller.ts',
-    from: 'updated: (template, old) => reconciler.observeTemplate(template, old),',
-    to: '',
+    from: 'observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),',
+    to: 'observe(caches.templates, (one, old) => old ?? reconciler.observeTemplate(one)),',
     faults: 'none',
     retention: true,
     rule: /a deletion is announced in time|everything settles|no object is deleted before its time/,

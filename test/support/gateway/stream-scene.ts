@@ -4,7 +4,7 @@ import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import { StorageCaps } from '../../../src/gateway/lookup/storage-caps.ts';
-import { nothingExposed } from '../../../src/gateway/presenters/exposure.ts';
+import { nothingExposed } from './nothing-exposed.ts';
 import { LiveStream } from '../../../src/gateway/stream/live-stream.ts';
 import type { EventMemory } from '../../../src/gateway/stream/limits.ts';
 import { OwnRecords } from '../../../src/gateway/stream/own-records.ts';

@@ -351,7 +351,15 @@ export class TwoOwners {
       apiKeys,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
-    return lists.flatMap(({ items }) => items);
+    // The gateway stores from time to time when a key was last used, and the callers compare what
+    // requests change.
+    return lists.flatMap(({ items }) =>
+      items.map((object) => {
+        if (object.kind !== apiKeys.kind) return object;
+        const { status: _used, ...key } = object as ApiKey;
+        return { ...key, metadata: { ...key.metadata, resourceVersion: '' } };
+      }),
+    );
   }
 
   /** Resolves once the gateway knows this version or a later one. */

@@ -60,18 +60,6 @@ describe('what takes as long as a tool call', () => {
       { started: true },
     ],
     [
-      'a pause',
-      `POST ${conversationPath}/pause`,
-      (to) => hasty.pause(to, conversationId),
-      undefined,
-    ],
-    [
-      'a deletion',
-      `DELETE ${conversationPath}`,
-      (to) => hasty.deleteConversation(to, conversationId),
-      undefined,
-    ],
-    [
       'not a run: that has to be quick',
       `POST ${conversationPath}/run`,
       (to) => hasty.run(to, conversationId),

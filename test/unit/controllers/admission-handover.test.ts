@@ -1,7 +1,7 @@
 import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
 import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
 import { sandboxIndexers } from '../../../src/controllers/caches.ts';
-import { handle, observing } from '../../../src/controllers/event-source.ts';
+import { observe } from '../../../src/controllers/event-source.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import type { Request } from '../../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
@@ -53,12 +53,10 @@ it.each(turns)(
     });
     // As the operator starts.
     const started = reads.seed().then((fill) => {
-      handle(
+      observe<Sandbox>(
         reflector,
-        observing<Sandbox>(
-          (one) => cache.observe(one),
-          (one) => cache.forget(one),
-        ),
+        (one) => cache.observe(one),
+        (one) => cache.forget(one),
       )({ enqueueAfter: () => undefined });
       fill();
     });

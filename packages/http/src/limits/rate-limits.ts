@@ -1,5 +1,4 @@
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf } from './client-address.ts';
@@ -54,11 +53,9 @@ const headersOf = (
   ...(allowed ? {} : { 'retry-after': String(inSeconds(retryAfterMs)) }),
 });
 
-export interface RateLimitsOptions {
+export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly limits: RateLimitOptions;
-  readonly clock: Clock;
   readonly metrics: Pick<LimitMetrics, 'rateLimited'>;
-  readonly logger: Logger;
 }
 
 /**

@@ -1,11 +1,9 @@
-import type { Clock, Timer } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Timer } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 
 const retryDelayMs = 1000;
 
-interface Options {
-  readonly clock: Clock;
-  readonly logger: Logger;
+interface Options extends Pick<Runtime, 'clock' | 'logger'> {
   readonly run: (key: string) => void;
 }
 

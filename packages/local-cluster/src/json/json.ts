@@ -30,10 +30,6 @@ export const numberAt = (value: Json | undefined, key: string): number | undefin
   const child = memberOf(value, key);
   return typeof child === 'number' ? child : undefined;
 };
-export const booleanAt = (value: Json | undefined, key: string): boolean | undefined => {
-  const child = memberOf(value, key);
-  return typeof child === 'boolean' ? child : undefined;
-};
 
 /** Returns the value at a path of keys. */
 export const valueAt = (value: Json | undefined, path: readonly string[]): Json | undefined =>

@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isNotFound } from '@conversation-operator/kube/errors';
+import { found } from '@conversation-operator/kube/errors';
 import {
   configMaps,
   secrets,
@@ -136,21 +136,11 @@ export async function dataOf(
   { name = '', optional = false }: { readonly name?: string; readonly optional?: boolean },
 ): Promise<ReadonlyMap<string, Buffer>> {
   const resource: ResourceDefinition<Secret | ConfigMap> = kind === 'Secret' ? secrets : configMaps;
-  const object = await found(() => client.get(resource, namespace, name));
+  const object = await found(client.get(resource, namespace, name));
   if (object === undefined && !optional)
     throw new ContainerConfigError(`${kind.toLowerCase()} "${name}" not found`);
   const encoding = kind === 'Secret' ? 'base64' : 'utf8';
   return new Map(
     Object.entries(object?.data ?? {}).map(([key, value]) => [key, Buffer.from(value, encoding)]),
   );
-}
-
-/** Returns the object that was read; undefined when there is no such object. */
-export async function found<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }

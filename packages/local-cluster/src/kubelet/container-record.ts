@@ -128,20 +128,11 @@ export function recordsFromStatus(
   return new Map(
     containersOf(pod).map(({ name }): [string, ContainerRecord] => {
       const status = reported.get(name);
-      if (status === undefined) {
-        return [
-          name,
-          {
-            name,
-            state: { kind: 'waiting', reason: waitingReason },
-            ran: false,
-            restarts: 0,
-            backOff: noBackOff,
-          },
-        ];
-      }
-      const state = stateFromReported(status, now);
-      const last = status.lastState?.terminated;
+      const state: ContainerState =
+        status === undefined
+          ? { kind: 'waiting', reason: waitingReason }
+          : stateFromReported(status, now);
+      const last = status?.lastState?.terminated;
       return [
         name,
         {
@@ -149,7 +140,7 @@ export function recordsFromStatus(
           state,
           ...(last === undefined ? {} : { last: fromReported(last) }),
           ran: state.kind === 'terminated' || last !== undefined,
-          restarts: status.restartCount,
+          restarts: status?.restartCount ?? 0,
           backOff: noBackOff,
         },
       ];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type {
   ProcessExit,
   ProcessRequest,
@@ -35,11 +35,9 @@ const recoverTimeoutMs = 30_000;
 
 const signalNumbers: Readonly<Record<string, number>> = constants.signals;
 
-interface Options {
+interface Options extends Pick<Runtime, 'clock' | 'logger'> {
   readonly nodeId: string;
   readonly runsDir: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /**

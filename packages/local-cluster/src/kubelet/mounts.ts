@@ -2,7 +2,8 @@ import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { persistentVolumeClaims, type Container, type Pod } from '@conversation-operator/kube/core';
-import { ContainerConfigError, dataOf, found } from './container-environment.ts';
+import { found } from '@conversation-operator/kube/errors';
+import { ContainerConfigError, dataOf } from './container-environment.ts';
 import { pathSegment, type NodeFolder } from './node-folder.ts';
 
 /** A mount path of the pod and the folder of this machine that it refers to. */
@@ -111,7 +112,7 @@ async function sourceOf(
   const own = join(folder.pod(pod.metadata.uid), 'volumes', pathSegment(volume.name));
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName } = volume.persistentVolumeClaim;
-    const claim = await found(() => client.get(persistentVolumeClaims, namespace, claimName));
+    const claim = await found(client.get(persistentVolumeClaims, namespace, claimName));
     if (claim === undefined)
       throw new ContainerConfigError(`persistentvolumeclaim "${claimName}" not found`);
     if (claim.status?.phase !== 'Bound')

@@ -1,11 +1,10 @@
 import { timestampOf } from '@conversation-operator/kube/object';
 import { mkdir } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { found, isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import type { Logger } from '@conversation-operator/base/logger';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { AddressPool, Reservation } from './address-pool.ts';
-import { found } from './container-environment.ts';
 import type { ContainerLog } from './container-log.ts';
 import { isTerminalPhase } from './container-record.ts';
 import { decide, isOver, type Plan } from './decide.ts';
@@ -125,15 +124,9 @@ export class PodRuntime {
     await this.#report(noneWaiting);
     if (this.#containers.isRunning) return;
     const { namespace = '', name } = this.#containers.pod.metadata;
-    try {
-      await this.#options.settings.client.delete(pods, namespace, name, {
-        uid: this.uid,
-        gracePeriodSeconds: 0,
-      });
-    } catch (error) {
-      // The pod is not found or was replaced; it is gone in both cases.
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+    const options = { uid: this.uid, gracePeriodSeconds: 0 };
+    // A pod that is not found or was replaced is gone in both cases.
+    await unlessChanged(this.#options.settings.client.delete(pods, namespace, name, options));
   }
 
   async #reservedAddress(): Promise<Reservation> {
@@ -177,7 +170,7 @@ export class PodRuntime {
         if (!isConflict(error) || attempt === maxReportAttempts) throw error;
       }
       const { namespace = '', name }: Pod['metadata'] = base.metadata;
-      base = await found(() => client.get(pods, namespace, name));
+      base = await found(client.get(pods, namespace, name));
     }
   }
 

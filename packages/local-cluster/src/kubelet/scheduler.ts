@@ -1,5 +1,5 @@
 import { timestampOf } from '@conversation-operator/kube/object';
-import { Controller, type Result } from '@conversation-operator/kube/controller';
+import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { Store } from '@conversation-operator/kube/store';
 import { pods, type PersistentVolumeClaim, type Pod } from '@conversation-operator/kube/core';
@@ -79,13 +79,7 @@ export function createScheduler(options: {
     events.record(pod, { type: 'Warning', reason: 'FailedScheduling', message });
   };
 
-  const reconcile = async ({
-    namespace,
-    name,
-  }: {
-    readonly namespace: string;
-    readonly name: string;
-  }): Promise<Result> => {
+  const reconcile = async ({ namespace, name }: Request): Promise<Result> => {
     const pod = options.pods.get(namespace, name);
     if (pod === undefined || !needsScheduling(pod)) return undefined;
     const message = unschedulableMessage(pod, labels, (claimName) =>

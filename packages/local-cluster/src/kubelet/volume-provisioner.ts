@@ -1,6 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
-import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { unlessChanged } from '@conversation-operator/kube/errors';
+import { isLive } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import {
   persistentVolumeClaims,
@@ -56,19 +57,10 @@ export class VolumeProvisioner {
 
   async #provide({ namespace, name }: Request): Promise<Result> {
     const claim = this.#options.claims.get(namespace, name);
-    if (
-      claim === undefined ||
-      claim.metadata.deletionTimestamp !== undefined ||
-      claim.status?.phase === 'Bound'
-    )
-      return undefined;
+    if (claim === undefined || !isLive(claim) || claim.status?.phase === 'Bound') return undefined;
     await mkdir(this.#options.folder.volume(claim.metadata.uid), { recursive: true, mode: 0o700 });
-    try {
-      await this.#bind(await this.#named(claim));
-    } catch (error) {
-      // The watch reports the change, and the claim is reconciled again.
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
+    // The watch reports a change, and the claim is reconciled again.
+    await unlessChanged(this.#named(claim).then((named) => this.#bind(named)));
     return undefined;
   }
 

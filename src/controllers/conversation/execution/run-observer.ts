@@ -2,9 +2,9 @@ import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../age
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { pods } from '@conversation-operator/kube/core';
-import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
+import { LastingValues } from '../../lasting-values.ts';
 import { storedObject } from '../../stored-object.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
 import {
@@ -39,8 +39,6 @@ export interface Observation extends ExecutionDecision {
   readonly againAfterMs?: number;
 }
 
-/** Maximum runs in memory. */
-const maxRemembered = 20_000;
 /**
  * Delay before the API server is asked whether a container was replaced: caches that are not behind
  * show a replacement by then.
@@ -72,14 +70,12 @@ async function isContainerRunning(
  */
 export class RunObserver {
   readonly #options: RunObserverOptions;
-  /** Errors without a cause: the epoch, and the time of the first poll on the monotonic clock. */
-  readonly #unexplained = new LRUCache<
-    string,
-    { readonly agentEpoch: number; readonly since: number }
-  >({ max: maxRemembered });
+  /** Epochs of errors without a cause. */
+  readonly #unexplained: LastingValues;
 
   constructor(options: RunObserverOptions) {
     this.#options = options;
+    this.#unexplained = new LastingValues(options);
   }
 
   /**
@@ -114,7 +110,7 @@ export class RunObserver {
       runRequested,
     );
     const { status, resume } = decision;
-    if (status.executionStatus !== 'error') this.#unexplained.delete(key);
+    if (status.executionStatus !== 'error') this.#unexplained.forget(key);
     if (status.executionStatus === 'error' && status.executionDetail === undefined) {
       const cause = await this.#causeOf(run, signal);
       if (cause !== undefined) return { status: withAgentError(status, cause), resume };
@@ -122,7 +118,8 @@ export class RunObserver {
         return withUnseenInterruption(status, before, isoTime(clock), interruptions, runRequested);
       // The container may have been replaced before the sandbox names the new one: then the run is
       // interrupted, and resumes.
-      if (!this.#hasLasted(key, agentEpoch) || !(await isContainerRunning(client, sandbox, signal)))
+      const hasLasted = this.#unexplained.lastsMs(key, agentEpoch) >= unexplainedMs;
+      if (!hasLasted || !(await isContainerRunning(client, sandbox, signal)))
         return { status: before, resume: false, againAfterMs };
       return { status: { ...status, executionDetail: 'The run ended without a cause.' }, resume };
     }
@@ -147,17 +144,5 @@ export class RunObserver {
   ): Promise<string | undefined> {
     const failure = await this.#options.agent.lastError(endpoint, id, { signal });
     return failure === undefined ? undefined : shown(`${failure.code}: ${failure.detail}`);
-  }
-
-  /**
-   * Whether the error without a cause has lasted so long that the sandbox would name another
-   * container by now.
-   */
-  #hasLasted(key: string, agentEpoch: number): boolean {
-    const now = this.#options.clock.monotonic();
-    const known = this.#unexplained.get(key);
-    if (known?.agentEpoch === agentEpoch) return now - known.since >= unexplainedMs;
-    this.#unexplained.set(key, { agentEpoch, since: now });
-    return false;
   }
 }

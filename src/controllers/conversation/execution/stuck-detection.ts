@@ -1,12 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { LRUCache } from 'lru-cache';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-
-interface LastSign {
-  readonly sign: string;
-  /** Time on the monotonic clock. */
-  readonly since: number;
-}
+import { LastingValues } from '../../lasting-values.ts';
 
 /** Maximum runs in memory. */
 const maxRemembered = 20_000;
@@ -45,25 +40,20 @@ const lastSignOf = ({
  */
 export class StuckDetection {
   readonly #clock: Clock;
-  readonly #lastSigns = new LRUCache<string, LastSign>({ max: maxRemembered });
+  readonly #lastSigns: LastingValues;
   /** Time of the last interrupt of each run, successful or not. */
   readonly #interruptedAt = new LRUCache<string, number>({ max: maxRemembered });
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
+    this.#lastSigns = new LastingValues({ clock });
   }
 
   /** Milliseconds for which the agent has reported nothing new, including this poll. */
   quietMs(key: string, status: ConversationStatus): number {
-    const now = this.#clock.monotonic();
     const sign = lastSignOf(status);
-    if (sign === undefined) {
-      this.#lastSigns.delete(key);
-      return 0;
-    }
-    const known = this.#lastSigns.get(key);
-    if (known?.sign === sign) return now - known.since;
-    this.#lastSigns.set(key, { sign, since: now });
+    if (sign !== undefined) return this.#lastSigns.lastsMs(key, sign);
+    this.#lastSigns.forget(key);
     return 0;
   }
 
@@ -73,7 +63,7 @@ export class StuckDetection {
    */
   recordInterrupt(key: string, isAccepted: boolean): void {
     this.#interruptedAt.set(key, this.#clock.monotonic());
-    if (isAccepted) this.#lastSigns.delete(key);
+    if (isAccepted) this.#lastSigns.forget(key);
   }
 
   /** Whether a report that the run is running may be from before the interrupt. */

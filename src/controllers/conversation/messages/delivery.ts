@@ -1,8 +1,8 @@
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type LaterMessage } from '../../../resources/conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
@@ -24,11 +24,9 @@ import {
 } from './message-status.ts';
 import { isStored } from './stored-message.ts';
 
-export interface DeliveryOptions {
+export interface DeliveryOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly agent: AgentClient;
   readonly events: Pick<EventRecorder, 'record'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Conversation whose agent has answered a poll. */
@@ -140,13 +138,7 @@ export class Delivery {
         status: withDelivered(status, message, { started: false, now: isoTime(clock) }),
         isDone: true,
       };
-    if (mark.attempt > maxAttempts)
-      return this.#reject(
-        recipient,
-        status,
-        message,
-        `The agent did not take message ${message.number}.`,
-      );
+    if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, 'did not take');
     const began = clock.monotonic();
     const marked = await recipient.save(withInFlight(status, mark));
     // After a delay another process may have found the mark and be about to send the message.
@@ -241,13 +233,7 @@ export class Delivery {
         number: message.number,
         code: error.code,
       });
-      if (error.code === 'refused')
-        return this.#reject(
-          recipient,
-          status,
-          message,
-          `The agent refused message ${message.number}.`,
-        );
+      if (error.code === 'refused') return this.#reject(recipient, status, message, 'refused');
       return error.outcomeUnknown
         ? { status, isDone: false }
         : { status: withNothingInFlight(status), isDone: false, error };
@@ -263,12 +249,12 @@ export class Delivery {
     { conversation }: Recipient,
     status: ConversationStatus,
     message: LaterMessage,
-    text: string,
+    verb: 'did not take' | 'refused',
   ): Sent {
     this.#options.events.record(conversation, {
       type: 'Warning',
       reason: 'MessageRefused',
-      message: text,
+      message: `The agent ${verb} message ${message.number}.`,
     });
     return { status: withRejected(status, message), isDone: true };
   }

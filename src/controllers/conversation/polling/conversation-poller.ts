@@ -1,7 +1,7 @@
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { AgentError } from '../../../agent/errors.ts';
-import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
@@ -16,14 +16,11 @@ import { AgentPoller, type AgentTarget } from './agent-poller.ts';
 import { maxForIdleTimeout } from './poll-interval.ts';
 import { PollSchedule } from './poll-schedule.ts';
 
-export interface ConversationPollerOptions {
+export interface ConversationPollerOptions extends Pick<Runtime, 'clock' | 'random'> {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
   readonly stores: Pick<Stores, 'templates'>;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
-  readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
 }
 
 /** Answered poll of a conversation, until its outcome is stored. */

@@ -1,6 +1,4 @@
 import { agentEndpointOf } from '../../../agent/endpoint.ts';
-import type { SandboxKeys } from '../../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import {
   SandboxReason,
@@ -16,10 +14,9 @@ import type { Stage, StageResult, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withDeadline, withDelay } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
+import type { OperatorRuntime } from '../../operator-runtime.ts';
 
-export interface AwaitAgentOptions {
-  readonly client: KubeClient;
-  readonly keys: SandboxKeys;
+export interface AwaitAgentOptions extends Pick<OperatorRuntime, 'client' | 'keys'> {
   readonly deadlines: StepDeadlines;
 }
 

@@ -1,5 +1,5 @@
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import { isoTime } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../../resources/conversation.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
@@ -11,7 +11,7 @@ import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withDelay, withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 
-export interface ChooseSandboxOptions extends StartAccess {
+export interface ChooseSandboxOptions extends StartAccess, Pick<Runtime, 'clock' | 'logger'> {
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
   /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
@@ -20,8 +20,6 @@ export interface ChooseSandboxOptions extends StartAccess {
         conversation: CachedConversation,
       ) => { readonly code: string; readonly message: string } | undefined)
     | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Delay before the creation of a sandbox is tried again. */

@@ -1,8 +1,7 @@
-import type { SandboxKeys } from '../../../agent/keys.ts';
-import type { Clock } from '@conversation-operator/base/clock';
 import { cloneUrlOf, providerOf, type GitHosts } from './repository.ts';
 import type { StartScope } from './stage.ts';
 import { graceMs } from './step-deadlines.ts';
+import type { OperatorRuntime } from '../../operator-runtime.ts';
 
 /**
  * Access of a sandbox to one repository, through the gateway and with the credential of the owner.
@@ -12,15 +11,13 @@ export interface CloneAccess {
   readonly ticket: string;
 }
 
-export interface CloneAccessOptions {
-  readonly keys: SandboxKeys;
+export interface CloneAccessOptions extends Pick<OperatorRuntime, 'keys' | 'clock'> {
   readonly gitHosts: GitHosts;
   /**
    * URL at which the sandboxes of a namespace reach the gateway. Absent: sandboxes do not reach the
    * gateway.
    */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
-  readonly clock: Clock;
 }
 
 /**

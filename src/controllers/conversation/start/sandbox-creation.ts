@@ -1,6 +1,11 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
-import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '@conversation-operator/kube/object';
+import {
+  apiVersionOf,
+  isLive,
+  isOwnedBy,
+  ownerReferenceTo,
+} from '@conversation-operator/kube/object';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../../resources/conversation.ts';
@@ -42,8 +47,6 @@ export async function ensureSandbox(
     : join(access, conversation, conversation.spec.sandboxName, signal);
 }
 
-const isGoing = ({ metadata }: Sandbox): boolean => metadata.deletionTimestamp !== undefined;
-
 async function ensureOwn(
   access: StartAccess,
   conversation: CachedConversation,
@@ -54,7 +57,7 @@ async function ensureOwn(
   const known = access.stores.sandboxes
     .byIndex(byMaker, makerKeyOf(conversation))
     .filter((sandbox) => isMadeFor(conversation, sandbox));
-  const usable = known.find((sandbox) => !isGoing(sandbox));
+  const usable = known.find(isLive);
   if (usable !== undefined || known.length > 0) return usable;
   const names = ownSandboxNames(conversation, access.keys).filter(
     (name) => !isUsedByAnother(access.stores, { namespace, name, owner }),
@@ -67,7 +70,7 @@ async function ensureOwn(
   if (claimed !== undefined) return claimed;
   for (const free of names) {
     const sandbox = await createOrRead(access.client, conversation, free, signal);
-    if (isMadeFor(conversation, sandbox)) return isGoing(sandbox) ? undefined : sandbox;
+    if (isMadeFor(conversation, sandbox)) return isLive(sandbox) ? sandbox : undefined;
     // The sandbox of an earlier conversation of this name, whose volume may be retained.
     if (sandbox.spec.owner === owner) return undefined;
   }

@@ -1,0 +1,4 @@
+import type { Exposure } from '../../../src/gateway/presenters/exposure.ts';
+
+/** A gateway without a proxy to agents. */
+export const nothingExposed: Exposure = { accessTo: () => undefined };
