@@ -17,7 +17,7 @@ function isFirst(what: string): boolean {
   writeFileSync(path, '');
   return true;
 }
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 const cancel = { isRequested: false };
 const isCancelled = (): boolean => cancel.isRequested;
