@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const maxProgramBytes = 5 * 1024 * 1024;
+const maxProgramBytes = 5.5 * 1024 * 1024;
 const maxWebUiBytes = 4 * 1024 * 1024;
 
 describe('the images', () => {
-  it('hold no more than 5 MiB of program', () => {
+  it('hold no more than 5.5 MiB of program', () => {
     const dist = join(root, 'dist');
     expect(existsSync(join(dist, 'main.js'))).toBe(true);
     const sizes = readdirSync(dist, { recursive: true, encoding: 'utf8' })
