@@ -90,9 +90,12 @@ export class FaultProxy {
       this.#sockets.add(socket);
       socket.on('error', () => undefined);
       socket.once('close', () => this.#sockets.delete(socket));
-      // Counted later: the proxy has noticed by then what the client closed before it opened this
-      // one, on a busy machine too. Connections that the client leaks stay open.
-      const count = () => (this.peakSockets = Math.max(this.peakSockets, this.#sockets.size));
+      // Counted later: the proxy has noticed by then that the client closed others before it opened
+      // this one, on a busy machine too. Connections that the client leaks stay open.
+      const count = () => {
+        const open = [...this.#sockets].filter(({ destroyed }) => !destroyed);
+        this.peakSockets = Math.max(this.peakSockets, open.length);
+      };
       setTimeout(count, closeNoticeMs).unref();
     });
   }
