@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
 import type { UpConfig } from '../config/up.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -8,6 +9,7 @@ import {
   sandboxTemplates,
   type SandboxTemplate,
 } from '../resources/sandbox-template.ts';
+import { acpImage, acpProgram, acpTemplate, installAcpAgent } from './acp-agents.ts';
 import { CommandError } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import {
@@ -114,7 +116,9 @@ function referenceAgent(programFolder: string): Readonly<Record<string, ImagePro
 /** Installs what is chosen, unless it is there. Rejects with the signal's reason. */
 export async function localAgents(options: LocalAgentsOptions): Promise<LocalAgents> {
   const reference = referenceAgent(options.programFolder);
-  if (options.config.AGENT === 'openhands') return openHands(options, reference);
+  const { AGENT: agent } = options.config;
+  if (agent === 'openhands') return openHands(options, reference);
+  if (agent !== 'reference') return acpAgent(agent, options, reference);
   return {
     images: reference,
     templateName: defaultTemplateName,
@@ -153,15 +157,54 @@ async function openHands(
       await ensure(client, sandboxTemplates, openHandsTemplate(namespace, version));
       await useLocalModel(client, namespace, openHandsTemplateName, liteLlmModel(config));
     },
-    notes: async (client, namespace) => {
-      const { agent } = (await client.get(sandboxTemplates, namespace, openHandsTemplateName)).spec;
-      const place = agent.baseUrl === undefined ? '' : ` at ${agent.baseUrl}`;
-      const known = `${agent.model ?? ''}${place}${agent.credential === undefined ? ', without a key' : ''}`;
-      return [
-        `agent          OpenHands agent-server ${version}`,
-        `model          ${agent.model === undefined ? 'NONE: no conversation can start. Set LLM_MODEL, LLM_API_KEY and, for a service of your own, LLM_BASE_URL, and start again.' : known}`,
-      ];
-    },
-    example: 'Write a haiku about operators into haiku.txt, and show the file.',
+    notes: (client, namespace) =>
+      notesOn(`OpenHands agent-server ${version}`, client, namespace, openHandsTemplateName),
+    example: modelExample,
   };
+}
+
+/** The bridge to an agent that speaks the Agent Client Protocol; the agent is its child. */
+async function acpAgent(
+  name: AcpVendorName,
+  { config, folder, environment, signal }: LocalAgentsOptions,
+  reference: LocalAgents['images'],
+): Promise<LocalAgents> {
+  const programs = await installAcpAgent(name, {
+    folder: config.AGENTS_DIR ?? folder.file('agents'),
+    environment,
+    signal,
+  });
+  const bridge = reference[referenceAgentImage];
+  if (bridge === undefined) throw new Error('the reference agent is always there');
+  const { package: packageName, version } = acpVendors[name];
+  return {
+    images: { ...reference, [acpImage(name)]: acpProgram(name, bridge, programs, environment) },
+    templateName: name,
+    ensureTemplates: async (client, namespace) => {
+      await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+      await ensure(client, sandboxTemplates, acpTemplate(namespace, name));
+      await useLocalModel(client, namespace, name, config);
+    },
+    notes: (client, namespace) => notesOn(`${packageName} ${version}`, client, namespace, name),
+    example: modelExample,
+  };
+}
+
+const modelExample = 'Write a haiku about operators into haiku.txt, and show the file.';
+
+/** Notes on an agent and on the model of its template. */
+async function notesOn(
+  agent: string,
+  client: KubeClient,
+  namespace: string,
+  templateName: string,
+): Promise<readonly string[]> {
+  const { spec } = await client.get(sandboxTemplates, namespace, templateName);
+  const { model, baseUrl, credential } = spec.agent;
+  const place = baseUrl === undefined ? '' : ` at ${baseUrl}`;
+  const known = `${model ?? ''}${place}${credential === undefined ? ', without a key' : ''}`;
+  return [
+    `agent          ${agent}`,
+    `model          ${model === undefined ? 'NONE: no conversation can start. Set LLM_MODEL, LLM_API_KEY and, for a service of your own, LLM_BASE_URL, and start again.' : known}`,
+  ];
 }

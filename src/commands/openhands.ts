@@ -1,11 +1,8 @@
-import { spawn } from 'node:child_process';
-import { createHash, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { existsSync, readFileSync, renameSync, mkdirSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { CommandError } from './command-error.ts';
+import { installInto, runInstaller } from './installer.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { DataFolder } from './data-folder.ts';
 
@@ -33,9 +30,7 @@ export function pinnedVersion(constraints: string): string {
 
 /**
  * Returns the Python of a virtual environment with the pinned OpenHands agent-server, which uv
- * creates unless it exists. uv works in a folder of its own, which gets its final name once it is
- * complete: an interrupted installation is never used. Throws `CommandError`, or rejects with the
- * signal's reason.
+ * creates unless it exists. Throws `CommandError`, or rejects with the signal's reason.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
   const { folder, constraints } = options;
@@ -43,45 +38,21 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
   const digest = createHash('sha256').update(text).digest('hex').slice(0, 8);
   const home = join(folder, `openhands-${pinnedVersion(text)}-${digest}`);
   const python = join(home, 'bin', 'python');
-  if (existsSync(python)) return python;
-
-  const attempt = `${home}.${randomUUID()}`;
-  try {
+  await installInto(home, python, async (attempt) => {
     await uv(['venv', '--relocatable', attempt], options);
     await uv(['pip', 'install', '--python', attempt, '-c', constraints, ...packages], options);
-    if (existsSync(python)) return python;
-    // The folder is absent, or the Python that it was created with has gone.
-    await rm(home, { recursive: true, force: true });
-    if (!existsSync(home)) renameSync(attempt, home);
-    return python;
-  } finally {
-    await rm(attempt, { recursive: true, force: true });
-  }
+  });
+  return python;
 }
 
-/** Runs uv, whose output goes to standard error. Keys of models stay hidden from packages. */
-async function uv(args: readonly string[], options: InstallOptions): Promise<void> {
-  const { environment, signal } = options;
-  const kept = Object.entries(environment).filter(([name]) => !name.startsWith('LLM_'));
-  const child = spawn('uv', args, {
-    env: { UV_PYTHON: pythonVersions, UV_COMPILE_BYTECODE: '1', ...Object.fromEntries(kept) },
-    stdio: ['ignore', 2, 2],
+/** Runs uv with the versions of Python that the agent runs with. */
+const uv = (args: readonly string[], { environment, signal }: InstallOptions): Promise<void> =>
+  runInstaller(['uv', ...args], {
+    agent: 'the OpenHands agent',
+    environment: { UV_PYTHON: pythonVersions, UV_COMPILE_BYTECODE: '1', ...environment },
     signal,
-    killSignal: 'SIGKILL',
+    missing: 'uv, which is not on the PATH: pip install uv, or https://docs.astral.sh/uv',
   });
-  const [code] = (await once(child, 'close').catch((error: unknown) => {
-    signal.throwIfAborted();
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
-    throw new CommandError(
-      'the OpenHands agent is installed by uv, which is not on the PATH: pip install uv, or https://docs.astral.sh/uv',
-      { cause: error },
-    );
-  })) as [number | null];
-  if (code !== 0)
-    throw new CommandError(
-      `the OpenHands agent can't be installed: exit code ${String(code)} of uv ${args.join(' ')}`,
-    );
-}
 
 /** Image name of the OpenHands agent-server on the local cluster. */
 export const openHandsImage = 'conversation-operator/openhands-agent';

@@ -1,7 +1,6 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AcpProgram } from './acp/program.ts';
-import { acpVendorOf } from './acp/vendors.ts';
 import type { Commands } from './commands.ts';
 import { Conversation, type ConversationHost } from './conversation.ts';
 import type { NewMessage } from './drafts.ts';
@@ -11,7 +10,7 @@ import { LlmProgram, type LlmSettings } from './llm-program.ts';
 import type { Meta } from './meta.ts';
 import { scriptProgram } from './script-program.ts';
 import type { SecretBox } from './secret-box.ts';
-import { commandEnvironment } from './settings.ts';
+import { acpVendorOf, commandEnvironment } from './settings.ts';
 
 export interface ConversationsOptions {
   readonly path: string;
@@ -171,7 +170,7 @@ export class Conversations {
     return new AcpProgram({
       vendor,
       model: {
-        name: llm?.model.replace(/^[a-z]+\//, '') ?? '',
+        name: llm?.model.replace(/^[a-z]+\//, ''),
         baseUrl: llm?.baseUrl,
         apiKey: llm?.apiKey,
       },

@@ -1,4 +1,7 @@
 import { parseArgs } from 'node:util';
+import * as z from 'zod/mini';
+import { acpVendors, type AcpVendor } from './acp/vendors.ts';
+import { parseJson } from './json.ts';
 
 export interface Settings {
   readonly host: string;
@@ -43,6 +46,8 @@ export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
       'no session key: set OH_SESSION_API_KEYS_0, or OH_DEFERRED_INIT=true and OH_SECRET_KEY',
     );
   }
+  // A wrong name ends the start rather than the first run.
+  acpVendorOf(env);
   return {
     host: values.host ?? env['HOST'] ?? '127.0.0.1',
     port: wholeNumber('port', values.port ?? env['PORT'] ?? '8000', 0, 65_535),
@@ -83,3 +88,30 @@ function wholeNumber(name: string, value: string, min: number, max: number): num
   }
   return number;
 }
+
+/**
+ * The agent that the environment names: `ACP_AGENT`, a name of the table, or `ACP_COMMAND`, the
+ * command line of any other agent as a JSON list. Throws for a name that the table lacks.
+ */
+export function acpVendorOf(
+  env: Readonly<Record<string, string | undefined>>,
+): AcpVendor | undefined {
+  const { ACP_AGENT: name = '', ACP_COMMAND: text = '' } = env;
+  if (text !== '') {
+    const command = commandLine.safeParse(parseJson(text));
+    if (!command.success)
+      throw new SettingsError('ACP_COMMAND must be a JSON list of texts, the program first');
+    const [program = '', ...args] = command.data;
+    return {
+      ...{ package: '', version: '', license: '', command: [program, ...args], env: {} },
+      continues: 'resume',
+    };
+  }
+  if (name === '') return undefined;
+  const vendor = Object.entries(acpVendors).find(([known]) => known === name)?.[1];
+  if (vendor === undefined)
+    throw new SettingsError(`ACP_AGENT must be one of ${Object.keys(acpVendors).join(', ')}`);
+  return vendor;
+}
+
+const commandLine = z.array(z.string()).check(z.minLength(1));

@@ -1,7 +1,3 @@
-import * as z from 'zod/mini';
-import { parseJson } from '../json.ts';
-import { SettingsError } from '../settings.ts';
-
 /**
  * How the last session of a conversation continues in a new process: `resume` without and `load`
  * with a replay of its messages; `transcript`: the agent keeps no session, so the first prompt of a
@@ -11,7 +7,8 @@ export type Continuation = 'resume' | 'load' | 'transcript';
 
 /** The settings of a model, of which only the environment and the files of the agent learn. */
 export interface AcpModel {
-  readonly name: string;
+  /** Absent: the choice of the agent. */
+  readonly name: string | undefined;
   /** Absent: the address that the vendor's program implies. */
   readonly baseUrl: string | undefined;
   readonly apiKey: string | undefined;
@@ -121,7 +118,7 @@ export const acpVendors = {
     version: '0.61.0',
     license: 'Apache-2.0',
     // Without a model the program asks another one which to take.
-    command: ['gemini', '--acp', '-m', '{model}'],
+    command: ['gemini', '--acp', '--model={model}'],
     env: {
       GEMINI_API_KEY: '{apiKey}',
       GOOGLE_GEMINI_BASE_URL: '{baseUrl}',
@@ -181,30 +178,3 @@ export function setUpOf(
     files: filledEntries(files, model, quoted),
   };
 }
-
-/**
- * The agent that the environment names: `ACP_AGENT`, a name of the table, or `ACP_COMMAND`, the
- * command line of any other agent as a JSON list. Throws for a name that the table lacks.
- */
-export function acpVendorOf(
-  env: Readonly<Record<string, string | undefined>>,
-): AcpVendor | undefined {
-  const { ACP_AGENT: name = '', ACP_COMMAND: text = '' } = env;
-  if (text !== '') {
-    const command = commandLine.safeParse(parseJson(text));
-    if (!command.success)
-      throw new SettingsError('ACP_COMMAND must be a JSON list of texts, the program first');
-    const [program = '', ...args] = command.data;
-    return {
-      ...{ package: '', version: '', license: '', command: [program, ...args], env: {} },
-      continues: 'resume',
-    };
-  }
-  if (name === '') return undefined;
-  const vendor = Object.entries(acpVendors).find(([known]) => known === name)?.[1];
-  if (vendor === undefined)
-    throw new SettingsError(`ACP_AGENT must be one of ${Object.keys(acpVendors).join(', ')}`);
-  return vendor;
-}
-
-const commandLine = z.array(z.string()).check(z.minLength(1));

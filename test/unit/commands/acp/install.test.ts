@@ -1,0 +1,87 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpProgram, acpTemplate, installAcpAgent } from '../../../../src/commands/acp-agents.ts';
+import { acpAgents } from '../../../../src/config/up.ts';
+import { sandboxTemplateSpecSchema } from '../../../../src/resources/sandbox-template.ts';
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'install-'));
+  mkdirSync(join(root, 'bin'));
+  npm('mkdir -p "$3/node_modules/.bin" && touch "$3/node_modules/.bin/codex-acp"');
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/** The program `npm`, which gets `install --prefix FOLDER …`. */
+const npm = (script: string) =>
+  writeFileSync(
+    join(root, 'bin', 'npm'),
+    `#!/bin/sh\necho "$*" >> "$ROOT/calls"\nenv > "$ROOT/environment"\n${script}\n`,
+    { mode: 0o755 },
+  );
+const calls = () => readFileSync(join(root, 'calls'), 'utf8').trimEnd().split('\n');
+const install = (more: Record<string, string> = {}) =>
+  installAcpAgent('codex', {
+    folder: join(root, 'agents'),
+    environment: { PATH: `${join(root, 'bin')}:/usr/bin:/bin`, ROOT: root, ...more },
+    signal: new AbortController().signal,
+  });
+
+describe('installing an agent of the Agent Client Protocol', () => {
+  it('installs the pinned package once, without its scripts and without the key of a model', async () => {
+    const programs = await install({ LLM_API_KEY: 'secret' });
+    expect(existsSync(join(programs, 'codex-acp'))).toBe(true);
+    expect(await install()).toBe(programs);
+    expect(calls()).toHaveLength(1);
+    expect(calls()[0]).toContain('--ignore-scripts');
+    expect(calls()[0]).toContain(`${acpVendors.codex.package}@${acpVendors.codex.version}`);
+    expect(readFileSync(join(root, 'environment'), 'utf8')).not.toContain('secret');
+    expect(readdirSync(join(root, 'agents'))).toEqual([`codex-${acpVendors.codex.version}`]);
+  });
+
+  it('leaves nothing behind when npm fails, and tries again', async () => {
+    npm('mkdir -p "$3/node_modules/.bin"; exit 7');
+    await expect(install()).rejects.toThrow(
+      "the agent codex can't be installed: exit code 7 of npm",
+    );
+    expect(readdirSync(join(root, 'agents'))).toEqual([]);
+    npm('mkdir -p "$3/node_modules/.bin" && touch "$3/node_modules/.bin/codex-acp"');
+    expect(existsSync(await install())).toBe(true);
+  });
+
+  it('says that npm is missing', async () => {
+    await expect(install({ PATH: root })).rejects.toThrow('npm, which is not on the PATH');
+  });
+});
+
+describe('the table of agents', () => {
+  it('has the names that AGENT allows', () => {
+    expect(Object.keys(acpVendors)).toEqual([...acpAgents]);
+  });
+
+  it.each(acpAgents)(
+    'gives %s a valid template, and its programs before those of the system',
+    (name) => {
+      const { spec } = acpTemplate('default', name);
+      expect(sandboxTemplateSpecSchema.safeParse(spec).error).toBeUndefined();
+      expect(spec.description).toContain(acpVendors[name].license);
+      const program = acpProgram(name, { command: ['node', 'bridge.js'] }, '/agents/bin', {
+        PATH: '/usr/bin',
+      });
+      expect(program).toEqual({
+        command: ['node', 'bridge.js'],
+        env: { ACP_AGENT: name, PATH: '/agents/bin:/usr/bin' },
+      });
+    },
+  );
+});
