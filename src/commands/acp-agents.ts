@@ -1,5 +1,9 @@
 import { delimiter, join } from 'node:path';
-import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
+import {
+  acpVendors,
+  type AcpVendor,
+  type AcpVendorName,
+} from '@conversation-operator/reference-agent/acp/vendors';
 import type { NewObject } from '@conversation-operator/kube/object';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import { apiVersion } from '../resources/group.ts';
@@ -15,7 +19,7 @@ export interface AcpInstallOptions {
 }
 
 /**
- * Returns the folder with the programs of the pinned package of an agent, which npm installs unless
+ * Returns the folder with the program of the pinned package of an agent, which npm installs unless
  * it exists, without running scripts of packages. Throws `CommandError`, or rejects with the
  * signal's reason.
  */
@@ -23,9 +27,14 @@ export async function installAcpAgent(
   name: AcpVendorName,
   { folder, environment, signal }: AcpInstallOptions,
 ): Promise<string> {
-  const { package: packageName, version, command } = acpVendors[name];
+  const vendor: AcpVendor = acpVendors[name];
+  const { package: packageName, version, command, programFolder = '.bin' } = vendor;
   const home = join(folder, `${name}-${version}`);
-  const programs = join(home, 'node_modules', '.bin');
+  const programs = join(
+    home,
+    'node_modules',
+    programFolder.replace('{platform}', process.platform).replace('{arch}', process.arch),
+  );
   await installInto(home, join(programs, command[0]), (attempt) =>
     runInstaller(
       [

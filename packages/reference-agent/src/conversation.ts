@@ -196,7 +196,13 @@ export class Conversation {
       const { openAction: action, approval } = this.#state;
       if (approval !== undefined && this.status === 'waiting_for_confirmation')
         return approval.answer === undefined
-          ? [answerOf(approval.request, answer), becomes('running')]
+          ? [
+              ...(action === undefined || answer.accept
+                ? []
+                : [rejectionOf(action, answer.reason)]),
+              answerOf(approval.request, answer),
+              becomes('running'),
+            ]
           : [];
       if (this.status !== 'waiting_for_confirmation' || action === undefined) return [];
       return answer.accept

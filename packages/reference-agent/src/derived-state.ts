@@ -48,14 +48,15 @@ export class DerivedState {
         this.openAction = event;
         return;
       case 'ACPToolCallEvent':
-        if (['completed', 'failed'].includes(event.status))
+        if (['completed', 'failed'].includes(event.status)) {
           this.openCalls.delete(event.tool_call_id);
-        else this.openCalls.set(event.tool_call_id, event);
+          this.#close(event.tool_call_id);
+        } else this.openCalls.set(event.tool_call_id, event);
         return;
       case 'ObservationEvent':
       case 'AgentErrorEvent':
       case 'UserRejectObservation':
-        if (event.tool_call_id === this.openAction?.tool_call_id) this.openAction = undefined;
+        this.#close(event.tool_call_id);
         return;
       case 'PauseEvent':
       case 'InterruptEvent':
@@ -64,6 +65,10 @@ export class DerivedState {
       case 'ConversationErrorEvent':
         return;
     }
+  }
+
+  #close(toolCallId: string | undefined): void {
+    if (toolCallId === this.openAction?.tool_call_id) this.openAction = undefined;
   }
 
   #applyUpdate(event: StateUpdateEvent): void {
@@ -79,6 +84,7 @@ export class DerivedState {
         return;
       case 'acp_turn':
         this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
+        this.#close(this.approval?.request.tool_call_id);
         this.approval = undefined;
         return;
       case 'approval_request':
@@ -89,8 +95,12 @@ export class DerivedState {
           this.approval = { ...this.approval, answer: event.value };
         return;
       case 'approval_delivered':
-      case 'approval_withdrawn':
         if (event.value === this.approval?.request.id) this.approval = undefined;
+        return;
+      case 'approval_withdrawn':
+        if (event.value !== this.approval?.request.id) return;
+        this.#close(this.approval.request.tool_call_id);
+        this.approval = undefined;
         return;
       default:
         return;

@@ -69,7 +69,11 @@ export interface ActionEvent extends ToolCall {
   readonly thought: readonly Content[];
   /** Null for a call with invalid arguments; an AgentErrorEvent follows. */
   readonly action:
-    TerminalAction | { readonly kind: 'FinishAction'; readonly message: string } | null;
+    | TerminalAction
+    | { readonly kind: 'FinishAction'; readonly message: string }
+    /** The question of an agent with a process of its own, which runs the tool itself. */
+    | { readonly kind: 'ExecuteBashAction' | 'AcpToolAction'; readonly [field: string]: unknown }
+    | null;
   readonly tool_call: {
     readonly id: string;
     readonly name: string;

@@ -12,6 +12,7 @@ import {
   type Program,
   type Run,
 } from '../program.ts';
+import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
 import { setUpOf, type AcpModel, type AcpVendor } from './vendors.ts';
 
@@ -170,13 +171,7 @@ export class AcpProgram implements Program {
             child.answer(item.request.id, optionId);
             break;
           }
-          await run.append({
-            event: {
-              ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
-              key: 'approval_request',
-              value: item.request,
-            },
-          });
+          await run.append(...questionDrafts(item.request));
           throw new ConfirmationRequested();
         }
         case 'refused':
@@ -288,6 +283,29 @@ async function transcriptOf(run: Run): Promise<string> {
       : [],
   );
   return `This conversation continues in a new session of the agent. Said before:\n${lines.join('\n').slice(-maxTranscriptCharacters)}`;
+}
+
+/**
+ * The question of an agent: an action that waits for a person, as for every agent, with the options
+ * beside it.
+ */
+function questionDrafts(request: ApprovalRequest): readonly Draft[] {
+  const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  const fields = isObject ? input : { input };
+  const isCommand = 'command' in fields && typeof fields.command === 'string';
+  const kind = isCommand ? 'ExecuteBashAction' : 'AcpToolAction';
+  const origin = { toolCallId, responseId: id, thought: '' };
+  return [
+    { id, event: { ...actionEvent(tool, origin, input, { ...fields, kind }), summary: title } },
+    {
+      event: {
+        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+        key: 'approval_request',
+        value: request,
+      },
+    },
+  ];
 }
 
 const failureOf = (error: AcpFailure): RunFailure =>

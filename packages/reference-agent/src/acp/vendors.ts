@@ -26,6 +26,11 @@ export interface AcpVendor {
   readonly license: string;
   /** Program of the package, and its arguments. */
   readonly command: readonly [program: string, ...args: readonly string[]];
+  /**
+   * Folder of the program below node_modules, where the scripts of the package, which are not run,
+   * would bring it to its place. `{platform}` and `{arch}` are those of Node.
+   */
+  readonly programFolder?: string;
   readonly env: Readonly<Record<string, string>>;
   /** Files below HOME, by path, which hold settings that the program reads from nowhere else. */
   readonly files?: Readonly<Record<string, string>>;
@@ -95,6 +100,7 @@ export const acpVendors = {
     version: '1.18.33',
     license: 'MIT',
     command: ['opencode', 'acp'],
+    programFolder: 'opencode-{platform}-{arch}/bin',
     env: { OPENCODE_DISABLE_MODELS_FETCH: '1' },
     files: {
       '.config/opencode/opencode.json': JSON.stringify({

@@ -141,11 +141,24 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     const conversation = await place.start('tool touch x\nsay Over.');
     await becomes(conversation, 'waiting_for_confirmation', 'error');
     expect(place.lines('answers.txt')).toEqual([]);
+    const asked = (await eventsOf(conversation)).findLast(({ kind }) => kind === 'ActionEvent');
+    expect(asked).toMatchObject({
+      summary: 'Run touch x',
+      action: { kind: 'ExecuteBashAction', command: 'touch x' },
+    });
     await conversation.respond(answer);
     await becomes(conversation, 'finished', 'error');
     expect(place.lines('answers.txt')).toEqual(answers);
     expect(place.lines('tools.txt')).toEqual(tools);
     expect(await saidBy(conversation)).toEqual(['Over.']);
+    const rejections = (await eventsOf(conversation)).filter(
+      ({ kind }) => kind === 'UserRejectObservation',
+    );
+    expect(rejections).toHaveLength(answer.accept ? 0 : 1);
+    await conversation.stop('interrupt');
+    expect((await eventsOf(conversation)).filter(({ kind }) => kind === 'AgentErrorEvent')).toEqual(
+      [],
+    );
   });
 
   it('asks for each of two tools, and a message in between answers none', async () => {
