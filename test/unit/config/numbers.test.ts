@@ -134,7 +134,10 @@ describe('errors of settings', () => {
     [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL: must be error, warn, info or debug, not "loud"'],
     [{ LOG_FORMAT: 'xml' }, 'LOG_FORMAT: must be json or pretty, not "xml"'],
     [{ LEGACY_API: 'perhaps' }, 'LEGACY_API: must be true, false, 1 or 0, not "perhaps"'],
-    [{ AGENT: 'other' }, 'AGENT: must be reference, openhands, codex, claude, qwen, opencode or gemini, not "other"'],
+    [
+      { AGENT: 'other' },
+      'AGENT: must be reference, openhands, codex, claude, qwen, opencode or gemini, not "other"',
+    ],
     [{ PUBLIC_URL: 'ftp://host' }, 'PUBLIC_URL: must be an http or https URL, not "ftp://host"'],
     [
       { TRUSTED_PROXIES: 'loopback, proxy' },
