@@ -1,4 +1,5 @@
 import type { AgentKind, ConfirmationPolicy } from '../resources/agent-settings.ts';
+import type { Approval } from '../resources/approval.ts';
 import type { ExecutionStatus } from '../resources/conversation-status.ts';
 
 /** Address, session key and protocol of the agent of one sandbox. */
@@ -169,6 +170,26 @@ export interface AgentUserMessage {
   readonly text: string;
 }
 
+/**
+ * Question of an agent whether it may use its tools. The texts are those of the agent, bounded and
+ * otherwise as they are.
+ */
+export type AgentQuestion = Pick<
+  Approval,
+  'id' | 'title' | 'kind' | 'tool' | 'summary' | 'options' | 'callHash'
+>;
+
+/** Answer to the question with this id. */
+export interface AgentAnswer {
+  readonly questionId: string;
+  /** Whether the tools run. */
+  readonly accept: boolean;
+  /** An option of the question. Absent: the agent's turn is cancelled. */
+  readonly option?: string | undefined;
+  /** The model reads the reason of a rejection. */
+  readonly reason?: string | undefined;
+}
+
 export interface AgentCallOptions {
   readonly signal?: AbortSignal | undefined;
 }
@@ -252,8 +273,20 @@ export interface AgentClient {
   readonly serverInfo: AgentCall<[], { readonly needsModel: boolean }>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
   readonly runningConversations: AgentCall<[], readonly string[]>;
-  /** Ids (32 hex digits) of the conversations in status `waiting_for_confirmation`. */
-  readonly waitingConversations: AgentCall<[], readonly string[]>;
+  /**
+   * The question for which the conversation waits; undefined when it waits for none. Throws `busy`
+   * for a conversation that changes too fast to be read.
+   */
+  readonly question: AgentCall<[id: string], AgentQuestion | undefined>;
+  /**
+   * Answers a question. Throws `refused` when the agent asks another one, or none. The outcome of a
+   * call without an answer shows in `question`.
+   */
+  readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
+  /**
+   * Ids (32 hex digits) of the conversations whose question the agent forgets when it ends.
+   */
+  readonly losableQuestions: AgentCall<[], readonly string[]>;
   /**
    * Rejects the actions that wait for a confirmation: then the conversation is `idle`, and the
    * model learns the reason when it runs.

@@ -30,7 +30,9 @@ export class ClientOfKinds implements AgentClient {
   readonly useLlm = this.#forward('useLlm');
   readonly serverInfo = this.#forward('serverInfo');
   readonly runningConversations = this.#forward('runningConversations');
-  readonly waitingConversations = this.#forward('waitingConversations');
+  readonly question = this.#forward('question');
+  readonly answer = this.#forward('answer');
+  readonly losableQuestions = this.#forward('losableQuestions');
   readonly rejectPending = this.#forward('rejectPending');
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { KeepAlive } from '@conversation-operator/http/client/bounded-client';
 import type {
+  AgentAnswer,
   AgentCallOptions,
   AgentClient,
   AgentCommand,
@@ -7,6 +8,7 @@ import type {
   AgentInit,
   AgentLlm,
   AgentMessage,
+  AgentQuestion,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
@@ -16,6 +18,7 @@ import { AgentError, isAgentError } from './errors.ts';
 import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
 import { create } from './openhands-creation.ts';
 import { lastFailure } from './openhands-failures.ts';
+import { openQuestion } from './openhands-questions.ts';
 import {
   commandResultOf,
   contentOf,
@@ -48,6 +51,7 @@ export type OpenHandsClientOptions = Partial<typeof defaults> & {
   readonly keepAlive?: KeepAlive;
 };
 
+const defaultReason = 'The user has rejected this action.';
 const probeTimeoutMs = 3000;
 /** Maximum bytes of a readiness answer; the operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
@@ -276,7 +280,27 @@ export class OpenHandsClient implements AgentClient {
     return this.#conversationsIn('running', endpoint, options);
   }
 
-  async waitingConversations(endpoint: AgentEndpoint, options?: AgentCallOptions) {
+  async question(
+    endpoint: AgentEndpoint,
+    id: string,
+    options?: AgentCallOptions,
+  ): Promise<AgentQuestion | undefined> {
+    return openQuestion(this.#api, endpoint, id, options);
+  }
+
+  async answer(
+    endpoint: AgentEndpoint,
+    id: string,
+    { questionId, accept, reason = defaultReason }: AgentAnswer,
+    options?: AgentCallOptions,
+  ): Promise<void> {
+    // The protocol has no id of a question: an answer is for the actions that wait when it arrives.
+    const asked = await this.question(endpoint, id, options);
+    if (asked?.id !== questionId) throw new AgentError('refused', 'The agent asks no longer.');
+    await this.#api.respond(endpoint, options, id, accept ? { accept } : { accept, reason });
+  }
+
+  async losableQuestions(endpoint: AgentEndpoint, options?: AgentCallOptions) {
     return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
   }
 

@@ -107,8 +107,6 @@ export const actionEventsSchema = pageOf(
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
 
-export const rejectionsSchema = pageOf(z.object({ action_id: accessory(z.string()) }));
-
 /** Body of an error answer: `detail` is a text, or a list of invalid fields. */
 export const errorBodySchema = z.object({
   detail: z

@@ -1,3 +1,4 @@
+import { answerTo } from './approval.ts';
 import type { CachedConversation } from './cached-conversation.ts';
 import {
   conditionUpdate,
@@ -92,6 +93,44 @@ export function finishedCondition(conversation: ConversationMessages): Condition
   );
 }
 
+/** Reasons of the condition WaitingForApproval. */
+export const WaitingForApprovalReason = {
+  toolCall: 'ToolCall',
+  answered: 'Answered',
+  nothingAsked: 'NothingAsked',
+} as const;
+
+/** The condition WaitingForApproval; undefined for an agent that has never asked. */
+function waitingForApprovalCondition({
+  spec,
+  status = {},
+}: Pick<CachedConversation, 'spec' | 'status'>): ConditionUpdate | undefined {
+  const { approval, conditions } = status;
+  const type = ConversationCondition.waitingForApproval;
+  if (approval !== undefined)
+    return answerTo(approval, { spec }) === undefined
+      ? conditionUpdate(
+          type,
+          true,
+          WaitingForApprovalReason.toolCall,
+          `The agent asks: ${approval.title}`,
+        )
+      : conditionUpdate(
+          type,
+          false,
+          WaitingForApprovalReason.answered,
+          'The answer is stored, and the agent gets it as soon as it runs.',
+        );
+  return findCondition(conditions, type) === undefined
+    ? undefined
+    : conditionUpdate(
+        type,
+        false,
+        WaitingForApprovalReason.nothingAsked,
+        'The agent waits for no answer.',
+      );
+}
+
 /**
  * The status with the fields that follow from its other fields and from the spec: the conditions
  * and the short title. They change with other fields only, and therefore cost no write of their
@@ -104,10 +143,12 @@ export function withProjection(
   now: string,
 ): ConversationStatus {
   const { sandboxStatus = 'STARTING', sandboxStatusReason = '' } = status;
+  const waiting = waitingForApprovalCondition({ spec, status });
   const updates = [
     readyCondition(status),
     finishedCondition({ spec, status }),
     pausedCondition(sandboxStatus === 'PAUSED', sandboxStatusReason),
+    ...(waiting === undefined ? [] : [waiting]),
   ];
   return {
     ...status,

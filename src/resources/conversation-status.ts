@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { approvalSchema, closedApprovalsSchema } from './approval.ts';
 import { conditionsSchema } from './conditions.ts';
 import {
   count,
@@ -105,6 +106,11 @@ export const conversationStatusSchema = z.object({
     "Status of the agent's run. Absent until the agent has the conversation.",
   ),
   executionDetail: optional(text(2048), 'Explanation of executionStatus for people.'),
+  approval: optional(
+    approvalSchema,
+    'Question of the agent whether it may use a tool. Absent when the agent asks nothing.',
+  ),
+  closedApprovals: optional(closedApprovalsSchema, 'Last questions that are closed, oldest first.'),
   agentEpoch: optional(
     count(),
     'Value of agentEpoch of the sandbox when the operator last read executionStatus.',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from './agent-settings.ts';
+import { approvalAnswerSchema, maxAnswers } from './approval.ts';
 import {
   column,
   resourceOf,
@@ -116,6 +117,15 @@ export const conversationSpecSchema = z
         description:
           'Further messages. The operator delivers each of them once, in the order of their numbers, while the sandbox is RUNNING.',
       }),
+    approvals: z
+      .array(approvalAnswerSchema)
+      .max(maxAnswers)
+      .optional()
+      .meta({
+        ...listMap('id'),
+        description:
+          'Answers to questions of the agent. The operator gives the first valid answer to the agent once, and resumes a paused sandbox for it.',
+      }),
     repository: optional(
       z.object({
         name: described(
@@ -209,10 +219,12 @@ export const conversationDefinition: CustomResourceDefinition = {
     column('Title', '.status.shortTitle', 'Beginning of the title.'),
     column('Sandbox', '.status.sandboxStatus', 'STARTING, RUNNING, PAUSED, ERROR or MISSING.'),
     column('Execution', '.status.executionStatus', "Status of the agent's run."),
+    column('Approval', '.status.approval.title', 'Tool call that waits for an answer.'),
     column('Start', '.status.start.status', 'Current status of the start.'),
     column('Repository', '.spec.repository.name', 'Repository of the conversation.'),
     column('Owner', '.spec.owner', 'Owner of the conversation.'),
     wideColumn('Sandbox-Name', '.status.sandboxName', 'Name of the sandbox of the conversation.'),
+    wideColumn('Approval-ID', '.status.approval.id', 'Identifier of the question that waits.'),
     wideColumn('Reason', '.status.sandboxStatusReason', 'Reason of the phase of the sandbox.'),
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
@@ -247,6 +259,8 @@ export const ConversationCondition = {
   finished: 'Finished',
   /** The sandbox is paused. */
   paused: pausedType,
+  /** The agent waits for an answer to its question. Present from the first question on. */
+  waitingForApproval: 'WaitingForApproval',
   /** The operator is going to delete the conversation. Present from the announcement on. */
   expiring: 'Expiring',
 } as const;

@@ -39,6 +39,10 @@ function groupOfRun({ conversation }: Facts): Group {
   }
 }
 
+/** Whether an agent waits for an answer, also one whose sandbox is paused. */
+const isAsking = ({ conversation }: Facts): boolean =>
+  conversation !== undefined && conversation.pending_approval !== null;
+
 export function groupOf(facts: Facts): Group {
   const reason = facts.conversation?.sandbox_status_reason;
   switch (sandboxStatusOf(facts)) {
@@ -47,7 +51,7 @@ export function groupOf(facts: Facts): Group {
     case 'RUNNING':
       return groupOfRun(facts);
     case 'PAUSED':
-      return 'paused';
+      return isAsking(facts) ? 'needs-you' : 'paused';
     case 'ERROR':
       return ownerMendOf(reason ?? '') === undefined ? 'failed' : 'needs-you';
     case 'MISSING':

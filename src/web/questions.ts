@@ -1,52 +1,43 @@
 import { signal } from '@preact/signals';
-import { api, ApiError, messageOf } from './api.ts';
-import type { Approval } from './wire.ts';
+import { api, messageOf } from './api.ts';
+import type { Approval, ConversationRecord } from './wire.ts';
 
-/** The answer of a person to a question, until the service has confirmed it. */
+/** The answer of a person to a question, until the record of the conversation shows it. */
 export interface GivenAnswer {
   readonly id: string;
   readonly option: string;
-  /** Why the service has not taken it; undefined while it is under way. */
+  readonly state: 'sending' | 'stored' | 'failed';
+  /** Why the service has not taken it. */
   readonly problem?: string;
 }
 
-/** The questions of the agent of one conversation, and the answer. */
+/** The answer to the question of the agent of one conversation. */
 export class Questions {
-  readonly open = signal<readonly Approval[]>([]);
   readonly given = signal<GivenAnswer | undefined>(undefined);
-  readonly #path: string;
 
-  constructor(conversationId: string) {
-    this.#path = `/api/v1/app-conversations/${conversationId}/approvals`;
+  /** The question that waits for an answer; undefined without one. */
+  openOf(conversation: ConversationRecord | undefined): Approval | undefined {
+    const asked = conversation?.pending_approval ?? undefined;
+    const { id, state } = this.given.value ?? {};
+    return asked?.id === id && state === 'stored' ? undefined : asked;
   }
 
-  /** Reads what is asked now. A read that fails leaves what is shown; the next one follows soon. */
-  async refresh(): Promise<void> {
-    try {
-      const open = await api.get<readonly Approval[]>(this.#path, {});
-      if (JSON.stringify(open) !== JSON.stringify(this.open.peek())) this.open.value = open;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-    }
-  }
-
-  forget(): void {
-    if (this.open.peek().length > 0) this.open.value = [];
-    this.given.value = undefined;
-  }
-
-  /** Sends an answer once; the question stays until the service has taken it. */
-  async answer({ id }: Approval, option: string, reason: string): Promise<void> {
-    if (this.given.peek()?.id === id && this.given.peek()?.problem === undefined) return;
-    this.given.value = { id, option };
+  /** Sends an answer once; the question stays until the service has stored it. */
+  async answer(
+    { id, conversation_id: conversation }: Approval,
+    option: string,
+    reason: string,
+  ): Promise<void> {
+    const given = this.given.peek();
+    if (given?.id === id && given.state !== 'failed') return;
+    this.given.value = { id, option, state: 'sending' };
     try {
       const body = { option_id: option, ...(reason.trim() === '' ? {} : { reason }) };
-      await api.post(`${this.#path}/${encodeURIComponent(id)}`, body);
-      this.open.value = this.open.peek().filter((one) => one.id !== id);
-      this.given.value = undefined;
+      const path = `/api/v1/app-conversations/${conversation}/approvals/${encodeURIComponent(id)}`;
+      await api.post(path, body);
+      this.given.value = { id, option, state: 'stored' };
     } catch (error) {
-      this.given.value = { id, option, problem: messageOf(error) };
+      this.given.value = { id, option, state: 'failed', problem: messageOf(error) };
     }
-    await this.refresh();
   }
 }

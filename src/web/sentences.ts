@@ -51,6 +51,14 @@ function starting({ conversation, task, sandbox }: Facts, now: number): string {
   );
 }
 
+/** The question that waits for an answer, as a sentence; undefined without one. */
+const asking = (conversation: Facts['conversation']): string | undefined => {
+  const approval = conversation?.pending_approval ?? undefined;
+  if (approval === undefined) return undefined;
+  const what = approval.kind === 'execute' ? 'run' : 'use';
+  return `Asks whether it may ${what} “${approval.title}”`;
+};
+
 function running({ conversation }: Facts, now: number): string {
   if (conversation === undefined) return '';
   const { execution_status: status, execution_status_detail: detail, updated_at } = conversation;
@@ -58,8 +66,8 @@ function running({ conversation }: Facts, now: number): string {
   switch (status) {
     case 'waiting_for_confirmation':
       return joined(
-        detail ?? 'Asks for your confirmation',
-        `Waiting for ${since(updated_at, now)}`,
+        asking(conversation) ?? detail ?? 'Asks for your confirmation',
+        `Waiting for ${since(conversation.pending_approval?.requested_at ?? updated_at, now)}`,
       );
     case 'stuck':
       return joined(detail ?? 'The agent makes no progress', 'Send a message, or stop it');
@@ -85,9 +93,12 @@ function paused(facts: Facts, around: Around): string {
   const { resumePauses } = around;
   const cause =
     sandbox?.status_detail ?? `Paused: ${conversation?.sandbox_status_reason ?? 'by its owner'}`;
+  const asks = asking(conversation);
   return joined(
+    asks,
     withTitles(cause, around.titleOf),
-    conversation?.execution_status_detail,
+    // The detail of a run that waits says nothing more than the question.
+    asks === undefined ? conversation?.execution_status_detail : undefined,
     resumePauses === undefined ? undefined : `Resume now would pause ${resumePauses}`,
   );
 }

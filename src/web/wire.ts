@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { problemSchema } from '../gateway/errors/problem-error.ts';
-import type { Approval } from '../gateway/presenters/approval.ts';
+import type { ApprovalRecord as Approval } from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
 import type { ApiKeyRecord } from '../gateway/presenters/api-key.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';

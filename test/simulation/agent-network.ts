@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import type {
+  AgentAnswer,
   AgentCallOptions,
   AgentClient,
   AgentCommand,
@@ -9,12 +11,13 @@ import type {
   AgentInit,
   AgentLlm,
   AgentMessage,
+  AgentQuestion,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
 } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
-import type { AgentProcess, StoredConversation } from './agent-process.ts';
+import type { AgentProcess, AskedQuestion, StoredConversation } from './agent-process.ts';
 import type { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
 import type { SandboxSteps } from './sandbox-steps.ts';
@@ -275,7 +278,32 @@ export class SimulatedAgentClient implements AgentClient {
     );
   }
 
-  waitingConversations(
+  question(
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions = {},
+  ): Promise<AgentQuestion | undefined> {
+    return this.#about('question', endpoint, id, options, (agent, conversation) =>
+      agent.viewOf(conversation).executionStatus === 'waiting_for_confirmation'
+        ? conversation.question && questionOf(conversation.question)
+        : undefined,
+    );
+  }
+
+  async answer(
+    endpoint: AgentEndpoint,
+    id: string,
+    { questionId, accept }: AgentAnswer,
+    options: AgentCallOptions = {},
+  ): Promise<void> {
+    const asked = await this.question(endpoint, id, options);
+    if (asked?.id !== questionId) throw new AgentError('refused', 'the agent asks no longer');
+    await this.#about('answer', endpoint, id, options, (agent, conversation) =>
+      agent.respond(conversation, accept),
+    );
+  }
+
+  losableQuestions(
     endpoint: AgentEndpoint,
     options: AgentCallOptions = {},
   ): Promise<readonly string[]> {
@@ -443,4 +471,19 @@ const agentMessage = (text: string, index: number): AgentUserMessage => ({
   id: String(index),
   timestamp: '',
   text,
+});
+
+const questionOf = ({ id, call }: AskedQuestion): AgentQuestion => ({
+  ...{
+    id,
+    title: call,
+    kind: 'other',
+    tool: 'tool',
+    summary: call,
+    callHash: hash('sha256', call),
+  },
+  options: [
+    { id: 'yes', name: 'Yes', kind: 'allow_once' },
+    { id: 'no', name: 'No', kind: 'reject_once' },
+  ],
 });

@@ -26,6 +26,12 @@ export interface StoredConversation {
   unsaved: { readonly status: ExecutionStatus; readonly until: number } | undefined;
   /** How its run will end, by itself. */
   end: RunEnd;
+  /** The action that waits for an answer. */
+  question: AskedQuestion | undefined;
+  /** Questions so far. */
+  asked: number;
+  /** The call of a question that was rejected because its agent was stopped. */
+  lostCall: string | undefined;
   /** Why its last run ended in `error`: not known where its container ended it. */
   failure: AgentFailure | undefined;
   /**
@@ -69,6 +75,12 @@ export interface StoredConversation {
   mayStayPaused: boolean;
   /** When its last run began that never ends and reports nothing; absent: none has. */
   stalledAt: number | undefined;
+}
+
+/** A question, with the call that it is about: the model may request the same call again. */
+export interface AskedQuestion {
+  readonly id: string;
+  readonly call: string;
 }
 
 /** A run may end in a question: a person answers it, and the run continues. */
@@ -125,6 +137,9 @@ export interface ContainerOptions {
    * end.
    */
   readonly stalls?: Random | undefined;
+  /** The agent asks, or executes the call of its question. */
+  readonly onAsked?: (question: AskedQuestion) => void;
+  readonly onExecuted?: (question: AskedQuestion) => void;
   /** A run has ended the container. */
   readonly onDeath: () => void;
   readonly onInterrupted: (conversation: StoredConversation, how: RunInterruption) => void;
@@ -271,6 +286,9 @@ export class AgentProcess {
       before: { status: 'idle', until: 0 },
       unsaved: undefined,
       end: 'finished',
+      question: undefined,
+      asked: 0,
+      lostCall: undefined,
       failure: undefined,
       reloaded: false,
       deadly: this.#options.ends?.chance(this.#chances.deadly) ?? false,
@@ -320,6 +338,8 @@ export class AgentProcess {
     conversation.deadly = false;
     conversation.broken = false;
     conversation.remainingMs += this.#options.random.between(500, 5_000);
+    // A message that starts a run accepts the action that waits: that is up to its sender.
+    conversation.question = undefined;
     this.run(conversation);
   }
 
@@ -358,8 +378,11 @@ export class AgentProcess {
     conversation.failure = undefined;
     const { status } = conversation;
     // A request to run accepts the action that waits.
-    if (status === 'waiting_for_confirmation')
+    if (status === 'waiting_for_confirmation') {
       conversation.remainingMs = random.between(200, 5_000);
+      if (conversation.question !== undefined) this.#options.onExecuted?.(conversation.question);
+      conversation.question = undefined;
+    }
     this.#set(conversation, 'running');
     // A run that begins is saved a moment later; a message may have come to one that was over.
     conversation.unsaved = {
@@ -394,6 +417,7 @@ export class AgentProcess {
       conversation.reloaded = false;
       if (conversation.end === 'error')
         conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
+      if (conversation.end === 'waiting_for_confirmation') this.#ask(conversation);
       this.#set(conversation, conversation.end);
       // The container may end before a poll has seen that.
       if (conversation.end === 'error' && ends?.chance(0.2) === true) {
@@ -416,12 +440,46 @@ export class AgentProcess {
     });
   }
 
-  /** The action that waits is not executed; nothing happens where none does. */
+  /** The model often requests the call again that was rejected because its agent was stopped. */
+  #ask(conversation: StoredConversation): void {
+    const number = ++conversation.asked;
+    const name = conversation.uid ?? conversation.id;
+    const { lostCall } = conversation;
+    const isAgain = lostCall !== undefined && number % 4 !== 0;
+    conversation.lostCall = undefined;
+    conversation.question = {
+      id: `${name}-${number}`,
+      call: isAgain ? lostCall : `call ${number} of ${name}`,
+    };
+    this.#options.onAsked?.(conversation.question);
+  }
+
+  /**
+   * The action that waits is not executed; nothing happens where none does. The agent is about to
+   * be stopped, or a person says so to the agent itself.
+   */
   reject(conversation: StoredConversation): void {
     if (conversation.status !== 'waiting_for_confirmation') return;
     this.#options.onInterrupted(conversation, 'rejected');
+    conversation.lostCall = conversation.question?.call;
+    conversation.question = undefined;
     conversation.wanted = true;
     conversation.remainingMs = this.#options.random.between(200, 5_000);
+    this.#set(conversation, 'idle');
+  }
+
+  /** The answer of a person to what waits now: the protocol has no id of a question. */
+  respond(conversation: StoredConversation, accept: boolean): void {
+    if (conversation.status !== 'waiting_for_confirmation') return;
+    conversation.continuations = 0;
+    conversation.disruptions = 0;
+    conversation.losses = 0;
+    conversation.wanted = accept;
+    if (accept) {
+      this.run(conversation);
+      return;
+    }
+    conversation.question = undefined;
     this.#set(conversation, 'idle');
   }
 

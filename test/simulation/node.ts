@@ -4,6 +4,7 @@ import type { KubeObject } from '../../packages/kube/src/object.ts';
 import {
   AgentProcess,
   Volume,
+  type AskedQuestion,
   type EndChances,
   type RunInterruption,
   type StoredConversation,
@@ -100,6 +101,9 @@ export class SimulatedNode {
   onFirstMessage: (process: AgentProcess, id: string) => void = () => undefined;
   /** An agent has stored a message that came later. */
   onMessage: (text: string) => void = () => undefined;
+  /** An agent asks, or executes the call of its question. */
+  onAsked: (question: AskedQuestion) => void = () => undefined;
+  onExecuted: (question: AskedQuestion) => void = () => undefined;
   /** An agent reports a status of its own accord. */
   onStatus: (process: AgentProcess, conversation: StoredConversation) => void = () => undefined;
   /** Every agent there ever was, by the id of its container. */
@@ -460,6 +464,8 @@ export class SimulatedNode {
         // The container runs out of memory, or of scratch space.
         onDeath: () => (ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
         onMessage: (text) => this.onMessage(text),
+        onAsked: (question) => this.onAsked(question),
+        onExecuted: (question) => this.onExecuted(question),
         onInterrupted: (conversation, how) =>
           this.onInterrupted(conversation, owner.uid, how, run.disrupted),
         onFirstMessage: (conversationId) => this.onFirstMessage(process, conversationId),

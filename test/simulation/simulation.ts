@@ -123,6 +123,7 @@ class Play {
     for (const {
       users,
       messageSender,
+      approvers,
       withMessages,
       retention,
       pools,
@@ -134,7 +135,10 @@ class Play {
       users.start();
       pools.start();
       tenant.start();
-      if (withMessages) messageSender.start();
+      if (withMessages) {
+        messageSender.start();
+        approvers.start();
+      }
       retention.start();
       if (traits.notifications) notifications.start();
       hangs?.start();
@@ -209,9 +213,20 @@ class Play {
 
   get #isBusy(): boolean {
     return this.#stages.some(
-      ({ users, messageSender, exercise, retention, pools, tenant, node, busyNamespace }) =>
+      ({
+        users,
+        messageSender,
+        approvers,
+        exercise,
+        retention,
+        pools,
+        tenant,
+        node,
+        busyNamespace,
+      }) =>
         !users.done ||
         !messageSender.done ||
+        !approvers.done ||
         exercise.busy ||
         retention.busy ||
         pools.busy ||

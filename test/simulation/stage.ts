@@ -6,6 +6,8 @@ import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
+import { ApprovalCheck } from './approval-check.ts';
+import { Approvers, isAnsweredByResource } from './approvers.ts';
 import type { StoredConversation } from './agent-process.ts';
 import type { BusyNamespace } from './busy-namespace.ts';
 import { CapsCheck } from './caps-check.ts';
@@ -210,6 +212,7 @@ export function stage(
     unknownMs: faults === 'none' ? 1_000 : 15_000,
   });
   const history = new SandboxHistory({ cluster, node, scheduler });
+  const approvalCheck = new ApprovalCheck({ cluster, node, scheduler, findings, history });
   const knowledge: Knowledge = { unknownMs: 1_000 };
   const quotas = new Quotas({
     ...{ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs },
@@ -317,10 +320,12 @@ export function stage(
   }
   const users = new Users({
     ...{ cluster, node, faultSchedule, scheduler, trace, keys, busyMs, owners },
+    answersAgents: (name) => !messages || !isAnsweredByResource(name),
     crowd: emphasis.crowd === true,
     random: random.fork('people'),
     agentNetwork: {
       onRun: (conversation) => {
+        approvalCheck.approvedAtAgent(conversation);
         conversation.pausedByOwner = false;
         conversation.lost = false;
         conversation.continuations = 0;
@@ -332,6 +337,10 @@ export function stage(
         conversation.wanted = false;
       },
     },
+  });
+  const approvers = new Approvers({
+    ...{ cluster, faultSchedule, scheduler, trace, busyMs },
+    random: random.fork('approvers'),
   });
   const messageSender = new MessageSender({
     cluster,
@@ -387,6 +396,7 @@ export function stage(
         hasRoom: (owner) => admissionCheck.hasRoom(owner),
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
+      ...approvalCheck.duties(),
       ...dutiesOfRules(cluster),
       ...dutiesOfSpares({
         cluster,
@@ -516,6 +526,7 @@ export function stage(
     },
     clocksAreRight,
     messageSender,
+    approvers,
     withMessages: messages,
   };
 }

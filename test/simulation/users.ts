@@ -36,6 +36,8 @@ export interface UsersOptions {
   readonly keys: SandboxKeys;
   readonly owners: readonly string[];
   readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'onReject'>;
+  /** Whether people answer the agent of this conversation itself. */
+  readonly answersAgents: (conversation: string) => boolean;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd: boolean;
   /** In milliseconds: when everything that they begin has begun. */
@@ -292,6 +294,7 @@ export class Users {
       ({ metadata }) => metadata.name === id,
     );
     if (conversation?.status?.executionStatus !== 'waiting_for_confirmation') return;
+    if (!this.#options.answersAgents(id)) return;
     await this.#callAgent(id, (endpoint) =>
       accept ? this.#agents.run(endpoint, id) : this.#agents.rejectPending(endpoint, id, 'no'),
     );

@@ -87,9 +87,13 @@ export class AgentConfigurations {
    * Removes the key from a text of the agent, because hosts of models repeat the key that they
    * reject.
    */
-  async shown(text: string, conversation: Configured): Promise<string> {
+  async shown(
+    text: string,
+    conversation: Configured,
+    maxLength = maxDetailLength,
+  ): Promise<string> {
     const key = await this.#key(conversation);
-    return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxDetailLength);
+    return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
   #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {

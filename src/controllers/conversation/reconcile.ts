@@ -13,10 +13,13 @@ import {
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { resumeForAnswer } from './approvals/resume.ts';
+import { Approvals } from './approvals/approvals.ts';
+import { hasInvalidAnswer, withQuestionClosed, withRecordedAnswer } from './approvals/decide.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
-import { RunObserver, type PolledRun } from './execution/run-observer.ts';
+import { RunObserver, runKey, type PolledRun } from './execution/run-observer.ts';
 import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
 import { StuckDetection } from './execution/stuck-detection.ts';
 import { Delivery } from './messages/delivery.ts';
@@ -70,6 +73,7 @@ export class ConversationReconciler {
   readonly #observer: RunObserver;
   readonly #keyRotation: KeyRotation;
   readonly #delivery: Delivery;
+  readonly #approvals: Approvals;
   /** With the sandboxes that starts have created and that the cache does not show yet. */
   readonly #sandboxes: NewestStore<Sandbox>;
 
@@ -90,6 +94,7 @@ export class ConversationReconciler {
       configurations: this.#configurations,
     });
     this.#delivery = new Delivery(options);
+    this.#approvals = new Approvals(options);
   }
 
   /**
@@ -157,8 +162,29 @@ export class ConversationReconciler {
       signal,
     );
     if (!isStartOver(scope.startStatus)) return this.#start.advance(scope, save, signal);
+    await this.#recordAnswer(scope, signal);
     const polled = await this.#poll(scope, signal);
     return typeof polled === 'object' ? this.#follow(scope, polled, save, signal) : polled;
+  }
+
+  /**
+   * Records the answer to the agent's question, before anything else follows from it, and resumes a
+   * paused sandbox for it.
+   */
+  async #recordAnswer(scope: Scope, signal: AbortSignal): Promise<void> {
+    const { events } = this.#options;
+    const { spec, metadata } = scope.stored;
+    if (
+      scope.status.observedGeneration !== metadata.generation &&
+      hasInvalidAnswer({ spec, status: scope.status })
+    )
+      events.record(scope.stored, {
+        type: 'Warning',
+        reason: 'ApprovalAnswerRefused',
+        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question. Remove it from spec.approvals and answer again.`,
+      });
+    scope.status = withRecordedAnswer(scope.status, spec);
+    scope.status = await resumeForAnswer(this.#options, scope, signal);
   }
 
   /**
@@ -174,6 +200,8 @@ export class ConversationReconciler {
       this.#forgetPolls(stored.metadata);
       if (scope.status.sandboxUID !== undefined) unresponsiveAgents.forget(scope.status.sandboxUID);
       scope.status = withSandboxAway(scope.status, id, sandbox, view, isoTime(clock));
+      if (view.phase === 'MISSING')
+        scope.status = withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock));
       return undefined;
     }
     const endpoint = agentEndpointOf(sandbox, keys);
@@ -196,10 +224,10 @@ export class ConversationReconciler {
         sandbox,
         endpoint,
         id,
-        shown: (text) => this.#configurations.shown(text, stored),
+        shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
       };
     scope.status = {
-      ...scope.status,
+      ...withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock)),
       executionStatus: 'error',
       executionDetail: 'The agent no longer knows the conversation.',
     };
@@ -207,8 +235,8 @@ export class ConversationReconciler {
   }
 
   /**
-   * After a report, in order: observes the run, rotates the key, resumes or interrupts the run, and
-   * delivers messages.
+   * After a report, in order: observes the run, rotates the key, resumes or interrupts the run,
+   * takes the question of the agent or gives an answer, and delivers messages.
    */
   async #follow(
     scope: Scope,
@@ -219,9 +247,11 @@ export class ConversationReconciler {
     try {
       const runMs = await this.#followRun(scope, polled, save, signal);
       this.#poller.recordUnderstood(scope.stored.metadata);
+      const approvalMs = await this.#followApproval(scope, polled, save, signal);
       scope.status = await requestPendingRun(this.#options, polled, scope.status, signal);
       const messagesMs = await this.#deliver(scope, polled, save, signal);
-      return runMs === undefined ? messagesMs : Math.min(runMs, messagesMs ?? runMs);
+      const due = [runMs, approvalMs, messagesMs].filter((ms) => ms !== undefined);
+      return due.length === 0 ? undefined : Math.min(...due);
     } catch (error) {
       if (!(error instanceof AgentError) || signal.aborted) throw error;
       this.#options.logger.debug('agent call failed', {
@@ -273,6 +303,20 @@ export class ConversationReconciler {
       if (error instanceof AgentError) await this.#malformed(scope, polled.sandbox, error);
       throw error;
     }
+  }
+
+  async #followApproval(
+    scope: Scope,
+    polled: PolledConversation,
+    save: SaveStatus,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const { agentEpoch = 0 } = polled.sandbox.status ?? {};
+    const { spec } = scope.stored;
+    const asker = { ...polled, key: runKey(polled), agentEpoch, spec, save };
+    const { status, againAfterMs } = await this.#approvals.follow(asker, scope.status, signal);
+    scope.status = status;
+    return againAfterMs;
   }
 
   /** Marks the run as unknown once the operator could not read the reports for too long. */

@@ -12,6 +12,7 @@ import type { ConversationStatus } from '../../resources/conversation-status.ts'
 import { SandboxFailure } from '../sandbox/decide.ts';
 import { FailureCode } from '../sandbox/failure.ts';
 import { ownerShare } from '../workers.ts';
+import { eventsOfApproval } from './approvals/approval-events.ts';
 import { eventOfRun } from './execution/run-events.ts';
 import { conversationKey } from './conversation-key.ts';
 import { eventOfStart, finishedStages } from './start/start-events.ts';
@@ -86,7 +87,11 @@ export class StatusWriter {
 
   #report(before: CachedConversation, status: ConversationStatus): void {
     const { events, logger, metrics } = this.#options;
-    for (const event of [eventOfRun(before.status, status), eventOfStart(before.status, status)])
+    for (const event of [
+      eventOfRun(before.status, status),
+      eventOfStart(before.status, status),
+      ...eventsOfApproval(before.status, status),
+    ])
       if (event !== undefined) events.record(before, event);
     for (const { stage, seconds } of finishedStages(before.status, status))
       metrics.startStageSeconds.observe({ stage }, seconds);

@@ -211,7 +211,7 @@ export class AgentStops {
     try {
       const [running, waiting = []] = await Promise.all([
         this.#running(endpoint, patience.signal),
-        this.#ask(endpoint, agent.waitingConversations(endpoint, { signal: patience.signal })),
+        this.#ask(endpoint, agent.losableQuestions(endpoint, { signal: patience.signal })),
       ]);
       return { running, waiting };
     } finally {

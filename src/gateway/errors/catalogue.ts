@@ -22,6 +22,7 @@ export const problems = {
   'approval-answered': { status: 409, title: 'There is another answer already' },
   'wrong-state': { status: 409, title: 'Not possible in the present state' },
   conflict: { status: 409, title: 'Changed by someone else at the same time' },
+  'approval-withdrawn': { status: 410, title: 'The agent asks no longer' },
   'legacy-api-removed': { status: 410, title: 'The legacy interface is switched off' },
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },

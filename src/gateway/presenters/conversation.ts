@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { pendingApproval } from '../../resources/approval.ts';
 import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import { approvalSchema, presentApproval } from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
 import {
@@ -34,7 +36,9 @@ export const conversationSchema = z.object({
   execution_status: z
     .enum(executionStatuses)
     .nullable()
-    .describe('Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.'),
+    .describe(
+      'Null unless the sandbox is RUNNING; in PAUSED it is paused where a pause interrupted a run, and waiting_for_confirmation where the agent waits for an answer.',
+    ),
   execution_status_detail: nullableText.describe(
     'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.',
   ),
@@ -44,6 +48,9 @@ export const conversationSchema = z.object({
   title: z.string(),
   trigger: nullableText,
   pr_number: z.array(z.int()),
+  pending_approval: approvalSchema
+    .nullable()
+    .describe('The question of the agent that waits for an answer.'),
   llm_model: nullableText,
   agent_kind: z.string(),
   metrics: metricsSchema.nullable(),
@@ -138,6 +145,7 @@ export function presentConversation(
     title: titleOf(conversation),
     trigger: spec.trigger ?? null,
     pr_number: [...(spec.prNumbers ?? [])],
+    pending_approval: presentApproval(conversation, phase),
     llm_model: spec.agent?.model ?? null,
     agent_kind: sandbox?.status?.agentKind ?? defaultAgentKind,
     metrics: metricsView(status?.metrics),
@@ -169,6 +177,7 @@ export function executionStatusOf(conversation: CachedConversation, phase: Sandb
     return isToRun ? 'running' : (status?.executionStatus ?? null);
   }
   if (phase !== 'PAUSED') return null;
+  if (pendingApproval(conversation) !== undefined) return 'waiting_for_confirmation';
   // A run that is still being interrupted counts: the pause shows before the agent is at rest.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'

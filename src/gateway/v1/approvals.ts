@@ -1,109 +1,226 @@
 import { z } from 'zod';
-import type { AgentControl } from '../../agent/control.ts';
-import { notFound, ProblemError } from '../errors/problem-error.ts';
-import { type Route, endpoints } from '../http/route.ts';
 import {
-  approvalSchema,
-  optionIds,
-  presentApproval,
-  type OptionId,
-} from '../presenters/approval.ts';
+  answerTo,
+  approvalDecisions,
+  maxAnswers,
+  maxReasonLength,
+  meaningOf,
+  pendingApproval,
+  type Approval,
+  type ApprovalAnswer,
+  type RecordedAnswer,
+} from '../../resources/approval.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { invalidField } from '../errors/validation.ts';
+import { type Route, endpoints } from '../http/route.ts';
+import { Derived } from '../lookup/derived.ts';
+import { storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { sortedBy } from '../paging/keyset.ts';
+import { approvalPage, approvalSchema, presentApproval } from '../presenters/approval.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
 import type { Services } from '../services.ts';
-import { agentProblems, agentReading, type Agent } from './agent-reading.ts';
-import { optional, shownText } from './fields.ts';
+import { optional, paging, shownText } from './fields.ts';
+import { ownConversation } from './own-objects.ts';
+import { refuseOverQuota } from './quota.ts';
+import { comesBackFromError, refuseUnusable, requestRun } from './resume.ts';
 import { conversationParams } from './schemas.ts';
 
+const inbox = '/api/v1/approvals';
 const base = '/api/v1/app-conversations/{id}/approvals';
 const { get, post } = endpoints('approvals');
 
-const choice = z.enum(optionIds);
-const reason = optional(shownText(1024)).describe('Why not; the model reads it.');
+const decision = z.enum(approvalDecisions);
+const reason = optional(shownText(maxReasonLength)).describe('Why not; the model reads it.');
+const optionId = z.string().min(1).max(200).describe('The id of one of the options.');
 
 /** Further fields are refused, because one of them may contradict the answer. */
 const answerSchema = z.union(
   [
-    z.strictObject({ option_id: choice.describe('The id of one of the options.'), reason }),
-    z.strictObject({ decision: choice, reason }),
+    z.strictObject({ option_id: optionId, reason }),
+    z.strictObject({ decision: decision.describe('For this tool call alone.'), reason }),
   ],
-  `must be option_id or decision, with ${optionIds.join(' or ')}, and at most a reason beside it`,
+  `must be option_id, or decision with ${approvalDecisions.join(' or ')}, and at most a reason beside it`,
 );
+type AnswerBody = z.output<typeof answerSchema>;
 
 const answeredSchema = z.object({
   success: z.literal(true),
-  state: z.literal('delivered').describe('The agent has the answer.'),
+  state: z
+    .enum(['recorded', 'delivered'])
+    .describe('recorded: stored, and the agent gets the answer as soon as it runs.'),
 });
-const answered = { success: true, state: 'delivered' } as const;
 
-const defaultReason = 'The user has rejected this action.';
+/** A working agent takes an answer in milliseconds. */
+const deliveryMs = 3_000;
 
-/** Questions of an agent whether it may do something, and the answers. Nothing is approved by itself. */
+/** Questions of agents whether they may use a tool, and the answers. Nothing is approved by itself. */
 export function approvalRoutes(services: Services): readonly Route[] {
-  const { control } = services;
-  const reading = agentReading(services);
+  const { lookup } = services;
+  const record = (conversation: CachedConversation) =>
+    presentApproval(
+      conversation,
+      sandboxViewOf(conversation, lookup.sandboxIn(conversation)).phase,
+    );
+  const asking = new Derived((all: readonly CachedConversation[]) =>
+    sortedBy(
+      all.filter((conversation) => pendingApproval(conversation) !== undefined),
+      (conversation) => ({
+        key: conversation.status?.approval?.requestedTime ?? '',
+        id: conversationIdOf(conversation),
+      }),
+    ),
+  );
   return [
+    get(inbox, 'searchApprovals', {
+      summary: 'Questions of all agents that wait for an answer, oldest first',
+      query: z.object(paging),
+      responses: { 200: approvalPage },
+      handle: ({ owner, query: { limit, page_id } }) => {
+        const { items, next_page_id } = searchPage(asking.of(lookup.conversationsOf(owner)), {
+          ...{ order: 'approvals', descending: false, limit, page_id },
+        });
+        return { json: { items: items.flatMap((each) => record(each) ?? []), next_page_id } };
+      },
+    }),
     get(base, 'getApprovals', {
-      summary:
-        'What the agent of a conversation asks; empty where it does not run, or asks nothing',
+      summary: 'The question of one conversation that waits for an answer; empty without one',
       params: conversationParams,
       responses: { 200: z.array(approvalSchema) },
-      problems: agentProblems,
+      problems: ['not-found'],
       handle: async (call) => {
-        const asked = reading(
-          call,
-          ({ endpoint, id }, signal) => control.recentActions(endpoint, id, signal),
-          presentApproval,
-        );
-        const approval = await asked.catch(awayAsNothing);
-        return { json: approval === undefined ? [] : [approval] };
+        const found = record(await ownConversation(services, call));
+        return { json: found === null ? [] : [found] };
       },
     }),
     post(`${base}/{approval_id}`, 'answerApproval', {
-      summary: 'Approve or reject what an agent asks. The first answer counts',
+      summary:
+        'Approve or reject a tool call. The first answer counts; a paused sandbox is resumed for it',
       params: conversationParams.extend({ approval_id: z.string().max(128) }),
       body: answerSchema,
       responses: { 200: answeredSchema },
-      problems: [...agentProblems, 'approval-answered'],
-      handle: async ({ body, params, ...call }) => {
-        const { approval_id: approvalId } = params;
-        const option = 'option_id' in body ? body.option_id : body.decision;
-        return reading(
-          { ...call, params },
-          (agent, signal) =>
-            answer(control, agent, { approvalId, option, reason: body.reason }, signal),
-          () => ({ json: answered }),
-        );
+      problems: [
+        'not-found',
+        'wrong-state',
+        'conflict',
+        'approval-answered',
+        'approval-withdrawn',
+        'quota-exceeded',
+      ],
+      handle: async ({ body, ...call }) => {
+        const { feeds } = services;
+        const id = call.params.approval_id;
+        const known = await ownConversation(services, call);
+        // The cache may not show a recent question or answer through another replica.
+        const { conversation, sandbox } = await storedWithSandbox(services.client, known);
+        if (hasAnswer(conversation, id, body)) return delivered;
+        const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
+        const isFailed = sandbox !== undefined && comesBackFromError(services, sandbox);
+        refuseUnusable(phase, isFailed);
+        // The resume comes before the write, so that a quota that refuses it refuses the answer.
+        if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
+          refuseOverQuota(services, call.owner);
+          await requestRun(services, sandbox.metadata.name);
+        }
+        const { name } = known.metadata;
+        await store(services, known, id, { ...body, by: call.owner });
+        const isClosed = (seen: CachedConversation | undefined) =>
+          seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
+        if (phase === 'RUNNING') await feeds.conversations.settled(name, isClosed, deliveryMs);
+        return isClosed(lookup.cachedConversation(name)) ? delivered : recorded;
       },
     }),
   ];
 }
 
-function awayAsNothing(error: unknown): undefined {
-  if (error instanceof ProblemError && error.code === 'wrong-state') return undefined;
-  throw error;
+const delivered = { json: { success: true, state: 'delivered' } } as const;
+const recorded = { json: { success: true, state: 'recorded' } } as const;
+
+/** Stores the answer on the version that was read, unless there is the same one already. */
+function store(
+  { client }: Services,
+  { metadata: { namespace, name, uid } }: CachedConversation,
+  id: string,
+  given: AnswerBody & { readonly by: string },
+): Promise<unknown> {
+  return writeOnStored(
+    () => client.get(conversations, namespace, name),
+    async (stored) => {
+      if (stored.metadata.uid !== uid) throw notFound('conversation');
+      if (hasAnswer(stored, id, given) || answerOf(stored, id) !== undefined) return;
+      const { option_id: option, decision: decided, reason: why, by } = { ...noAnswer, ...given };
+      const answer: ApprovalAnswer = {
+        id,
+        ...(option === undefined ? { decision: decided } : { option }),
+        ...(why === undefined ? {} : { reason: why }),
+        by,
+      };
+      const { approvals = [] } = stored.spec;
+      const write = ({ metadata: { resourceVersion } }: Conversation, list: ApprovalAnswer[]) =>
+        client.mergePatch(conversations, namespace, name, {
+          metadata: { resourceVersion },
+          spec: { approvals: list },
+        });
+      const others = approvals.filter((other) => other.id !== id);
+      // An entry of this id counts for nothing here. The API server refuses to change an entry.
+      const version = others.length === approvals.length ? stored : await write(stored, others);
+      await write(version, [...others.slice(1 - maxAnswers), answer]);
+    },
+  );
 }
 
-interface Answer {
-  readonly approvalId: string;
-  readonly option: OptionId;
-  readonly reason?: string | undefined;
+/** Every field of either form of an answer. */
+const noAnswer: { readonly option_id?: string; readonly decision?: 'approve' | 'reject' } = {};
+
+const openApproval = ({ status }: Conversation, id: string): Approval | undefined =>
+  status?.approval?.id === id ? status.approval : undefined;
+
+/** The answer that counts for an open question; undefined without one. */
+function answerOf(conversation: Conversation, id: string): RecordedAnswer | undefined {
+  const open = openApproval(conversation, id);
+  return open && answerTo(open, conversation);
 }
 
-/** Gives the answer to the agent, unless the agent has one already. */
-async function answer(
-  control: Pick<AgentControl, 'recentActions' | 'rejectedActions' | 'respond'>,
-  { endpoint, id }: Agent,
-  { approvalId, option, reason: why = defaultReason }: Answer,
-  signal: AbortSignal,
-): Promise<void> {
-  const recent = await control.recentActions(endpoint, id, signal);
-  if (presentApproval(recent)?.id === approvalId) {
-    const accept = option === 'approve';
-    await control.respond(endpoint, id, accept ? { accept } : { accept, reason: why }, signal);
-    return;
+/**
+ * Whether the agent has this answer already. Throws where the question is unknown, withdrawn or
+ * answered in another way, and where the question does not allow the answer.
+ */
+function hasAnswer(conversation: Conversation, id: string, body: AnswerBody): boolean {
+  const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
+  if (closed?.outcome === 'Withdrawn')
+    throw new ProblemError('approval-withdrawn', 'The agent no longer asks this question.');
+  if (closed !== undefined) {
+    const isSame =
+      'option_id' in body
+        ? body.option_id === closed.option
+        : (body.decision === 'approve') === (closed.outcome === 'Approved');
+    if (isSame) return true;
+    throw answered(closed.option ?? closed.outcome.toLowerCase());
   }
-  if (!recent.actions.some((action) => action.id === approvalId)) throw notFound('approval');
-  const rejected = await control.rejectedActions(endpoint, id, signal);
-  const given: OptionId = rejected.includes(approvalId) ? 'reject' : 'approve';
-  if (given !== option)
-    throw new ProblemError('approval-answered', `The answer was already: ${given}.`);
+  const open = openApproval(conversation, id);
+  if (open === undefined) throw notFound('approval');
+  const wanted = meaningOf(
+    open,
+    'option_id' in body ? { option: body.option_id } : { decision: body.decision },
+  );
+  if (wanted === undefined)
+    throw 'option_id' in body
+      ? invalidField(
+          'body.option_id',
+          `must be one of: ${open.options.map((option) => option.id).join(', ')}`,
+        )
+      : invalidField('body.decision', 'the agent offers no way to approve this call alone');
+  const given = answerTo(open, conversation);
+  if (given !== undefined && (given.accept !== wanted.accept || given.option !== wanted.option))
+    throw answered(given.option ?? 'reject');
+  return false;
 }
+
+const answered = (given: string): ProblemError =>
+  new ProblemError('approval-answered', `The answer was already: ${given}.`);

@@ -4,7 +4,7 @@ import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
   hasRun,
   resumeRequestedAnnotation,
-  runRequestedAnnotation,
+  runRequestPatch,
   sandboxes,
   viewOfSandbox,
   type Sandbox,
@@ -58,17 +58,8 @@ export async function requestRun(services: Services, name: string): Promise<void
   const { client, namespace, clock, feeds } = services;
   const updated = await writeOnStored(
     () => client.get(sandboxes, namespace, name),
-    ({ metadata, spec }) => {
-      const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
-      const annotations = {
-        [resumeRequestedAnnotation]: isoTime(clock),
-        [runRequestedAnnotation]: String(generation),
-      };
-      return client.mergePatch(sandboxes, namespace, name, {
-        metadata: { resourceVersion: metadata.resourceVersion, annotations },
-        spec: { replicas: 1 },
-      });
-    },
+    (stored) =>
+      client.mergePatch(sandboxes, namespace, name, runRequestPatch(stored, isoTime(clock))),
   );
   await feeds.sandboxes.shows(updated);
 }

@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { branchOf, repositoryOf, sandboxStatusOf, titleOf, type Facts } from '../facts.ts';
+import { branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import { Questions } from '../questions.ts';
@@ -10,7 +10,7 @@ import { ActionProblem } from './action-problem.tsx';
 import { HistoryList } from './history-list.tsx';
 import { InTheCluster, Timeline } from './life.tsx';
 import { Pill } from './pill.tsx';
-import { OpenQuestions } from './question.tsx';
+import { Question } from './question.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
@@ -131,17 +131,13 @@ function Steps({ task }: { readonly task: StartTask }) {
   );
 }
 
-/** Whether the agent waits for the answer to a question. */
-const asks = (facts: Facts): boolean =>
-  sandboxStatusOf(facts) === 'RUNNING' &&
-  facts.conversation?.execution_status === 'waiting_for_confirmation';
-
 function Present({ row }: { readonly row: Row }) {
   const { hasUi } = usePage();
   const mode = useSignal<RowMode>(undefined);
   const history = useMemo(() => new History(row.id), [row]);
-  const questions = useMemo(() => new Questions(row.id), [row]);
+  const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;
+  const asked = questions.openOf(facts.conversation);
   const title = titleOf(facts);
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
@@ -157,16 +153,13 @@ function Present({ row }: { readonly row: Row }) {
     const { conversation, task } = row.current.value;
     if (conversation !== undefined && (task === undefined || task.status === 'READY'))
       void history.refresh();
-    if (asks(row.current.value)) void questions.refresh();
-    else questions.forget();
   });
   useEffect(() => {
     const timer = setInterval(() => {
       const { conversation } = row.facts;
-      const isAsking = asks(row.facts);
       const works =
-        isAsking ||
         conversation?.execution_status === 'running' ||
+        conversation?.execution_status === 'waiting_for_confirmation' ||
         history.events.peek().length === 0;
       if (
         !works ||
@@ -175,7 +168,6 @@ function Present({ row }: { readonly row: Row }) {
       )
         return;
       void history.refresh();
-      if (isAsking) void questions.refresh();
     }, readIntervalMs);
     return () => clearInterval(timer);
   }, [row]);
@@ -204,8 +196,15 @@ function Present({ row }: { readonly row: Row }) {
       <State row={row} />
       {isStarting && <Steps task={facts.task} />}
       <Timeline row={row} />
-      <HistoryList history={history} asks={questions.open.value.length > 0} />
-      <OpenQuestions questions={questions} onAnswered={() => void history.refresh()} />
+      <HistoryList history={history} asks={asked !== undefined} />
+      {asked !== undefined && (
+        <Question
+          key={asked.id}
+          approval={asked}
+          questions={questions}
+          onAnswered={() => void history.refresh()}
+        />
+      )}
       {facts.conversation !== undefined && (
         <MessageForm id={row.id} onSent={() => void history.refresh()} />
       )}

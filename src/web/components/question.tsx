@@ -16,11 +16,12 @@ interface QuestionProps {
 const isOnce = (kind: Approval['options'][number]['kind']): boolean => kind.endsWith('_once');
 const isRejection = (kind: string): boolean => kind.startsWith('reject');
 
-function Question({ approval, questions, onAnswered }: QuestionProps) {
+/** A question that the agent waits for. Nothing is answered by itself. */
+export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const isReady = useSignal(false);
   const reason = useSignal('');
   const given = questions.given.value?.id === approval.id ? questions.given.value : undefined;
-  const isPending = given !== undefined && given.problem === undefined;
+  const isPending = given !== undefined && given.state !== 'failed';
   useEffect(() => {
     const timer = setTimeout(() => {
       isReady.value = true;
@@ -74,17 +75,3 @@ function Question({ approval, questions, onAnswered }: QuestionProps) {
     </section>
   );
 }
-
-/** The questions that the agent waits for. Nothing is answered by itself. */
-export const OpenQuestions = ({ questions, onAnswered }: Omit<QuestionProps, 'approval'>) => (
-  <>
-    {questions.open.value.map((approval) => (
-      <Question
-        key={approval.id}
-        approval={approval}
-        questions={questions}
-        onAnswered={onAnswered}
-      />
-    ))}
-  </>
-);

@@ -27,7 +27,7 @@ describe('a reference agent that confirms every action', () => {
     };
     await client.createConversation(endpoint, wanted);
     await volume.until(endpoint, wanted.id, 'waiting_for_confirmation');
-    expect(await client.waitingConversations(endpoint)).toEqual([wanted.id]);
+    expect(await client.losableQuestions(endpoint)).toEqual([wanted.id]);
     expect(existsSync(join(workingDir, 'log'))).toBe(false);
     const [action] = await eventsOf(endpoint, wanted.id, 'sort_order=TIMESTAMP_DESC&limit=5').then(
       (events) => events.filter(({ kind }) => kind === 'ActionEvent'),

@@ -1,6 +1,10 @@
-import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
-import { fakeAgent, type FakeAgent, type FakeAnswer } from '../../unit/agent/fake-agent.ts';
-import { TestGateway } from '../../support/gateway/test-gateway.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import type { Approval, ApprovalAnswer, ClosedApproval } from '../../../src/resources/approval.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
+import { sandboxes } from '../../../src/resources/sandbox.ts';
+import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';
+import { namespace, TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const time = '2026-01-01T00:00:00Z';
 const is = (type: string) => ({
@@ -10,19 +14,33 @@ const is = (type: string) => ({
   message: '',
   lastTransitionTime: time,
 });
-const command = (id: string, text: string, response = 'r1') => ({
-  id,
-  kind: 'ActionEvent',
-  tool_name: 'terminal',
-  llm_response_id: response,
-  action: { kind: 'TerminalAction', command: text },
-});
+
+const approval: Approval = {
+  ...{ id: 'a1', title: 'rm -rf build', kind: 'execute', tool: 'terminal' },
+  summary: 'rm -rf build',
+  options: [
+    { id: 'always', name: 'Always', kind: 'allow_always' },
+    { id: 'yes', name: 'Yes', kind: 'allow_once' },
+    { id: 'no', name: 'No', kind: 'reject_once' },
+  ],
+  requestedTime: time,
+  callHash: 'f'.repeat(64),
+  agentEpoch: 1,
+};
+
+interface World {
+  readonly approval?: Approval | undefined;
+  readonly closed?: readonly ClosedApproval[];
+  readonly answers?: readonly ApprovalAnswer[];
+  readonly replicas?: 0 | 1;
+}
 
 describe('approvals', () => {
   let gateway: TestGateway;
   let agent: FakeAgent;
   beforeEach(async () => {
     gateway = await TestGateway.start();
+    agent = await fakeAgent({});
   });
   afterEach(async () => {
     await agent[Symbol.asyncDispose]();
@@ -31,44 +49,9 @@ describe('approvals', () => {
 
   const id = newUuid(Date.now());
   const path = `/api/v1/app-conversations/${id}/approvals`;
-  const own = `/api/conversations/${dashedUuid(id)}`;
-  const respond = `POST ${own}/events/respond_to_confirmation`;
 
-  interface World {
-    readonly status?: string;
-    /** Newest first. */
-    readonly actions?: readonly object[];
-    readonly rejected?: readonly string[];
-    readonly respond?: FakeAnswer;
-    readonly replicas?: 0 | 1;
-    /** Whether something happens between every two reads. */
-    readonly isRestless?: boolean;
-  }
-  const setUp = async (world: World = {}) => {
-    const { status = 'waiting_for_confirmation', actions = [command('a1', 'rm -rf build')] } =
-      world;
-    let reads = 0;
-    agent = await fakeAgent({
-      [`GET ${own}`]: () => ({
-        body: {
-          id: dashedUuid(id),
-          execution_status: status,
-          updated_at: world.isRestless === true ? `2026-01-01T00:00:0${reads++ % 10}Z` : time,
-        },
-      }),
-      [`GET ${own}/events/search`]: ({ query }) => ({
-        body: {
-          items:
-            query['kind'] === 'ActionEvent'
-              ? actions
-              : (world.rejected ?? []).map((action_id) => ({ action_id })),
-          next_page_id: null,
-        },
-      }),
-      [`POST ${own}/interrupt`]: { body: { success: true } },
-      [respond]: world.respond ?? { body: { success: true } },
-    });
-    await gateway.addSandbox('sbx', {
+  const setUp = async (world: World = {}, name = id) => {
+    await gateway.addSandbox(`sbx-${name.slice(-6)}`, {
       replicas: world.replicas ?? 1,
       status: {
         podIP: '127.0.0.1',
@@ -76,99 +59,188 @@ describe('approvals', () => {
         conditions: [is('Admitted'), is('Ready')],
       },
     });
-    await gateway.addConversation(id, {
+    await gateway.addConversation(name, {
+      ...(world.answers === undefined ? {} : { spec: { approvals: [...world.answers] } }),
       status: {
         start: { status: 'READY', transitions: [{ status: 'READY', time }] },
-        sandboxName: 'sbx',
+        sandboxName: `sbx-${name.slice(-6)}`,
+        executionStatus: 'waiting_for_confirmation',
+        ...('approval' in world ? {} : { approval }),
+        ...(world.approval === undefined ? {} : { approval: world.approval }),
+        closedApprovals: [...(world.closed ?? [])],
       },
     });
   };
-  const answers = () => agent.requests.filter(({ route }) => route === respond);
+  const stored = async () =>
+    (await gateway.client.get(conversations, namespace, id)).spec.approvals ?? [];
 
-  it('show what the agent asks', async () => {
+  const record = {
+    id: 'a1',
+    conversation_id: id,
+    title: 'rm -rf build',
+    kind: 'execute',
+    tool: 'terminal',
+    summary: 'rm -rf build',
+    options: approval.options,
+    requested_at: '2026-01-01T00:00:00.000000Z',
+    sandbox_status: 'RUNNING',
+  };
+
+  it('are shown with their conversation, alone, and in the inbox', async () => {
     await setUp();
-    expect(await gateway.get(path)).toMatchObject({
+    expect(await gateway.get(path)).toMatchObject({ status: 200, json: [record] });
+    expect(await gateway.get('/api/v1/approvals')).toMatchObject({
       status: 200,
-      json: [
-        {
-          id: 'a1',
-          conversation_id: id,
-          title: 'rm -rf build',
-          kind: 'execute',
-          tool: 'terminal',
-          summary: 'rm -rf build',
-          options: [
-            { id: 'approve', kind: 'allow_once' },
-            { id: 'reject', kind: 'reject_once' },
-          ],
-          requested_at: '2026-01-01T00:00:00.000000Z',
-          sandbox_status: 'RUNNING',
-        },
-      ],
+      json: { items: [record], next_page_id: null },
+    });
+    expect(await gateway.get(`/api/v1/app-conversations?ids=${id}`)).toMatchObject({
+      json: [{ pending_approval: record, execution_status: 'waiting_for_confirmation' }],
+    });
+  });
+
+  it('are shown of a paused sandbox too', async () => {
+    await setUp({ replicas: 0 });
+    expect(await gateway.get(path)).toMatchObject({
+      json: [{ ...record, sandbox_status: 'PAUSED' }],
+    });
+    expect(await gateway.get(`/api/v1/app-conversations?ids=${id}`)).toMatchObject({
+      json: [{ execution_status: 'waiting_for_confirmation', sandbox_status: 'PAUSED' }],
     });
   });
 
   it.each<[string, World]>([
-    ['asks nothing', { status: 'running' }],
-    ['is paused', { replicas: 0 }],
-    ['has no action', { actions: [] }],
-  ])('are none while the agent %s', async (_case, world) => {
+    ['the agent asks nothing', { approval: undefined }],
+    ['the answer is stored', { answers: [{ id: 'a1', decision: 'reject' }] }],
+  ])('are none where %s', async (_case, world) => {
     await setUp(world);
     expect(await gateway.get(path)).toMatchObject({ status: 200, json: [] });
+    expect(await gateway.get('/api/v1/approvals')).toMatchObject({ json: { items: [] } });
   });
 
-  it.each([
-    [{ decision: 'approve' }, { accept: true }],
-    [{ option_id: 'approve' }, { accept: true }],
+  it('come page by page, oldest first', async () => {
+    const other = newUuid(Date.now() + 1000);
+    await setUp({ approval: { ...approval, requestedTime: '2026-01-02T00:00:00Z' } });
+    await setUp({ approval: { ...approval, id: 'b1' } }, other);
+    const first = await gateway.get('/api/v1/approvals?limit=1');
+    expect(first).toMatchObject({ json: { items: [{ id: 'b1' }] } });
+    const { next_page_id: next } = first.json as { next_page_id: string };
+    expect(await gateway.get(`/api/v1/approvals?limit=1&page_id=${next}`)).toMatchObject({
+      json: { items: [{ id: 'a1' }], next_page_id: null },
+    });
+    expect(await gateway.get('/api/v1/approvals?limit=0')).toMatchObject({ status: 422 });
+  });
+
+  it.each<[object, object]>([
+    [{ decision: 'approve' }, { decision: 'approve' }],
+    [{ option_id: 'yes' }, { option: 'yes' }],
     [
       { decision: 'reject', reason: 'Not on a Friday.' },
-      { accept: false, reason: 'Not on a Friday.' },
+      { decision: 'reject', reason: 'Not on a Friday.' },
     ],
-    [{ option_id: 'reject' }, { accept: false, reason: 'The user has rejected this action.' }],
-  ])('are answered by %j', async (body, sent) => {
-    await setUp();
+    [{ option_id: 'no' }, { option: 'no' }],
+  ])('are answered by %j', async (body, answer) => {
+    await setUp({ replicas: 0 });
     expect(await gateway.post(`${path}/a1`, body)).toMatchObject({
       status: 200,
-      json: { success: true, state: 'delivered' },
+      json: { success: true, state: 'recorded' },
     });
-    expect(answers().map((request) => request.body)).toEqual([sent]);
+    expect(await stored()).toEqual([{ id: 'a1', by: 'alice', ...answer }]);
+    // A client that has had no answer asks again.
+    expect(await gateway.post(`${path}/a1`, body)).toMatchObject({ status: 200 });
+    expect(await stored()).toHaveLength(1);
   });
 
-  it('are not answered for actions that were not shown', async () => {
-    await setUp({
-      actions: [command('a2', 'deploy'), command('a1', 'rm -rf build')],
-    });
-    expect(await gateway.get(path)).toMatchObject({
-      json: [{ id: 'a2', summary: 'rm -rf build\n\ndeploy' }],
-    });
-    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({
+  it('are delivered once the agent has the answer', async () => {
+    await setUp();
+    const answering = gateway.post(`${path}/a1`, { decision: 'approve' });
+    while ((await stored()).length === 0) await sleep(10);
+    await gateway.setStatus(id, { closedApprovals: [{ id: 'a1', outcome: 'Approved', time }] });
+    expect(await answering).toMatchObject({ status: 200, json: { state: 'delivered' } });
+  });
+
+  it('keep the first answer', async () => {
+    await setUp({ replicas: 0 });
+    const answers = await Promise.all(
+      ['approve', 'reject'].map((decision) => gateway.post(`${path}/a1`, { decision })),
+    );
+    const [first] = await stored();
+    expect(await stored()).toHaveLength(1);
+    const accepted = answers.filter(({ status }) => status === 200);
+    expect(accepted.length).toBeGreaterThan(0);
+    const other = first?.decision === 'approve' ? 'reject' : 'approve';
+    expect(await gateway.post(`${path}/a1`, { decision: other })).toMatchObject({
       status: 409,
       json: { code: 'approval-answered' },
     });
-    expect(answers()).toEqual([]);
   });
 
-  it.each<[string, string, string[], number]>([
-    ['approve', 'approved', [], 200],
-    ['reject', 'approved', [], 409],
-    ['reject', 'rejected', ['a1'], 200],
-    ['approve', 'rejected', ['a1'], 409],
-  ])('take %s of what was %s already once', async (decision, _was, rejected, status) => {
-    await setUp({ status: 'running', rejected });
-    expect(await gateway.post(`${path}/a1`, { decision })).toMatchObject({ status });
-    expect(answers()).toEqual([]);
+  it('resume a paused sandbox, and its run, for the answer', async () => {
+    await setUp({ replicas: 0 });
+    expect(await gateway.post(`${path}/a1`, { decision: 'approve' })).toMatchObject({
+      status: 200,
+      json: { state: 'recorded' },
+    });
+    const sandbox = await gateway.client.get(sandboxes, namespace, `sbx-${id.slice(-6)}`);
+    expect(sandbox.spec.replicas).toBe(1);
+    expect(sandbox.metadata.annotations).toMatchObject({
+      'conversation-operator.dev/run-requested-in-generation': String(sandbox.metadata.generation),
+    });
   });
 
-  it.each([
-    [{}, 422],
-    [{ option_id: 'always' }, 422],
-    [{ decision: 'maybe' }, 422],
-    [{ decision: 'approve', option_id: 'approve' }, 422],
-    [{ decision: 'reject', reason: 'x'.repeat(1025) }, 422],
-  ])('refuse %j', async (body, status) => {
+  const closed = (outcome: ClosedApproval['outcome'], option?: string): World => ({
+    approval: undefined,
+    closed: [{ id: 'a1', outcome, time, ...(option === undefined ? {} : { option }) }],
+  });
+  it.each<[string, World, object, number, string | undefined]>([
+    ['approved', closed('Approved', 'yes'), { decision: 'approve' }, 200, undefined],
+    ['approved', closed('Approved', 'yes'), { option_id: 'yes' }, 200, undefined],
+    ['approved', closed('Approved', 'yes'), { option_id: 'always' }, 409, 'approval-answered'],
+    ['approved', closed('Approved', 'yes'), { decision: 'reject' }, 409, 'approval-answered'],
+    ['rejected', closed('Rejected'), { decision: 'reject' }, 200, undefined],
+    ['rejected', closed('Rejected'), { decision: 'approve' }, 409, 'approval-answered'],
+    ['withdrawn', closed('Withdrawn'), { decision: 'approve' }, 410, 'approval-withdrawn'],
+  ])('that were %s (%j) take %j with %i', async (_was, world, body, status, code) => {
+    await setUp(world);
+    expect(await gateway.post(`${path}/a1`, body)).toMatchObject({
+      status,
+      json: code === undefined ? { state: 'delivered' } : { code },
+    });
+    expect(await stored()).toEqual([]);
+  });
+
+  it.each<[object, string]>([
+    [{}, 'body'],
+    [{ option_id: 'certainly' }, 'always, yes, no'],
+    [{ decision: 'maybe' }, 'body'],
+    [{ decision: 'approve', option_id: 'yes' }, 'body'],
+    [{ decision: 'reject', reason: 'x'.repeat(1025) }, 'body'],
+  ])('refuse %j', async (body, words) => {
     await setUp();
-    expect(await gateway.post(`${path}/a1`, body)).toMatchObject({ status });
-    expect(agent.requests).toEqual([]);
+    const answer = await gateway.post(`${path}/a1`, body);
+    expect(answer).toMatchObject({ status: 422 });
+    expect(JSON.stringify(answer.json)).toContain(words);
+    expect(await stored()).toEqual([]);
+  });
+
+  it('refuse to approve where the agent offers only to approve for ever', async () => {
+    const options = approval.options.filter(({ kind }) => kind === 'allow_always');
+    await setUp({ replicas: 0, approval: { ...approval, options } });
+    expect(await gateway.post(`${path}/a1`, { decision: 'approve' })).toMatchObject({
+      status: 422,
+    });
+    // The turn of the agent is cancelled.
+    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({
+      status: 200,
+    });
+  });
+
+  it('replace an answer of kubectl that names no option', async () => {
+    await setUp({ replicas: 0, answers: [{ id: 'a1', option: 'certainly' }] });
+    expect(await gateway.get(path)).toMatchObject({ json: [{ id: 'a1' }] });
+    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({
+      status: 200,
+    });
+    expect(await stored()).toEqual([{ id: 'a1', decision: 'reject', by: 'alice' }]);
   });
 
   it('know no other question', async () => {
@@ -176,31 +248,5 @@ describe('approvals', () => {
     expect(await gateway.post(`${path}/other`, { decision: 'approve' })).toMatchObject({
       status: 404,
     });
-    expect(answers()).toEqual([]);
-  });
-
-  it('approve nothing while the conversation changes', async () => {
-    await setUp({ isRestless: true });
-    const answer = await gateway.post(`${path}/a1`, { decision: 'approve' });
-    expect(answer).toMatchObject({ status: 503 });
-    expect(answers()).toEqual([]);
-  });
-
-  it('do not keep the run from being stopped', async () => {
-    await setUp({ status: 'running' });
-    expect(await gateway.post(`/api/v1/app-conversations/${id}/interrupt`, {})).toMatchObject({
-      status: 200,
-      json: { success: true },
-    });
-    expect(agent.requests.map(({ route }) => route)).toEqual([`POST ${own}/interrupt`]);
-  });
-
-  it('approve nothing in a paused sandbox', async () => {
-    await setUp({ replicas: 0 });
-    expect(await gateway.post(`${path}/a1`, { decision: 'approve' })).toMatchObject({
-      status: 409,
-      json: { code: 'wrong-state' },
-    });
-    expect(agent.requests).toEqual([]);
   });
 });

@@ -201,7 +201,7 @@ export const operatorMutants = {
     agent: agent(() => ({ lastError: () => Promise.resolve(undefined) })),
   },
   'an action that waits for a confirmation is lost with its pod': {
-    agent: agent(() => ({ waitingConversations: () => Promise.resolve([]) })),
+    agent: agent(() => ({ losableQuestions: () => Promise.resolve([]) })),
   },
   'a run that was observed once never ends': {
     agent: (whole) => {

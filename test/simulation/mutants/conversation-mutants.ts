@@ -3,6 +3,9 @@ import { rareSeeds, type Mutant } from './mutant.ts';
 const again = 'the number of resumes of a run is limited';
 const delivered = 'a message is delivered in time';
 const settles = 'everything settles';
+const approved = 'a tool runs only when a person has approved its call';
+const approvals = 'src/controllers/conversation/approvals';
+const answers = { messages: true, focus: 'ends', seeds: rareSeeds } as const;
 
 /** Mistakes in the resume of runs, the delivery of messages, and the polls of agents. */
 export const conversationMutants = {
@@ -28,6 +31,69 @@ export const conversationMutants = {
     focus: 'use',
     faults: 'none',
     messages: true,
+  },
+  'an answer is for whatever the agent asks next': {
+    file: `${approvals}/decide.ts`,
+    from: 'known.agentEpoch !== asked.agentEpoch && known.callHash === asked.callHash',
+    to: 'known !== asked',
+    rule: approved,
+    ...answers,
+  },
+  'an answer that names no option approves': {
+    file: 'src/resources/approval.ts',
+    from: "if (found === undefined && decision !== 'reject') return undefined;\nreturn {\naccept: found?.kind.startsWith('allow') === true,",
+    to: "return {\naccept: found?.kind.startsWith('allow') !== false,",
+    rule: approved,
+    ...answers,
+  },
+  'a question without an answer is approved': {
+    file: `${approvals}/approvals.ts`,
+    from: 'const status = withRecordedAnswer(withQuestion(before, asked, now), asker.spec);',
+    to: "const asking = withQuestion(before, asked, now);\nconst status = withRecordedAnswer(asking, { approvals: [...(asker.spec.approvals ?? []), { id: asked.id, decision: 'approve' }] });",
+    rule: approved,
+    ...answers,
+  },
+  'a question ends with a pause': {
+    file: 'src/controllers/conversation/reconcile.ts',
+    from: "if (view.phase === 'MISSING')\nscope.status = withQuestionClosed",
+    to: 'scope.status = withQuestionClosed',
+    rule: 'a pause keeps the question',
+    ...answers,
+  },
+  'an answer is given before it is stored': {
+    file: `${approvals}/approvals.ts`,
+    from: 'const marked = await save(withAnswer(status, sent));',
+    to: 'const marked = status;',
+    rule: 'an answer that the agent has is not reported as withdrawn',
+    ...answers,
+  },
+  'an answer in doubt is given again at once': {
+    file: `${approvals}/approvals.ts`,
+    from: 'const settleMs = 20_000;',
+    to: 'const settleMs = 0;',
+    rule: approved,
+    ...answers,
+  },
+  'an answer resumes no sandbox': {
+    file: 'src/controllers/conversation/reconcile.ts',
+    from: 'scope.status = await resumeForAnswer(this.#options, scope, signal);',
+    to: 'void resumeForAnswer;',
+    rule: 'an answer resumes its sandbox in time',
+    ...answers,
+  },
+  'an answer is never given': {
+    file: `${approvals}/approvals.ts`,
+    from: 'return status.approval?.answer === undefined\n',
+    to: 'return status.approval !== undefined\n',
+    rule: 'an answer reaches its agent in time',
+    ...answers,
+  },
+  'a question is not read': {
+    file: `${approvals}/approvals.ts`,
+    from: 'if (question === undefined) return undefined;',
+    to: 'if (question !== undefined) return known;',
+    rule: 'a question is shown in time',
+    ...answers,
   },
   'a message in doubt waits for minutes': {
     file: 'src/controllers/conversation/messages/decide.ts',

@@ -70,7 +70,7 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   useLlm: () => client.useLlm(endpoint(), conversationId, llm),
   serverInfo: () => client.serverInfo(endpoint()),
   runningConversations: () => client.runningConversations(endpoint()),
-  waitingConversations: () => client.waitingConversations(endpoint()),
+  losableQuestions: () => client.losableQuestions(endpoint()),
   rejectPending: () => client.rejectPending(endpoint(), conversationId, 'no'),
 };
 

@@ -47,7 +47,7 @@ class BusyAgent extends OpenHandsClient {
     this.#runs = this.#next;
     return Promise.resolve(now);
   };
-  override waitingConversations = (): Promise<readonly string[]> => Promise.resolve([]);
+  override losableQuestions = (): Promise<readonly string[]> => Promise.resolve([]);
   override interrupt = (_endpoint: unknown, id: string) => {
     this.asked.push(id);
     this.#next = this.#next.filter((run) => run !== id);
@@ -59,7 +59,7 @@ class BusyAgent extends OpenHandsClient {
 class AskingAgent extends BusyAgent {
   readonly rejected: string[] = [];
   override runningConversations = () => Promise.resolve([]);
-  override waitingConversations = () => Promise.resolve(this.rejected.length === 0 ? ['c3'] : []);
+  override losableQuestions = () => Promise.resolve(this.rejected.length === 0 ? ['c3'] : []);
   override async rejectPending(
     ...[, id, reason]: Parameters<BusyAgent['rejectPending']>
   ): Promise<void> {
@@ -195,7 +195,7 @@ it('does not wait for a silent agent when its sandbox is paused', async () => {
         once: true,
       });
     });
-  Object.assign(agent, { probe: hangs, runningConversations: hangs, waitingConversations: hangs });
+  Object.assign(agent, { probe: hangs, runningConversations: hangs, losableQuestions: hangs });
   const silent = {
     ...running,
     conditions: [admitted, condition('Ready', 'False', 'AgentSilent')],

@@ -33,7 +33,7 @@ class ListeningAgent extends OpenHandsClient {
     this.#reach(endpoint);
     return Promise.resolve(this.interrupted ? [] : ['c1']);
   };
-  override waitingConversations = (endpoint: AgentEndpoint): Promise<readonly string[]> => {
+  override losableQuestions = (endpoint: AgentEndpoint): Promise<readonly string[]> => {
     this.#reach(endpoint);
     return Promise.resolve([]);
   };

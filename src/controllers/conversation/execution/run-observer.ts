@@ -6,6 +6,7 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { LastingValues } from '../../lasting-values.ts';
 import { storedObject } from '../../stored-object.ts';
+import { hasAnswerToGive } from '../approvals/decide.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
 import {
   withAgentError,
@@ -28,7 +29,7 @@ export interface PolledRun {
   readonly endpoint: AgentEndpoint;
   readonly id: string;
   /** Removes from a text of the agent what the owner must not see. */
-  readonly shown: (text: string) => Promise<string>;
+  readonly shown: (text: string, maxLength?: number) => Promise<string>;
 }
 
 export interface Observation extends ExecutionDecision {
@@ -92,7 +93,8 @@ export class RunObserver {
     const { sandbox } = run;
     const key = runKey(run);
     const interruptions = sandbox.status ?? {};
-    const runRequested = isRunRequested(sandbox);
+    // A person who answers wants the run to continue.
+    const runRequested = isRunRequested(sandbox) || hasAnswerToGive(before);
     const { agentEpoch = 0 } = interruptions;
     const isInterrupting =
       before.interruption?.abandonedReason === 'Stalled' && stuck.isInterrupting(key);

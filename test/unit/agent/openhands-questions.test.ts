@@ -1,9 +1,7 @@
-import type { RecentActions } from '../../../../src/agent/control.ts';
-import { presentApproval } from '../../../../src/gateway/presenters/approval.ts';
+import { questionOf, type RecentActions } from '../../../src/agent/openhands-questions.ts';
 
 type Action = RecentActions['actions'][number];
 
-const id = '0'.repeat(32);
 const action = (fields: Partial<Action>): Action => ({
   id: 'a1',
   tool_name: 'terminal',
@@ -14,15 +12,7 @@ const action = (fields: Partial<Action>): Action => ({
 /** Newest first. */
 const asking = (...actions: readonly Action[]): RecentActions => ({
   actions,
-  conversation: {
-    id,
-    executionStatus: 'waiting_for_confirmation',
-    reportedStatus: 'waiting_for_confirmation',
-    title: undefined,
-    updatedAt: undefined,
-    lastUserMessageId: undefined,
-    metrics: undefined,
-  },
+  conversation: { executionStatus: 'waiting_for_confirmation' },
 });
 const edit = {
   id: 'a2',
@@ -30,7 +20,7 @@ const edit = {
   action: { kind: 'FileEditorAction', command: 'create', path: '/workspace/x', file_text: 'y' },
 };
 
-describe('presentApproval', () => {
+describe('questionOf', () => {
   it.each<[string, readonly Action[], object]>([
     [
       'a command',
@@ -79,10 +69,19 @@ describe('presentApproval', () => {
       },
     ],
   ])('shows %s', (_case, actions, expected) => {
-    expect(presentApproval(asking(...actions))).toMatchObject(expected);
+    expect(questionOf(asking(...actions))).toMatchObject(expected);
+  });
+
+  it.each<[string, Partial<Action>, boolean]>([
+    ['has another id', { id: 'a9', llm_response_id: 'r9' }, true],
+    ['has another input', { action: { kind: 'TerminalAction', command: 'rm -rf /' } }, false],
+    ['is of another tool', { tool_name: 'shell' }, false],
+  ])('identifies a call that %s', (_case, fields, isSame) => {
+    const [one, other] = [action({}), action(fields)].map((each) => questionOf(asking(each)));
+    expect(one?.callHash === other?.callHash).toBe(isSame);
   });
 
   it('shows nothing where no action is known', () => {
-    expect(presentApproval(asking())).toBeUndefined();
+    expect(questionOf(asking())).toBeUndefined();
   });
 });

@@ -1,0 +1,163 @@
+import { isoTime } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
+import { LRUCache } from 'lru-cache';
+import type {
+  AgentClient,
+  AgentConversation,
+  AgentEndpoint,
+  AgentQuestion,
+} from '../../../agent/agent.ts';
+import { AgentError } from '../../../agent/errors.ts';
+import {
+  maxApprovalSummary,
+  maxApprovalTitle,
+  maxApprovalTool,
+  type Approval,
+} from '../../../resources/approval.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+import { abortedAfter } from '../../aborted-after.ts';
+import { LastingValues } from '../../lasting-values.ts';
+import { readable } from '../../readable-output.ts';
+import type { SaveStatus } from '../scope.ts';
+import {
+  withAnswerDelivered,
+  withNothingAsked,
+  withQuestion,
+  withRecordedAnswer,
+} from './decide.ts';
+
+export interface ApprovalsOptions extends Pick<Runtime, 'clock' | 'logger'> {
+  readonly agent: Pick<AgentClient, 'question' | 'answer'>;
+}
+
+/** Conversation whose agent has answered a poll. */
+export interface Asker {
+  /** Identifies the conversation in its sandbox. */
+  readonly key: string;
+  readonly endpoint: AgentEndpoint;
+  readonly id: string;
+  /** Report of the agent. */
+  readonly state: AgentConversation;
+  readonly agentEpoch: number;
+  readonly spec: Parameters<typeof withRecordedAnswer>[1];
+  /** Removes from a text of the agent what no reader of the resource must see. */
+  readonly shown: (text: string, maxLength: number) => Promise<string>;
+  readonly save: SaveStatus;
+}
+
+export interface Followed {
+  readonly status: ConversationStatus;
+  /** Milliseconds until the next attempt. */
+  readonly againAfterMs?: number;
+}
+
+/** Maximum time of the call that gives an answer. */
+const timeoutMs = 5_000;
+/** Time after which a call that gave an answer can not reach the agent any more. */
+const settleMs = 20_000;
+const againAfterMs = 500;
+/** Maximum conversations whose last read question is in memory. */
+const maxRead = 20_000;
+
+/**
+ * Takes the questions of agents into the status of conversations, and gives the answers to the
+ * agents. An answer is stored before the agent gets it, on the version of the conversation that was
+ * read, so that of two operators only one gives it. An agent that still asks after a call of
+ * unknown outcome gets the same answer again; one that asks no longer has had it.
+ */
+export class Approvals {
+  readonly #options: ApprovalsOptions;
+  /** Last update of the agent's conversation whose question was read, by conversation. */
+  readonly #read = new LRUCache<string, string>({ max: maxRead });
+  readonly #sent: LastingValues;
+
+  constructor(options: ApprovalsOptions) {
+    this.#options = options;
+    this.#sent = new LastingValues(options);
+  }
+
+  /** Throws `AgentError` when the agent could not be asked, or has certainly not got the answer. */
+  async follow(asker: Asker, before: ConversationStatus, signal: AbortSignal): Promise<Followed> {
+    const now = isoTime(this.#options.clock);
+    if (asker.state.executionStatus !== 'waiting_for_confirmation')
+      return { status: withNothingAsked(before, asker.agentEpoch, now) };
+    const asked = await this.#asked(asker, before, signal);
+    // The report was behind: the next one decides.
+    if (asked === undefined) return { status: before, againAfterMs };
+    const status = withRecordedAnswer(withQuestion(before, asked, now), asker.spec);
+    return status.approval?.answer === undefined
+      ? { status }
+      : this.#give(asker, status, status.approval, signal);
+  }
+
+  /** The question of the agent, which is read once for each update of its conversation. */
+  async #asked(
+    { key, endpoint, id, state, agentEpoch, shown }: Asker,
+    { approval: known }: ConversationStatus,
+    signal: AbortSignal,
+  ): Promise<Approval | undefined> {
+    const { agent, clock } = this.#options;
+    const version = `${agentEpoch} ${state.updatedAt ?? ''} ${known?.id ?? ''}`;
+    if (known !== undefined && this.#read.get(key) === version) return known;
+    const question = await agent.question(endpoint, id, { signal });
+    if (question === undefined) return undefined;
+    this.#read.set(key, `${agentEpoch} ${state.updatedAt ?? ''} ${question.id}`);
+    if (question.id === known?.id) return known;
+    const { title, tool, summary } = await textsOf(question, shown);
+    return { ...question, title, tool, summary, requestedTime: isoTime(clock), agentEpoch };
+  }
+
+  async #give(
+    { key, endpoint, id, save }: Asker,
+    status: ConversationStatus,
+    { id: questionId, answer }: Approval,
+    signal: AbortSignal,
+  ): Promise<Followed> {
+    const { agent, clock, logger } = this.#options;
+    if (answer === undefined) return { status };
+    const { sentTime, accept, option, reason } = answer;
+    // A call that another process has made may still arrive.
+    if (sentTime !== undefined && this.#sent.lastsMs(key, sentTime) < settleMs)
+      return { status, againAfterMs };
+    const sent = { ...answer, sentTime: isoTime(clock) };
+    const began = clock.monotonic();
+    const marked = await save(withAnswer(status, sent));
+    if (clock.monotonic() - began > timeoutMs || signal.aborted)
+      return { status: marked, againAfterMs };
+    this.#sent.lastsMs(key, sent.sentTime);
+    const timeout = abortedAfter(clock, timeoutMs, signal);
+    try {
+      await agent.answer(
+        endpoint,
+        id,
+        { questionId, accept, option, reason },
+        { signal: timeout.signal },
+      );
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      logger.debug('answer not confirmed', { conversation: id, code: error.code });
+      if (error.outcomeUnknown) return { status: marked, againAfterMs };
+      return { status: withAnswer(marked, answer), againAfterMs };
+    } finally {
+      timeout.cancel();
+    }
+    this.#read.delete(key);
+    return { status: withAnswerDelivered(marked, isoTime(clock)), againAfterMs };
+  }
+}
+
+/** The question with this answer; the status as it is where it has no question. */
+const withAnswer = (
+  status: ConversationStatus,
+  answer: NonNullable<Approval['answer']>,
+): ConversationStatus =>
+  status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
+
+/** The texts of a question as every reader of the resource may see them. */
+async function textsOf({ title, tool, summary }: AgentQuestion, shown: Asker['shown']) {
+  return {
+    title: readable(await shown(title, maxApprovalTitle)).replaceAll(/\s+/g, ' '),
+    tool: readable(await shown(tool, maxApprovalTool)),
+    summary: readable(await shown(summary, maxApprovalSummary)),
+  };
+}

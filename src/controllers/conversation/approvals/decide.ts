@@ -1,0 +1,107 @@
+import {
+  answerTo,
+  meaningOf,
+  withClosed,
+  type Approval,
+  type Asking,
+  type ClosedApproval,
+} from '../../../resources/approval.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+
+/** Pure decisions about the question of an agent and its answer. */
+
+/** Statuses of a run in which a question that was interrupted may be asked again. */
+const mayAskAgain: ReadonlySet<unknown> = new Set(['running', 'paused']);
+
+/** The status with the first valid answer to the question recorded; no later one replaces it. */
+export function withRecordedAnswer(
+  status: ConversationStatus,
+  spec: Asking['spec'],
+): ConversationStatus {
+  const { approval } = status;
+  if (approval === undefined || approval.answer !== undefined) return status;
+  const answer = answerTo(approval, { spec });
+  return answer === undefined ? status : { ...status, approval: { ...approval, answer } };
+}
+
+/** Whether the spec has an answer to the question that the question does not allow. */
+export function hasInvalidAnswer({ spec, status }: Asking): boolean {
+  const { approval } = status ?? {};
+  if (approval === undefined || approval.answer !== undefined) return false;
+  const given = spec.approvals?.find(({ id }) => id === approval.id);
+  return given !== undefined && meaningOf(approval, given) === undefined;
+}
+
+/** Whether an answer is recorded that the agent can not have yet. */
+export const hasAnswerToGive = ({ approval }: ConversationStatus): boolean =>
+  approval?.answer !== undefined && approval.answer.sentTime === undefined;
+
+/** The status without the question, which is closed with this outcome. */
+export function withQuestionClosed(
+  { approval, ...status }: ConversationStatus,
+  outcome: ClosedApproval['outcome'],
+  now: string,
+): ConversationStatus {
+  if (approval === undefined) return status;
+  const { id, answer } = approval;
+  const closed: ClosedApproval = {
+    id,
+    outcome,
+    ...(outcome === 'Withdrawn' || answer?.option === undefined ? {} : { option: answer.option }),
+    time: now,
+  };
+  return { ...status, closedApprovals: withClosed(status.closedApprovals, closed) };
+}
+
+export const withAnswerDelivered = (status: ConversationStatus, now: string): ConversationStatus =>
+  withQuestionClosed(
+    status,
+    status.approval?.answer?.accept === true ? 'Approved' : 'Rejected',
+    now,
+  );
+
+/**
+ * The status of a conversation whose agent asks this. The answer to a question that its agent has
+ * lost, because it was stopped, is for the same call when the agent requests it again; for another
+ * call it counts for nothing.
+ */
+export function withQuestion(status: ConversationStatus, asked: Approval, now: string) {
+  const { approval: known } = status;
+  if (known?.id === asked.id) return status;
+  if (known === undefined) return { ...status, approval: asked };
+  const { answer } = known;
+  // The agent has the answer, and asks the next question.
+  if (answer?.sentTime !== undefined)
+    return { ...withAnswerDelivered(status, now), approval: asked };
+  const isSameCall = known.agentEpoch !== asked.agentEpoch && known.callHash === asked.callHash;
+  const option =
+    answer === undefined || !isSameCall
+      ? undefined
+      : meaningOf(asked, { ...answer, option: undefined, decision: decisionOf(answer.accept) });
+  return {
+    ...withQuestionClosed(status, 'Withdrawn', now),
+    approval: option === undefined ? asked : { ...asked, answer: option },
+  };
+}
+
+const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
+
+/**
+ * The status of a conversation whose agent has reported, in this epoch, that it waits for no
+ * answer. A question that was interrupted stays for as long as the run may ask it again.
+ */
+export function withNothingAsked(
+  status: ConversationStatus,
+  agentEpoch: number,
+  now: string,
+): ConversationStatus {
+  const { approval, interruption, executionStatus } = status;
+  if (approval === undefined) return status;
+  if (approval.answer?.sentTime !== undefined) return withAnswerDelivered(status, now);
+  const isInterrupted =
+    approval.agentEpoch !== agentEpoch ||
+    (interruption !== undefined && interruption.time >= approval.requestedTime);
+  return isInterrupted && mayAskAgain.has(executionStatus)
+    ? status
+    : withQuestionClosed(status, 'Withdrawn', now);
+}

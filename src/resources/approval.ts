@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { count, described, optional, text, timestamp, validations } from './schema.ts';
+
+/** Questions of agents whether they may use a tool, and the answers of people. */
+
+export const approvalKinds = ['execute', 'edit', 'other'] as const;
+export type ApprovalKind = (typeof approvalKinds)[number];
+
+export const optionKinds = ['allow_once', 'allow_always', 'reject_once', 'reject_always'] as const;
+export type OptionKind = (typeof optionKinds)[number];
+
+export const approvalDecisions = ['approve', 'reject'] as const;
+export type ApprovalDecision = (typeof approvalDecisions)[number];
+
+export const maxOptions = 20;
+const maxOptionLength = 200;
+export const maxApprovalTitle = 200;
+export const maxApprovalTool = 200;
+export const maxApprovalSummary = 4096;
+/** Maximum answers of a conversation in its spec. */
+export const maxAnswers = 16;
+export const maxReasonLength = 1024;
+/** Maximum closed questions of a conversation in its status. */
+const maxClosed = 8;
+
+const approvalId = () => z.string().regex(/^[\x21-\x7e]{1,128}$/);
+const optionId = () => z.string().min(1).max(maxOptionLength);
+
+const optionSchema = z.object({
+  id: described(optionId(), 'Identifier of the option, as an answer names it.'),
+  name: described(text(maxOptionLength), 'Name of the option for people.'),
+  kind: described(
+    z.enum(optionKinds),
+    'Effect of the option: for this tool call alone, or also for later ones.',
+  ),
+});
+export type ApprovalOption = z.output<typeof optionSchema>;
+
+/** An entry of `spec.approvals`. Its first valid version counts, so none may be changed. */
+export const approvalAnswerSchema = described(
+  z
+    .object({
+      id: described(approvalId(), 'Identifier of the question: status.approval.id.'),
+      option: optional(optionId(), 'Identifier of one of the options of the question.'),
+      decision: optional(
+        z.enum(approvalDecisions),
+        'approve: allow this tool call alone. reject: reject it; the turn of an agent without such an option is cancelled.',
+      ),
+      reason: optional(text(maxReasonLength), 'Reason of a rejection, which the model reads.'),
+      by: optional(text(253), 'Person or program that answers.'),
+    })
+    .meta(
+      validations(
+        {
+          rule: 'has(self.option) != has(self.decision)',
+          message: 'exactly one of option and decision is required',
+        },
+        { rule: 'self == oldSelf', message: 'an answer is immutable: the first one counts' },
+      ),
+    ),
+  'Answer to a question of the agent.',
+);
+export type ApprovalAnswer = z.output<typeof approvalAnswerSchema>;
+
+export const approvalSchema = z.object({
+  id: described(approvalId(), 'Identifier of the question.'),
+  title: described(text(maxApprovalTitle), 'Purpose of the tool call, on one line.'),
+  kind: described(
+    z.enum(approvalKinds),
+    'execute for a command, edit for a change of files, else other.',
+  ),
+  tool: described(text(maxApprovalTool), 'Names of the tools.'),
+  summary: described(
+    text(maxApprovalSummary),
+    'Beginning of the input of the tools, without text that resembles a credential.',
+  ),
+  options: described(z.array(optionSchema).max(maxOptions), 'Possible answers.'),
+  requestedTime: described(timestamp(), 'Time at which the operator saw the question.'),
+  callHash: described(
+    text(64),
+    'SHA-256 of the tools and their input. A call that the agent requests again has the same one.',
+  ),
+  agentEpoch: described(count(), 'Value of agentEpoch of the sandbox when the agent asked.'),
+  answer: optional(
+    z.object({
+      accept: described(z.boolean(), 'Whether the tool call is allowed.'),
+      option: optional(
+        optionId(),
+        'Option of the answer. Absent: the agent offers none that rejects, so its turn is cancelled.',
+      ),
+      reason: optional(text(maxReasonLength), 'Reason of a rejection.'),
+      by: optional(text(253), 'Person or program that has answered.'),
+      resumeTime: optional(
+        timestamp(),
+        'Time at which the operator resumed the sandbox for the answer.',
+      ),
+      sentTime: optional(
+        timestamp(),
+        'Time from which the agent may have the answer. The operator stores it before it sends the answer.',
+      ),
+    }),
+    'First valid answer. Absent until there is one.',
+  ),
+});
+export type Approval = z.output<typeof approvalSchema>;
+export type RecordedAnswer = NonNullable<Approval['answer']>;
+
+export const approvalOutcomes = ['Approved', 'Rejected', 'Withdrawn'] as const;
+
+export const closedApprovalSchema = z.object({
+  id: described(approvalId(), 'Identifier of the question.'),
+  outcome: described(
+    z.enum(approvalOutcomes),
+    'Withdrawn: the agent no longer asks, and has not had the answer from the operator.',
+  ),
+  option: optional(optionId(), 'Option of the answer.'),
+  time: described(timestamp(), 'Time at which the operator closed the question.'),
+});
+export type ClosedApproval = z.output<typeof closedApprovalSchema>;
+
+export const closedApprovalsSchema = z.array(closedApprovalSchema).max(maxClosed);
+
+/** As much of a conversation as says which question waits for a person. */
+export interface Asking {
+  readonly spec: { readonly approvals?: readonly ApprovalAnswer[] | undefined };
+  readonly status?:
+    | {
+        readonly approval?: Approval | undefined;
+        readonly closedApprovals?: readonly ClosedApproval[] | undefined;
+      }
+    | undefined;
+}
+
+const onceKinds = { approve: 'allow_once', reject: 'reject_once' } as const;
+
+/** The effect of an answer to a question; undefined for one that the question does not allow. */
+export function meaningOf(
+  { options }: Pick<Approval, 'options'>,
+  { option: optionId, decision, reason, by }: Omit<ApprovalAnswer, 'id'>,
+): RecordedAnswer | undefined {
+  const found = options.find(({ id, kind }) =>
+    decision === undefined ? id === optionId : kind === onceKinds[decision],
+  );
+  // An agent that offers no way to reject a call has its turn cancelled.
+  if (found === undefined && decision !== 'reject') return undefined;
+  return {
+    accept: found?.kind.startsWith('allow') === true,
+    ...(found === undefined ? {} : { option: found.id }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(by === undefined ? {} : { by }),
+  };
+}
+
+/** The answer to a question: the recorded one, else the one of the spec; undefined without one. */
+export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer | undefined {
+  if (approval.answer !== undefined) return approval.answer;
+  const given = spec.approvals?.find(({ id }) => id === approval.id);
+  return given === undefined ? undefined : meaningOf(approval, given);
+}
+
+/** The question that waits for a person; undefined where there is none. */
+export function pendingApproval(asking: Asking): Approval | undefined {
+  const { approval } = asking.status ?? {};
+  return approval === undefined || answerTo(approval, asking) !== undefined ? undefined : approval;
+}
+
+/** The closed questions with one more, without the oldest of too many. */
+export const withClosed = (
+  closed: readonly ClosedApproval[] | undefined,
+  one: ClosedApproval,
+): ClosedApproval[] => [...(closed ?? []).filter(({ id }) => id !== one.id), one].slice(-maxClosed);

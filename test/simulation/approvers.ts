@@ -1,0 +1,121 @@
+import { sleep } from '@conversation-operator/base/clock';
+import { ApiError, TransportError, isConflict } from '../../packages/kube/src/errors.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/base/logger';
+import type { ApprovalAnswer } from '../../src/resources/approval.ts';
+import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import type { Cluster } from './cluster.ts';
+import { SimulatedConnection } from './connection.ts';
+import { Machine } from './machine.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import type { FaultSchedule } from './fault-schedule.ts';
+
+export interface ApproversOptions {
+  readonly cluster: Cluster;
+  readonly faultSchedule: FaultSchedule;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** In milliseconds: when the last answer has been given. */
+  readonly busyMs: number;
+}
+
+const namespace = 'default';
+
+/**
+ * Whether the answers to the questions of a conversation come by its resource alone; the people of
+ * other conversations answer the agent itself.
+ */
+export const isAnsweredByResource = (name: string): boolean => /[0-7]$/.test(name);
+
+/** People who answer questions by `spec.approvals`: sometimes twice, late, or with nonsense. */
+export class Approvers {
+  readonly #options: ApproversOptions;
+  readonly #client: HttpKubeClient;
+  readonly #machine: Machine;
+  #running = 0;
+
+  constructor(options: ApproversOptions) {
+    const { scheduler, cluster, faultSchedule, trace, random } = options;
+    this.#options = options;
+    this.#machine = new Machine('approvers', scheduler);
+    const dispatcher = new SimulatedConnection({
+      machine: this.#machine,
+      cluster,
+      faultSchedule,
+      scheduler,
+      trace,
+      isolated: () => false,
+    });
+    const transport = new Transport({
+      connection: { server: 'http://api' },
+      clock: this.#machine.clock,
+      random: random.fork('transport').next,
+      logger: silentLogger,
+      dispatcher,
+    });
+    this.#client = new HttpKubeClient({ transport });
+  }
+
+  get done(): boolean {
+    return this.#running === 0;
+  }
+
+  start(): void {
+    this.#running++;
+    void this.#work(this.#options.random.fork('answers')).then(() => {
+      this.#running--;
+    });
+  }
+
+  async #work(random: Random): Promise<void> {
+    const { busyMs, scheduler, cluster } = this.#options;
+    while (scheduler.monotonic() < busyMs) {
+      await sleep(this.#machine.clock, random.between(200, busyMs / 8));
+      const asking = cluster.conversations.filter(
+        ({ metadata, status }) =>
+          status?.approval !== undefined && isAnsweredByResource(metadata.name),
+      );
+      const conversation = random.pick(asking);
+      const id = conversation?.status?.approval?.id;
+      if (conversation === undefined || id === undefined) continue;
+      await this.#answer(conversation, answerOf(id, random));
+      // The same person once more, or another one who has another opinion.
+      if (random.chance(0.3)) await this.#answer(conversation, answerOf(id, random));
+    }
+  }
+
+  async #answer({ metadata: { name } }: Conversation, answer: ApprovalAnswer): Promise<void> {
+    for (let attempt = 0; attempt < 5; attempt++) {
+      try {
+        const stored = await this.#client.get(conversations, namespace, name);
+        const { approvals = [] } = stored.spec;
+        if (stored.status?.approval?.id !== answer.id) return;
+        if (approvals.some(({ id }) => id === answer.id)) return;
+        await this.#client.mergePatch(conversations, namespace, name, {
+          metadata: { resourceVersion: stored.metadata.resourceVersion },
+          spec: { approvals: [...approvals.slice(-3), answer] },
+        });
+        return;
+      } catch (error) {
+        // A person who has had no answer tries again, and finds what was stored.
+        if (error instanceof TransportError || isConflict(error)) continue;
+        if (error instanceof ApiError) return;
+        throw error;
+      }
+    }
+  }
+}
+
+/** Mostly a yes; some answers name no option of the question. */
+function answerOf(id: string, random: Random): ApprovalAnswer {
+  const choice = random.next();
+  if (choice < 0.35) return { id, decision: 'approve' };
+  if (choice < 0.6) return { id, option: 'yes' };
+  if (choice < 0.75) return { id, decision: 'reject', reason: 'Not this one.' };
+  if (choice < 0.9) return { id, option: 'no' };
+  return { id, option: 'certainly' };
+}

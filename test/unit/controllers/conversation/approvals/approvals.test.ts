@@ -1,0 +1,365 @@
+import { silentLogger } from '@conversation-operator/base/logger';
+import type { AgentAnswer, AgentQuestion } from '../../../../../src/agent/agent.ts';
+import { AgentError } from '../../../../../src/agent/errors.ts';
+import {
+  Approvals,
+  type Asker,
+} from '../../../../../src/controllers/conversation/approvals/approvals.ts';
+import { eventsOfApproval } from '../../../../../src/controllers/conversation/approvals/approval-events.ts';
+import {
+  hasInvalidAnswer,
+  withNothingAsked,
+  withQuestion,
+  withRecordedAnswer,
+} from '../../../../../src/controllers/conversation/approvals/decide.ts';
+import {
+  meaningOf,
+  type Approval,
+  type ApprovalAnswer,
+  type RecordedAnswer,
+} from '../../../../../src/resources/approval.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+} from '../../../../../src/resources/conversation-status.ts';
+import { noonMs } from '../../../../support/builders.ts';
+import { VirtualClock } from '../../../../support/virtual-clock.ts';
+
+const earlier = new Date(noonMs - 60_000).toISOString();
+const now = new Date(noonMs).toISOString();
+
+const question = (fields: Partial<AgentQuestion> = {}): AgentQuestion => ({
+  ...{ id: 'q1', title: 'rm -rf build', kind: 'execute', tool: 'terminal', callHash: 'h1' },
+  summary: 'rm -rf build',
+  options: [
+    { id: 'always', name: 'Always', kind: 'allow_always' },
+    { id: 'yes', name: 'Yes', kind: 'allow_once' },
+    { id: 'no', name: 'No', kind: 'reject_once' },
+  ],
+  ...fields,
+});
+const asked = (fields: Partial<Approval> = {}): Approval => ({
+  ...question(),
+  ...{ requestedTime: earlier, agentEpoch: 1 },
+  ...fields,
+});
+const yes: RecordedAnswer = { accept: true, option: 'yes' };
+
+describe('an answer', () => {
+  it.each<[Omit<ApprovalAnswer, 'id'>, object | undefined]>([
+    [{ option: 'yes' }, { accept: true, option: 'yes' }],
+    [{ option: 'always' }, { accept: true, option: 'always' }],
+    [
+      { option: 'no', reason: 'Why?' },
+      { accept: false, option: 'no', reason: 'Why?' },
+    ],
+    [
+      { decision: 'approve', by: 'alice' },
+      { accept: true, option: 'yes', by: 'alice' },
+    ],
+    [{ decision: 'reject' }, { accept: false, option: 'no' }],
+    [{ option: 'certainly' }, undefined],
+  ])('%j means %j', (given, meaning) => {
+    expect(meaningOf(question(), given)).toEqual(meaning);
+  });
+
+  it('rejects by a cancelled turn where no option does', () => {
+    const options = question().options.slice(0, 1);
+    expect(meaningOf({ options }, { decision: 'reject' })).toEqual({ accept: false });
+    expect(meaningOf({ options }, { decision: 'approve' })).toBeUndefined();
+  });
+
+  it('is recorded once, and none after it counts', () => {
+    const first = withRecordedAnswer(
+      { approval: asked() },
+      { approvals: [{ id: 'q1', option: 'yes' }] },
+    );
+    expect(first.approval?.answer).toEqual(yes);
+    expect(withRecordedAnswer(first, { approvals: [{ id: 'q1', option: 'no' }] })).toBe(first);
+  });
+
+  it.each<[string, readonly ApprovalAnswer[], boolean]>([
+    ['of another question', [{ id: 'q0', option: 'certainly' }], false],
+    ['that names no option', [{ id: 'q1', option: 'certainly' }], true],
+    ['that counts', [{ id: 'q1', option: 'yes' }], false],
+  ])('%s is invalid: %j %s', (_case, approvals, isInvalid) => {
+    const conversation = { spec: { approvals }, status: { approval: asked() } };
+    expect(hasInvalidAnswer(conversation)).toBe(isInvalid);
+    expect(withRecordedAnswer(conversation.status, { approvals }).approval?.answer).toEqual(
+      approvals[0]?.option === 'yes' ? yes : undefined,
+    );
+  });
+});
+
+describe('a question', () => {
+  const answered = (
+    answer: RecordedAnswer,
+    fields: Partial<Approval> = {},
+  ): ConversationStatus => ({
+    approval: asked({ answer, ...fields }),
+  });
+  const next = asked({ id: 'q2', agentEpoch: 2 });
+
+  it.each<[string, ConversationStatus, Approval, object]>([
+    ['is the first one', {}, next, { approval: next }],
+    ['is known', { approval: asked() }, asked({ title: 'x' }), { approval: asked() }],
+    [
+      'takes the place of one without an answer',
+      { approval: asked() },
+      next,
+      { approval: next, closedApprovals: [{ id: 'q1', outcome: 'Withdrawn', time: now }] },
+    ],
+    [
+      'follows an answer that the agent may have',
+      answered({ ...yes, sentTime: earlier }),
+      next,
+      {
+        approval: next,
+        closedApprovals: [{ id: 'q1', outcome: 'Approved', option: 'yes', time: now }],
+      },
+    ],
+    [
+      'repeats the call of one that was lost with its agent, and has its answer',
+      answered({ ...yes, by: 'alice' }),
+      next,
+      {
+        approval: { ...next, answer: { ...yes, by: 'alice' } },
+        closedApprovals: [{ id: 'q1', outcome: 'Withdrawn', time: now }],
+      },
+    ],
+    [
+      'is about another call than one that was lost',
+      answered(yes),
+      { ...next, callHash: 'h2' },
+      { approval: { ...next, callHash: 'h2' } },
+    ],
+    [
+      'repeats the call of one that the same agent has withdrawn',
+      answered(yes),
+      { ...next, agentEpoch: 1 },
+      { approval: { ...next, agentEpoch: 1 } },
+    ],
+    [
+      'does not offer what was answered before',
+      answered(yes),
+      { ...next, options: next.options.slice(2) },
+      { approval: { ...next, options: next.options.slice(2) } },
+    ],
+  ])('%s', (_case, before, approval, expected) => {
+    const after = withQuestion(before, approval, now);
+    expect(after).toMatchObject(expected);
+    expect(after.approval).toEqual((expected as ConversationStatus).approval);
+  });
+
+  const interruption = { reason: 'Quota', time: now };
+  it.each<[string, ConversationStatus, number, string | undefined]>([
+    ['is withdrawn by its agent', { approval: asked() }, 1, 'Withdrawn'],
+    ['has its answer', answered({ ...yes, sentTime: earlier }), 1, 'Approved'],
+    ['has its rejection', answered({ accept: false, sentTime: earlier }), 1, 'Rejected'],
+    ['was answered but for another way', answered(yes), 1, 'Withdrawn'],
+    [
+      'may come back in a new container',
+      { approval: asked(), executionStatus: 'running' },
+      2,
+      undefined,
+    ],
+    [
+      'may come back after a pause',
+      { approval: asked(), executionStatus: 'paused', interruption },
+      1,
+      undefined,
+    ],
+    [
+      'came after the interruption',
+      {
+        approval: asked({ requestedTime: now }),
+        executionStatus: 'running',
+        interruption: { ...interruption, time: earlier },
+      },
+      1,
+      'Withdrawn',
+    ],
+    ...(['finished', 'idle', 'error', 'stuck'] as const).map(
+      (executionStatus): [string, ConversationStatus, number, string] => [
+        `is not asked again by a run that is ${executionStatus}`,
+        { approval: asked(), executionStatus },
+        2,
+        'Withdrawn',
+      ],
+    ),
+  ])('that %s', (_case, before, agentEpoch, outcome) => {
+    const after = withNothingAsked(before, agentEpoch, now);
+    expect(after.closedApprovals?.at(-1)?.outcome).toBe(outcome);
+    expect(after.approval).toEqual(outcome === undefined ? before.approval : undefined);
+  });
+
+  it('leaves the last eight closed ones', () => {
+    let status: ConversationStatus = {};
+    for (let number = 1; number <= 10; number++)
+      status = withQuestion(status, asked({ id: `q${number}` }), now);
+    expect(status.closedApprovals?.map(({ id }) => id)).toEqual(
+      Array.from({ length: 8 }, (_, index) => `q${index + 2}`),
+    );
+  });
+
+  it('is an Event, and so is its end', () => {
+    const after: ConversationStatus = {
+      approval: asked({ id: 'q2' }),
+      closedApprovals: [{ id: 'q1', outcome: 'Approved', option: 'yes', time: now }],
+    };
+    expect(eventsOfApproval({ approval: asked() }, after).map(({ reason }) => reason)).toEqual([
+      'ApprovalAnswered',
+      'ApprovalRequested',
+    ]);
+    expect(eventsOfApproval(after, after)).toEqual([]);
+  });
+});
+
+type Outcome = 'takes' | 'refused' | 'timeout';
+
+/** One agent that asks, and an operator. */
+class Bench {
+  readonly clock = new VirtualClock(noonMs);
+  readonly answers: AgentAnswer[] = [];
+  readonly outcomes: Outcome[] = [];
+  reads = 0;
+  asks: AgentQuestion | undefined = question();
+  executionStatus: ExecutionStatus = 'waiting_for_confirmation';
+  updatedAt = earlier;
+  approvals: readonly ApprovalAnswer[] = [];
+  /** As the API server has it. */
+  stored: ConversationStatus = { executionStatus: 'waiting_for_confirmation' };
+  operator = this.another();
+
+  another(): Approvals {
+    return new Approvals({
+      clock: this.clock,
+      logger: silentLogger,
+      agent: {
+        question: () => {
+          this.reads += 1;
+          return Promise.resolve(this.asks);
+        },
+        answer: (_endpoint, _id, answer) => {
+          const outcome = this.outcomes.shift() ?? 'takes';
+          if (outcome !== 'refused') this.answers.push(answer);
+          if (outcome === 'takes') return Promise.resolve();
+          return Promise.reject(new AgentError(outcome, outcome));
+        },
+      },
+    });
+  }
+
+  async follow(operator = this.operator): Promise<void> {
+    const asker: Asker = {
+      ...{ key: 'sbx/c1', endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
+      state: {
+        ...{ id: 'c1', executionStatus: this.executionStatus, reportedStatus: '' },
+        ...{ title: undefined, updatedAt: this.updatedAt, lastUserMessageId: undefined },
+        metrics: undefined,
+      },
+      agentEpoch: 1,
+      spec: { approvals: this.approvals },
+      shown: (text) => Promise.resolve(text.replaceAll('key-of-the-model', '<redacted>')),
+      save: (status) => {
+        this.stored = status;
+        return Promise.resolve(status);
+      },
+    };
+    const { status } = await operator.follow(asker, this.stored, AbortSignal.timeout(5000));
+    this.stored = status;
+  }
+}
+
+describe('an operator', () => {
+  it('shows a question without credentials, and reads it once', async () => {
+    const bench = new Bench();
+    bench.asks = question({
+      title: 'curl\n-H x',
+      summary: 'curl -H "Authorization: Bearer abcdefghijkl" key-of-the-model',
+    });
+    await bench.follow();
+    await bench.follow();
+    expect(bench.stored.approval).toMatchObject({
+      title: 'curl -H x',
+      summary: 'curl -H "Authorization: Bearer ***" <redacted>',
+      requestedTime: now,
+    });
+    expect(bench.reads).toBe(1);
+    bench.updatedAt = now;
+    await bench.follow();
+    expect(bench.reads).toBe(2);
+    expect(bench.answers).toEqual([]);
+  });
+
+  it('stores an answer, gives it, and closes the question', async () => {
+    const bench = new Bench();
+    await bench.follow();
+    bench.approvals = [{ id: 'q1', decision: 'reject', reason: 'No.' }];
+    await bench.follow();
+    expect(bench.answers).toEqual([
+      { questionId: 'q1', accept: false, option: 'no', reason: 'No.' },
+    ]);
+    expect(bench.stored).toMatchObject({ closedApprovals: [{ id: 'q1', outcome: 'Rejected' }] });
+    expect(bench.stored.approval).toBeUndefined();
+  });
+
+  it.each<[string, readonly ApprovalAnswer[]]>([
+    ['none', []],
+    ['one to another question', [{ id: 'q0', decision: 'approve' }]],
+    ['one that names no option', [{ id: 'q1', option: 'certainly' }]],
+  ])('gives no answer with %s', async (_case, approvals) => {
+    const bench = new Bench();
+    bench.approvals = approvals;
+    await bench.follow();
+    await bench.follow();
+    expect(bench.answers).toEqual([]);
+    expect(bench.stored.approval?.answer).toBeUndefined();
+  });
+
+  it('repeats an answer in doubt only when the first call can not arrive any more', async () => {
+    const bench = new Bench();
+    bench.approvals = [{ id: 'q1', decision: 'approve' }];
+    bench.outcomes.push('timeout');
+    await bench.follow();
+    expect(bench.stored.approval?.answer?.sentTime).toBe(now);
+    const other = bench.another();
+    await bench.follow();
+    await bench.follow(other);
+    expect(bench.answers).toHaveLength(1);
+    await bench.clock.advance(20_000);
+    await bench.follow(other);
+    expect(bench.answers).toHaveLength(2);
+    expect(bench.stored.approval).toBeUndefined();
+  });
+
+  it('takes an answer in doubt for given when the agent asks no longer', async () => {
+    const bench = new Bench();
+    bench.approvals = [{ id: 'q1', decision: 'approve' }];
+    bench.outcomes.push('timeout');
+    await bench.follow();
+    bench.executionStatus = 'running';
+    await bench.follow(bench.another());
+    expect(bench.answers).toHaveLength(1);
+    expect(bench.stored.closedApprovals).toMatchObject([{ id: 'q1', outcome: 'Approved' }]);
+  });
+
+  it('gives an answer again that the agent has certainly not got', async () => {
+    const bench = new Bench();
+    bench.approvals = [{ id: 'q1', decision: 'approve' }];
+    bench.outcomes.push('refused');
+    await bench.follow();
+    expect(bench.stored.approval?.answer?.sentTime).toBeUndefined();
+    await bench.follow();
+    expect(bench.answers).toHaveLength(1);
+    expect(bench.stored.approval).toBeUndefined();
+  });
+
+  it('decides nothing by a report that was behind', async () => {
+    const bench = new Bench();
+    bench.stored = { ...bench.stored, approval: asked() };
+    bench.asks = undefined;
+    await bench.follow();
+    expect(bench.stored.approval).toEqual(asked());
+  });
+});
