@@ -71,12 +71,12 @@ const fromUser = { kind: 'MessageEvent', source: 'user' };
  * `AgentClient` states the guarantees of each method.
  */
 export class OpenHandsClient implements AgentClient {
-  readonly #api: OpenHandsApi;
+  protected readonly api: OpenHandsApi;
   readonly #options: typeof defaults;
 
   constructor(options: OpenHandsClientOptions = {}) {
     this.#options = { ...defaults, ...options };
-    this.#api = new OpenHandsApi({ ...this.#options, keepAlive: options.keepAlive });
+    this.api = new OpenHandsApi({ ...this.#options, keepAlive: options.keepAlive });
   }
 
   async probe(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentState> {
@@ -86,9 +86,9 @@ export class OpenHandsClient implements AgentClient {
       maxBodyBytes: maxProbeBytes,
     } as const;
     const isReady = () =>
-      this.#api.open(endpoint, options, { ...call, path: '/ready', answer: wire.readySchema });
+      this.api.open(endpoint, options, { ...call, path: '/ready', answer: wire.readySchema });
     try {
-      const { body } = await this.#api
+      const { body } = await this.api
         .open(endpoint, options, { ...call, path: '/api/init', answer: wire.initStateSchema })
         .catch(async (error: unknown) => {
           // An agent that does not know this path has its keys from its environment.
@@ -106,7 +106,7 @@ export class OpenHandsClient implements AgentClient {
   async initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions) {
     const { baseUrl } = endpoint;
     try {
-      await this.#api.open(endpoint, options, {
+      await this.api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
         // The session key shows whether the agent has these keys already.
@@ -134,7 +134,7 @@ export class OpenHandsClient implements AgentClient {
   async execute(endpoint: AgentEndpoint, command: AgentCommand, options?: AgentCallOptions) {
     const { timeoutSeconds } = command;
     const startedMs = this.#options.monotonic();
-    const { body } = await this.#api.call(endpoint, options, {
+    const { body } = await this.api.call(endpoint, options, {
       method: 'POST',
       path: '/api/bash/execute_bash_command',
       body: { command: command.command, cwd: command.cwd, timeout: timeoutSeconds },
@@ -147,11 +147,11 @@ export class OpenHandsClient implements AgentClient {
 
   async writeFile(endpoint: AgentEndpoint, path: string, file: string, options?: AgentCallOptions) {
     const call = { method: 'POST', path: '/api/file/upload', query: { path }, file } as const;
-    await this.#api.call(endpoint, options, { ...call, answer: wire.uploadSchema });
+    await this.api.call(endpoint, options, { ...call, answer: wire.uploadSchema });
   }
 
   async hookConfig(endpoint: AgentEndpoint, projectDir: string, options?: AgentCallOptions) {
-    const { body } = await this.#api.call(endpoint, options, {
+    const { body } = await this.api.call(endpoint, options, {
       method: 'POST',
       path: '/api/hooks',
       body: { project_dir: projectDir },
@@ -166,20 +166,14 @@ export class OpenHandsClient implements AgentClient {
     options?: AgentCallOptions,
   ) {
     const timeoutMs = this.#options.createTimeoutMs;
-    return create(this, this.#api, { endpoint, conversation, timeoutMs, options });
+    return create(this, this.api, { endpoint, conversation, timeoutMs, options });
   }
 
   async conversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     const limit = { maxBodyBytes: maxConversationBytes };
     try {
       const { conversationInfoSchema } = wire;
-      const info = await this.#api.get(
-        endpoint,
-        options,
-        pathOf(id),
-        conversationInfoSchema,
-        limit,
-      );
+      const info = await this.api.get(endpoint, options, pathOf(id), conversationInfoSchema, limit);
       return conversationOf(info, id);
     } catch (error) {
       if (isAgentError(error, 'not-found')) return undefined;
@@ -191,13 +185,13 @@ export class OpenHandsClient implements AgentClient {
     const path = `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`;
     const limit = { maxBodyBytes: maxConversationBytes };
     const { conversationListSchema } = wire;
-    const infos = await this.#api.get(endpoint, options, path, conversationListSchema, limit);
+    const infos = await this.api.get(endpoint, options, path, conversationListSchema, limit);
     return conversationsOf(infos, ids);
   }
 
   async run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     try {
-      await this.#api.post(endpoint, options, `${pathOf(id)}/run`);
+      await this.api.post(endpoint, options, `${pathOf(id)}/run`);
     } catch (error) {
       // The conversation is running already.
       if (!(error instanceof AgentError && error.status === 409)) throw error;
@@ -205,7 +199,7 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
-    await this.#api.post(endpoint, options, `${pathOf(id)}/interrupt`);
+    await this.api.post(endpoint, options, `${pathOf(id)}/interrupt`);
   }
 
   async sendMessage(
@@ -215,7 +209,7 @@ export class OpenHandsClient implements AgentClient {
     options?: AgentCallOptions,
   ) {
     try {
-      await this.#api.post(endpoint, options, `${pathOf(id)}/events`, {
+      await this.api.post(endpoint, options, `${pathOf(id)}/events`, {
         body: { role, content: contentOf(content), run },
         timeoutMs: this.#options.slowTimeoutMs,
       });
@@ -236,7 +230,7 @@ export class OpenHandsClient implements AgentClient {
     const query = { ...fromUser, sort_order: 'TIMESTAMP_DESC', limit: Math.min(limit, 100) };
     const path = `${pathOf(id)}/events/search`;
     const details = { query, maxBodyBytes: maxPageBytes };
-    const page = await this.#api.get(endpoint, options, path, wire.messageEventsSchema, details);
+    const page = await this.api.get(endpoint, options, path, wire.messageEventsSchema, details);
     return page.items.map(userMessageOf);
   }
 
@@ -247,7 +241,7 @@ export class OpenHandsClient implements AgentClient {
     options?: AgentCallOptions,
   ) {
     const path = `${pathOf(id)}/events/search`;
-    const items = await this.#api.pages(endpoint, options, path, wire.messageEventsSchema, {
+    const items = await this.api.pages(endpoint, options, path, wire.messageEventsSchema, {
       ...fromUser,
       sort_order: 'TIMESTAMP',
       limit: messagesPerPage,
@@ -260,18 +254,18 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async lastError(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
-    return lastFailure(this.#api, endpoint, id, options);
+    return lastFailure(this.api, endpoint, id, options);
   }
 
   async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions) {
     const details = { body: { llm: llmOf(llm) }, secrets: secretsOf({ llm }) };
-    await this.#api.post(endpoint, options, `${pathOf(id)}/switch_llm`, details);
+    await this.api.post(endpoint, options, `${pathOf(id)}/switch_llm`, details);
   }
 
   async serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions) {
     const answer = wire.serverInfoSchema;
     const call = { method: 'GET', path: '/server_info', answer } as const;
-    const { title } = (await this.#api.open(endpoint, options, call)).body;
+    const { title } = (await this.api.open(endpoint, options, call)).body;
     // The reference agent works without a model.
     return { needsModel: title === 'OpenHands Agent Server' };
   }
@@ -285,7 +279,7 @@ export class OpenHandsClient implements AgentClient {
     id: string,
     options?: AgentCallOptions,
   ): Promise<AgentQuestion | undefined> {
-    return openQuestion(this.#api, endpoint, id, options);
+    return openQuestion(this.api, endpoint, id, options);
   }
 
   async answer(
@@ -297,7 +291,7 @@ export class OpenHandsClient implements AgentClient {
     // The protocol has no id of a question: an answer is for the actions that wait when it arrives.
     const asked = await this.question(endpoint, id, options);
     if (asked?.id !== questionId) throw new AgentError('refused', 'The agent asks no longer.');
-    await this.#api.respond(endpoint, options, id, accept ? { accept } : { accept, reason });
+    await this.api.respond(endpoint, options, id, accept ? { accept } : { accept, reason });
   }
 
   async losableQuestions(endpoint: AgentEndpoint, options?: AgentCallOptions) {
@@ -310,11 +304,11 @@ export class OpenHandsClient implements AgentClient {
     reason: string,
     options?: AgentCallOptions,
   ) {
-    await this.#api.respond(endpoint, options, id, { accept: false, reason });
+    await this.api.respond(endpoint, options, id, { accept: false, reason });
   }
 
   close(): Promise<void> {
-    return this.#api.close();
+    return this.api.close();
   }
 
   async #conversationsIn(
@@ -325,7 +319,7 @@ export class OpenHandsClient implements AgentClient {
     const path = '/api/conversations/search';
     const query = { status, limit: conversationsPerPage };
     const answer = wire.conversationPageSchema;
-    const items = await this.#api.pages(endpoint, options, path, answer, query);
+    const items = await this.api.pages(endpoint, options, path, answer, query);
     // An agent that ignores the filter must not make idle conversations count as running.
     const ids = items
       .filter(({ execution_status }) => execution_status === status)
@@ -339,7 +333,7 @@ export class OpenHandsClient implements AgentClient {
     cause: AgentError,
   ): Promise<void> {
     try {
-      await this.#api.get(endpoint, options, '/api/conversations/count', wire.countSchema);
+      await this.api.get(endpoint, options, '/api/conversations/count', wire.countSchema);
     } catch (error) {
       // The agent is still dormant: the rejected init call is the cause.
       throw isAgentError(error, 'dormant') ? cause : error;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxOptions, optionKinds } from '../resources/approval.ts';
 
 /**
  * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
@@ -106,6 +107,35 @@ export const actionEventsSchema = pageOf(
   }),
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
+
+const shortText = z.string().transform((text) => text.slice(0, 200));
+
+/** The question of the bridge to an agent; an option of an unknown kind can not be chosen. */
+export const acpApprovalSchema = z.object({
+  approval: z
+    .object({
+      id: eventId,
+      title: z.string(),
+      tool_kind: z.string(),
+      input: z.unknown(),
+      options: z
+        .array(
+          z.object({
+            option_id: z.string().min(1).max(200),
+            name: shortText,
+            kind: z.string(),
+          }),
+        )
+        .transform((options) =>
+          options.flatMap(({ kind, ...option }) => {
+            const known = optionKinds.find((each) => each === kind);
+            return known === undefined ? [] : [{ ...option, kind: known }];
+          }),
+        )
+        .transform((options) => options.slice(0, maxOptions)),
+    })
+    .nullable(),
+});
 
 /** Body of an error answer: `detail` is a text, or a list of invalid fields. */
 export const errorBodySchema = z.object({

@@ -241,15 +241,14 @@ it('shows the steps of a start with what they print', async () => {
 });
 
 describe('a question of the agent', () => {
-  const approvals = `GET /api/v1/app-conversations/${id}/approvals`;
   const answerOf = (approval: string) =>
     `POST /api/v1/app-conversations/${id}/approvals/${approval}`;
   const answered = () =>
     window.page.waitForResponse((response) => response.request().method() === 'POST');
-  const asking = (approval: string, command: string) => ({
-    status: 200,
-    json: [
-      {
+  const asking = (approval: string, command: string) =>
+    aConversation(2, {
+      ...{ title, execution_status: 'waiting_for_confirmation' },
+      pending_approval: {
         ...{ id: approval, conversation_id: id, title: command, kind: 'execute' },
         ...{ tool: 'terminal', summary: command, sandbox_status: 'RUNNING' },
         requested_at: new Date().toISOString(),
@@ -258,12 +257,11 @@ describe('a question of the agent', () => {
           { id: 'reject', name: 'Reject', kind: 'reject_once' },
         ],
       },
-    ],
-  });
+    });
   beforeEach(() => {
     service.snapshots = service.snapshots.map((snapshot) => ({
       ...snapshot,
-      conversations: [aConversation(2, { title, execution_status: 'waiting_for_confirmation' })],
+      conversations: [asking('a1', 'rm -rf build')],
     }));
     service.answers.set(
       events,
@@ -279,7 +277,6 @@ describe('a question of the agent', () => {
 
   it('is not answered by a click that was too early, and by one afterwards', async () => {
     const { page } = window;
-    service.answers.set(approvals, asking('a1', 'rm -rf build'));
     await open();
     const approve = page.getByRole('button', { name: 'Approve' });
     await approve.waitFor();
@@ -292,7 +289,6 @@ describe('a question of the agent', () => {
       expect(await violationsIn(page)).toEqual([]);
     }
     await window.picture('a question');
-    service.answers.set(approvals, { status: 200, json: [] });
     await Promise.all([answered(), approve.click()]);
     await approve.waitFor({ state: 'detached' });
     expect(service.calls.map(({ path, body }) => [path, body])).toEqual([
@@ -302,10 +298,9 @@ describe('a question of the agent', () => {
 
   it('is inert again where another one takes its place', async () => {
     const { page } = window;
-    service.answers.set(approvals, asking('a1', 'rm -rf build'));
     await open();
     await page.locator('button[aria-disabled=false]', { hasText: 'Reject' }).waitFor();
-    service.answers.set(approvals, asking('a2', 'git push --force'));
+    service.emit('conversation', asking('a2', 'git push --force'));
     await page.getByRole('heading', { name: 'git push --force' }).waitFor();
     await page.getByRole('button', { name: 'Reject' }).dispatchEvent('click');
     expect(service.calls).toEqual([]);
@@ -313,7 +308,6 @@ describe('a question of the agent', () => {
 
   it('is rejected with a reason, and says why an answer was not taken', async () => {
     const { page } = window;
-    service.answers.set(approvals, asking('a1', 'rm -rf build'));
     service.answers.set(answerOf('a1'), {
       status: 409,
       json: { code: 'approval-answered', detail: 'The answer was already: approve.' },
@@ -325,7 +319,6 @@ describe('a question of the agent', () => {
     await page.getByText('The answer was already: approve.').waitFor();
     window.faults();
     service.answers.delete(answerOf('a1'));
-    service.answers.set(approvals, { status: 200, json: [] });
     await Promise.all([answered(), reject.click()]);
     await page.getByRole('heading', { name: 'The agent asks' }).waitFor({ state: 'detached' });
     expect(service.calls.map(({ body }) => body)).toEqual([

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { approvalId } from '../support/gateway/asking-agent.ts';
+import { openApproval } from '../support/gateway/open-approval.ts';
 import type { Sent } from '../support/gateway/two-owners.ts';
 import type { OpenApi, Operation, Parameter, Schema } from '../support/openapi/document.ts';
 import { hostileBody, hostileHeaders, hostileText } from './hostile.ts';
@@ -38,7 +38,7 @@ const wrongPaths = [
 
 /** Values of path parameters that are no ids of resources. */
 const named: Readonly<Record<string, readonly string[]>> = {
-  approval_id: [approvalId, approvalId, approvalId, 'x'],
+  approval_id: [...Array<string>(3).fill(openApproval.id), 'x'],
 };
 
 /** By which pool a path parameter `{id}` is filled. */

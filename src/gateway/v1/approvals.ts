@@ -129,10 +129,12 @@ export function approvalRoutes(services: Services): readonly Route[] {
           await requestRun(services, sandbox.metadata.name);
         }
         const { name } = known.metadata;
+        const isNew = answerOf(conversation, id) === undefined;
         await store(services, known, id, { ...body, by: call.owner });
         const isClosed = (seen: CachedConversation | undefined) =>
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
-        if (phase === 'RUNNING') await feeds.conversations.settled(name, isClosed, deliveryMs);
+        if (isNew && phase === 'RUNNING')
+          await feeds.conversations.settled(name, isClosed, deliveryMs);
         return isClosed(lookup.cachedConversation(name)) ? delivered : recorded;
       },
     }),

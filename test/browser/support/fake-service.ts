@@ -163,7 +163,7 @@ const aSpec = {
 };
 
 function readsOf(path: string): unknown {
-  if (path.endsWith('/approvals') || path.endsWith('/timeline')) return [];
+  if (path.endsWith('/timeline')) return [];
   if (path.endsWith('/resources')) return { namespace: 'default', yaml: '' };
   if (path.endsWith('/sandbox-specs/search'))
     return {

@@ -3,7 +3,8 @@ import { encodeCursor } from '../../../src/gateway/paging/cursor.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { Population } from '../../fuzz/population.ts';
-import { answerAsAgent, approvalId } from '../../support/gateway/asking-agent.ts';
+import { answerAsAgent } from '../../support/gateway/asking-agent.ts';
+import { openApproval } from '../../support/gateway/open-approval.ts';
 import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
@@ -42,6 +43,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'searchEvents query page_id': 'own',
   'countEvents path id': 'conversation',
   'interruptConversation path id': 'conversation',
+  'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',
   'getTimeline path id': 'conversation',
   'getResources path id': 'conversation',
@@ -90,12 +92,13 @@ const bodies: Readonly<Record<string, object>> = {
 const parameters: Readonly<Record<string, string>> = {
   name: 'TOKEN',
   repository: 'acme/shop',
-  approval_id: approvalId,
+  approval_id: openApproval.id,
 };
 
 const orders: Readonly<Record<string, string>> = {
   searchConversations: 'conversations/CREATED_AT_DESC',
   searchStartTasks: 'start-tasks/CREATED_AT_DESC',
+  searchApprovals: 'approvals',
   searchSandboxes: 'sandboxes',
   searchLegacyConversations: 'conversations/CREATED_AT_DESC',
 };

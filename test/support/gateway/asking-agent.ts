@@ -1,10 +1,8 @@
+import { openApproval } from './open-approval.ts';
 import type { TwoOwners } from './two-owners.ts';
 
-/** Id of the action that every conversation of `answerAsAgent` asks about. */
-export const approvalId = 'e1';
-
 const event = {
-  id: approvalId,
+  id: openApproval.id,
   kind: 'MessageEvent',
   source: 'user',
   timestamp: '2026-01-01T00:00:00.000001',

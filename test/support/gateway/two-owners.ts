@@ -38,6 +38,7 @@ import { runApiServer, type RunningApiServer } from '../api-server.ts';
 import { eventually } from '../eventually.ts';
 import type { Secrets } from '../leaks.ts';
 import { recordingLogger } from '../recording-logger.ts';
+import { openApproval } from './open-approval.ts';
 import { StubAgent } from './stub-agent.ts';
 import { sessionKeyFor } from '../session-key.ts';
 
@@ -281,7 +282,10 @@ export class TwoOwners {
   /** A conversation whose start is over, with the sandbox that it is in. */
   async addPair(owner: Owner, id: string, status?: SandboxState, replicas?: 0 | 1): Promise<void> {
     const sandboxUID = await this.addSandbox(owner, `sbx-${id}`, status, replicas);
-    await this.addConversation(owner, id, { ...ready, sandboxName: `sbx-${id}`, sandboxUID });
+    await this.addConversation(owner, id, {
+      ...ready,
+      ...{ sandboxName: `sbx-${id}`, sandboxUID, approval: openApproval },
+    });
   }
 
   async addKey(

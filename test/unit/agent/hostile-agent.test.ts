@@ -70,6 +70,8 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   useLlm: () => client.useLlm(endpoint(), conversationId, llm),
   serverInfo: () => client.serverInfo(endpoint()),
   runningConversations: () => client.runningConversations(endpoint()),
+  question: () => client.question(endpoint(), conversationId),
+  answer: () => client.answer(endpoint(), conversationId, { questionId: 'q', accept: true }),
   losableQuestions: () => client.losableQuestions(endpoint()),
   rejectPending: () => client.rejectPending(endpoint(), conversationId, 'no'),
 };
