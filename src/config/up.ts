@@ -1,12 +1,10 @@
 import { z } from 'zod';
+import { acpAgentNames } from '../resources/acp-settings.ts';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { isModelName } from '../resources/allowed-models.ts';
 import { serving } from './serving.ts';
 import { maxPoolReplicas } from '../resources/sandbox-pool.ts';
 import { numberFrom, oneOf, operating, port, readEnvironment, shared } from './environment.ts';
-
-/** Agents that speak the Agent Client Protocol, by the names of the bridge's table. */
-export const acpAgents = ['codex', 'claude', 'qwen', 'opencode', 'gemini'] as const;
 
 const schema = z.object({
   ...shared,
@@ -22,7 +20,7 @@ const schema = z.object({
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default('./.data'),
   /** Kind of agent for starts that name no template. */
-  AGENT: oneOf('reference', 'openhands', ...acpAgents).default('reference'),
+  AGENT: oneOf('reference', 'openhands', ...acpAgentNames).default('reference'),
   /** Number of spare sandboxes whose agents have booted; by default as before, and none at first. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Where agents that have to be installed are kept; by default in the data folder. */

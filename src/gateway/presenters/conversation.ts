@@ -45,7 +45,11 @@ export const conversationSchema = z.object({
   trigger: nullableText,
   pr_number: z.array(z.int()),
   llm_model: nullableText,
-  agent_kind: z.string(),
+  agent_kind: z
+    .string()
+    .describe(
+      'Name of an agent of the Agent Client Protocol, as codex, or acp where it has none; else openhands.',
+    ),
   metrics: metricsSchema.nullable(),
   parent_conversation_id: nullableText,
   sub_conversation_ids: z.array(idSchema),
@@ -139,7 +143,7 @@ export function presentConversation(
     trigger: spec.trigger ?? null,
     pr_number: [...(spec.prNumbers ?? [])],
     llm_model: spec.agent?.model ?? null,
-    agent_kind: sandbox?.status?.agentKind ?? defaultAgentKind,
+    agent_kind: sandbox?.status?.agentName ?? sandbox?.status?.agentKind ?? defaultAgentKind,
     metrics: metricsView(status?.metrics),
     parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
     sub_conversation_ids: children.map(conversationIdOf).sort(),

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
 import { acpProgram, acpTemplate, installAcpAgent } from '../../../../src/commands/acp-agents.ts';
-import { acpAgents } from '../../../../src/config/up.ts';
+import { acpAgentNames } from '../../../../src/resources/acp-settings.ts';
 import { sandboxTemplateSpecSchema } from '../../../../src/resources/sandbox-template.ts';
 
 let root: string;
@@ -66,10 +66,10 @@ describe('installing an agent of the Agent Client Protocol', () => {
 
 describe('the table of agents', () => {
   it('has the names that AGENT allows', () => {
-    expect(Object.keys(acpVendors)).toEqual([...acpAgents]);
+    expect(Object.keys(acpVendors)).toEqual([...acpAgentNames]);
   });
 
-  it.each(acpAgents)(
+  it.each(acpAgentNames)(
     'gives %s a valid template, and its programs before those of the system',
     (name) => {
       const { spec } = acpTemplate('default', name);
