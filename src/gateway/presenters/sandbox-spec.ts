@@ -25,7 +25,7 @@ export const sandboxSpecSchema = z.object({
       asks: z
         .boolean()
         .describe(
-          'Whether the agent asks a person before it acts, where a start says nothing else.',
+          'Whether the agent may ask a person before it acts, where a start says nothing else.',
         ),
     })
     .describe('Agent of the sandboxes.'),
@@ -49,7 +49,9 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
   const valid = findCondition(status?.conditions, 'Valid');
   const container = agentContainerOf(template);
   const command = [...(container?.command ?? []), ...(container?.args ?? [])];
-  const { kind = defaultAgentKind, acp, confirmationPolicy = 'NeverConfirm' } = spec.agent;
+  const { kind = defaultAgentKind, acp } = spec.agent;
+  // Without a policy an agent of the Agent Client Protocol has its own mode, which may ask.
+  const { confirmationPolicy = kind === 'acp' ? 'ConfirmRisky' : 'NeverConfirm' } = spec.agent;
   return {
     id: metadata.name,
     command: command.length > 0 ? command : null,

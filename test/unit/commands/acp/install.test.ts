@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors, type AcpVendor } from '@conversation-operator/reference-agent/acp/vendors';
 import { acpProgram, acpTemplate, installAcpAgent } from '../../../../src/commands/acp-agents.ts';
 import { DataFolder } from '../../../../src/commands/data-folder.ts';
 import { localAgents } from '../../../../src/commands/local-agents.ts';
@@ -21,6 +21,8 @@ import {
   sandboxTemplateSpecSchema,
 } from '../../../../src/resources/sandbox-template.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
+
+const agentsDocument = readFileSync(new URL('../../../../docs/agents.md', import.meta.url), 'utf8');
 
 let root: string;
 beforeEach(() => {
@@ -142,6 +144,23 @@ describe('the agents of a start', () => {
 describe('the table of agents', () => {
   it('has the names that AGENT allows', () => {
     expect(Object.keys(acpVendors)).toEqual([...acpAgentNames]);
+  });
+
+  it.each(acpAgentNames)('is that of docs/agents.md for %s', (name) => {
+    const {
+      package: packageName,
+      version,
+      license,
+      modes,
+      continues,
+    }: AcpVendor = acpVendors[name];
+    const mode = (text?: string) => (text === undefined ? 'none' : `\`${text}\``);
+    const row = agentsDocument.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? '';
+    const cells = row.split('|').map((cell) => cell.trim());
+    expect(cells).toMatchObject({
+      ...{ 2: `\`${packageName}\` ${version}`, 3: license, 5: mode(modes?.asks) },
+      ...{ 6: mode(modes?.free), 7: `\`${continues}\`` },
+    });
   });
 
   it.each(acpAgentNames)(

@@ -30,6 +30,14 @@ describe('presentSandboxSpec', () => {
     [{}, { kind: 'openhands', name: 'openhands', asks: false }],
     [{ confirmationPolicy: 'NeverConfirm' }, { kind: 'openhands', name: 'openhands', asks: false }],
     [
+      { kind: 'acp', acp: { agent: 'codex' } },
+      { kind: 'acp', name: 'codex', asks: true },
+    ],
+    [
+      { kind: 'acp', acp: { agent: 'codex' }, confirmationPolicy: 'NeverConfirm' },
+      { kind: 'acp', name: 'codex', asks: false },
+    ],
+    [
       { kind: 'acp', acp: { agent: 'codex' }, confirmationPolicy: 'AlwaysConfirm' },
       { kind: 'acp', name: 'codex', asks: true },
     ],
