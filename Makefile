@@ -14,7 +14,7 @@ built := dist/main.js
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(built) ## Start everything on this machine: control plane, operator, gateway, agents (AGENT=openhands, PORT, DATA_DIR)
+run: $(built) ## Start everything on this machine: control plane, operator, gateway, agents (AGENT=openhands, AGENTS=codex,claude, PORT, DATA_DIR)
 	@# A small young generation: 60 MiB less memory, and no slower at this size.
 	@exec node --max-semi-space-size=4 dist/main.js up
 

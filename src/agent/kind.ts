@@ -1,3 +1,4 @@
+import type { AcpSettings } from '../resources/acp-settings.ts';
 import type { AgentClient } from './agent.ts';
 
 /** An HTTP probe of Kubernetes. Absent fields have the defaults of Kubernetes. */
@@ -29,6 +30,10 @@ export interface AgentContainerOptions {
   readonly stateDir: string;
   /** Key that authenticates the operator's `initialise` call to the agent, and no other call. */
   readonly bootstrapKey: string;
+  /** Name of an agent of the kind `acp` that the sandbox keeps. Absent: the template's agent. */
+  readonly agentName?: string | undefined;
+  /** Settings of the template for an agent of the kind `acp`. */
+  readonly acp?: AcpSettings | undefined;
 }
 
 /** Definition of a kind of agents: one file each, registered in kinds.ts. */

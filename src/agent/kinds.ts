@@ -2,6 +2,7 @@ import { agentKinds, defaultAgentKind, type AgentKind } from '../resources/agent
 import type { Sandbox } from '../resources/sandbox.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
 import type { AgentKindDefinition } from './kind.ts';
+import { acp } from './acp.ts';
 import { openhands } from './openhands.ts';
 import type { AgentClient, AgentEndpoint } from './agent.ts';
 
@@ -56,7 +57,7 @@ export class ClientOfKinds implements AgentClient {
   }
 }
 
-export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> = { openhands };
+export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> = { openhands, acp };
 
 /** A client for agents of every kind; the endpoint names the kind. */
 export const createAgentClient = (): ClientOfKinds =>
@@ -71,6 +72,16 @@ export const agentKindOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,
 ): AgentKind => status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
+
+/**
+ * Name of a sandbox's agent of the kind `acp`, under the same rule. Undefined for an agent that the
+ * template names by a command, and for other kinds.
+ */
+export const agentNameOf = (
+  { status }: Pick<Sandbox, 'status'>,
+  template: Pick<SandboxTemplate, 'spec'>,
+): string | undefined =>
+  status?.agentKind === undefined ? template.spec.agent.acp?.agent : status.agentName;
 
 export const agentPortOf = (
   sandbox: Pick<Sandbox, 'status'>,

@@ -1,11 +1,8 @@
 import { delimiter, join } from 'node:path';
-import {
-  acpVendors,
-  type AcpVendor,
-  type AcpVendorName,
-} from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors, type AcpVendor } from '@conversation-operator/reference-agent/acp/vendors';
 import type { NewObject } from '@conversation-operator/kube/object';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
+import type { AcpAgentName } from '../resources/acp-settings.ts';
 import { apiVersion } from '../resources/group.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 import { defaultIdleTimeout } from './initial-objects.ts';
@@ -24,7 +21,7 @@ export interface AcpInstallOptions {
  * signal's reason.
  */
 export async function installAcpAgent(
-  name: AcpVendorName,
+  name: AcpAgentName,
   { folder, environment, signal }: AcpInstallOptions,
 ): Promise<string> {
   const vendor: AcpVendor = acpVendors[name];
@@ -53,24 +50,23 @@ export async function installAcpAgent(
 }
 
 /** Image name of an agent on the local cluster. */
-export const acpImage = (name: AcpVendorName): string => `conversation-operator/acp-${name}`;
+export const acpImage = (name: AcpAgentName): string => `conversation-operator/acp-${name}`;
 
 /** The bridge to an agent as a program of the embedded node. */
 export const acpProgram = (
-  name: AcpVendorName,
   bridge: ImageProgram,
   programs: string,
   { PATH = '' }: NodeJS.ProcessEnv,
 ): ImageProgram => ({
   ...bridge,
-  env: { ...bridge.env, ACP_AGENT: name, PATH: [programs, PATH].join(delimiter) },
+  env: { ...bridge.env, PATH: [programs, PATH].join(delimiter) },
 });
 
 /**
  * Initial template for an agent on this machine. Later starts keep the changes of users, except the
  * model of the environment.
  */
-export const acpTemplate = (namespace: string, name: AcpVendorName): NewObject<SandboxTemplate> => {
+export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<SandboxTemplate> => {
   const { package: packageName, version, license } = acpVendors[name];
   return {
     apiVersion,
@@ -90,7 +86,10 @@ export const acpTemplate = (namespace: string, name: AcpVendorName): NewObject<S
           ],
         },
       },
-      agent: { port: 8000, workingDir: '/workspace' },
+      agent: {
+        ...{ kind: 'acp', port: 8000, workingDir: '/workspace' },
+        acp: { agent: name, allowAlways: false },
+      },
       storage: { size: '10Gi', retain: false },
       idleTimeout: defaultIdleTimeout,
       startDeadline: '3m',

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
-import type { UpConfig } from '../config/up.ts';
+import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
+import { agentsOf, type LocalAgentName, type UpConfig } from '../config/up.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import type { AcpAgentName } from '../resources/acp-settings.ts';
 import {
   defaultTemplateName,
   sandboxTemplates,
@@ -76,7 +77,7 @@ export const openHandsTemplate = (
 });
 
 export interface LocalAgentsOptions {
-  readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS_DIR'>;
+  readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS' | 'AGENTS_DIR'>;
   readonly folder: DataFolder;
   /** Where the program lies, and the reference agent with it. */
   readonly programFolder: string;
@@ -113,28 +114,56 @@ function referenceAgent(programFolder: string): Readonly<Record<string, ImagePro
   return { [referenceAgentImage]: { command: [process.execPath, program] } };
 }
 
+/** One of the agents; its template is made beside that of the reference agent. */
+type LocalAgent = Omit<LocalAgents, 'ensureTemplates'> & {
+  ensureTemplate(client: KubeClient, namespace: string): Promise<void>;
+};
+
 /** Installs what is chosen, unless it is there. Rejects with the signal's reason. */
 export async function localAgents(options: LocalAgentsOptions): Promise<LocalAgents> {
   const reference = referenceAgent(options.programFolder);
-  const { AGENT: agent } = options.config;
-  if (agent === 'openhands') return openHands(options, reference);
-  if (agent !== 'reference') return acpAgent(agent, options, reference);
+  const [name, ...others] = agentsOf(options.config);
+  const first = await localAgent(name, options, reference);
+  const agents = [first];
+  // One after the other, because installers write their progress.
+  for (const other of others) agents.push(await localAgent(other, options, reference));
   return {
-    images: reference,
-    templateName: defaultTemplateName,
+    // The reference agent stays: sandboxes of an earlier start may be made from its template.
+    images: agents.reduce((images, agent) => ({ ...images, ...agent.images }), reference),
+    templateName: first.templateName,
     ensureTemplates: async (client, namespace) => {
       await ensure(client, sandboxTemplates, defaultTemplate(namespace));
-      await useLocalModel(client, namespace, defaultTemplateName, options.config);
+      for (const agent of agents) await agent.ensureTemplate(client, namespace);
     },
-    notes: () => Promise.resolve([]),
-    example: 'Say hello:\n```sh\necho hello from $(pwd)\n```',
+    notes: async (client, namespace) =>
+      (await Promise.all(agents.map((agent) => agent.notes(client, namespace)))).flat(),
+    example: first.example,
   };
 }
 
-async function openHands(
+function localAgent(
+  name: LocalAgentName,
   options: LocalAgentsOptions,
   reference: LocalAgents['images'],
-): Promise<LocalAgents> {
+): Promise<LocalAgent> | LocalAgent {
+  switch (name) {
+    case 'reference':
+      return {
+        images: reference,
+        templateName: defaultTemplateName,
+        ensureTemplate: (client, namespace) =>
+          useLocalModel(client, namespace, defaultTemplateName, options.config),
+        notes: () => Promise.resolve([]),
+        example: 'Say hello:\n```sh\necho hello from $(pwd)\n```',
+      };
+    case 'openhands':
+      return openHands(options);
+    default:
+      return acpAgent(name, options, reference);
+  }
+}
+
+async function openHands(options: LocalAgentsOptions): Promise<LocalAgent> {
   const { config, folder, programFolder, environment, signal } = options;
   const constraints = fileOf(
     programFolder,
@@ -149,11 +178,9 @@ async function openHands(
     signal,
   });
   return {
-    // The reference agent stays: sandboxes of an earlier start may be made from its template.
-    images: { ...reference, [openHandsImage]: openHandsProgram(python, folder) },
+    images: { [openHandsImage]: openHandsProgram(python, folder) },
     templateName: openHandsTemplateName,
-    ensureTemplates: async (client, namespace) => {
-      await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+    ensureTemplate: async (client, namespace) => {
       await ensure(client, sandboxTemplates, openHandsTemplate(namespace, version));
       await useLocalModel(client, namespace, openHandsTemplateName, liteLlmModel(config));
     },
@@ -165,10 +192,10 @@ async function openHands(
 
 /** The bridge to an agent that speaks the Agent Client Protocol; the agent is its child. */
 async function acpAgent(
-  name: AcpVendorName,
+  name: AcpAgentName,
   { config, folder, environment, signal }: LocalAgentsOptions,
   reference: LocalAgents['images'],
-): Promise<LocalAgents> {
+): Promise<LocalAgent> {
   const programs = await installAcpAgent(name, {
     folder: config.AGENTS_DIR ?? folder.file('agents'),
     environment,
@@ -178,10 +205,9 @@ async function acpAgent(
   if (bridge === undefined) throw new Error('the reference agent is always there');
   const { package: packageName, version } = acpVendors[name];
   return {
-    images: { ...reference, [acpImage(name)]: acpProgram(name, bridge, programs, environment) },
+    images: { [acpImage(name)]: acpProgram(bridge, programs, environment) },
     templateName: name,
-    ensureTemplates: async (client, namespace) => {
-      await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+    ensureTemplate: async (client, namespace) => {
       await ensure(client, sandboxTemplates, acpTemplate(namespace, name));
       await useLocalModel(client, namespace, name, config);
     },

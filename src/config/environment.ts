@@ -64,7 +64,7 @@ export const flag = (fallback: boolean) =>
     .default(fallback);
 
 /** Texts separated by commas; by default none. */
-export const listOf = (isValid: (text: string) => boolean, message: string) =>
+const separated = () =>
   z
     .string()
     .default('')
@@ -73,8 +73,15 @@ export const listOf = (isValid: (text: string) => boolean, message: string) =>
         .split(',')
         .map((item) => item.trim())
         .filter((item) => item !== ''),
-    )
-    .pipe(z.array(z.string().refine(isValid, message)));
+    );
+
+/** Texts separated by commas, each of which is valid. */
+export const listOf = (isValid: (text: string) => boolean, message: string) =>
+  separated().pipe(z.array(z.string().refine(isValid, message)));
+
+/** Some of these texts, separated by commas. */
+export const someOf = <const T extends readonly [string, ...string[]]>(...texts: T) =>
+  separated().pipe(z.array(oneOf(...texts)));
 
 export const logging = {
   LOG_LEVEL: oneOf('error', 'warn', 'info', 'debug').default('info'),

@@ -1,12 +1,22 @@
 import { z } from 'zod';
+import { acpAgentNames } from '../resources/acp-settings.ts';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { isModelName } from '../resources/allowed-models.ts';
 import { serving } from './serving.ts';
 import { maxPoolReplicas } from '../resources/sandbox-pool.ts';
-import { numberFrom, oneOf, operating, port, readEnvironment, shared } from './environment.ts';
+import {
+  numberFrom,
+  oneOf,
+  operating,
+  port,
+  readEnvironment,
+  shared,
+  someOf,
+} from './environment.ts';
 
-/** Agents that speak the Agent Client Protocol, by the names of the bridge's table. */
-export const acpAgents = ['codex', 'claude', 'qwen', 'opencode', 'gemini'] as const;
+/** Agents that this machine can run; agents that are not part of the project are installed. */
+const agentNames = ['reference', 'openhands', ...acpAgentNames] as const;
+export type LocalAgentName = (typeof agentNames)[number];
 
 const schema = z.object({
   ...shared,
@@ -21,8 +31,10 @@ const schema = z.object({
   /** Port of the metrics. */
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default('./.data'),
-  /** Kind of agent for starts that name no template. */
-  AGENT: oneOf('reference', 'openhands', ...acpAgents).default('reference'),
+  /** Agent of starts that name no template; by default the reference agent. */
+  AGENT: oneOf(...agentNames).optional(),
+  /** Several agents, each with a template. The first one is that of starts that name no template. */
+  AGENTS: someOf(...agentNames),
   /** Number of spare sandboxes whose agents have booted; by default as before, and none at first. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
   /** Where agents that have to be installed are kept; by default in the data folder. */
@@ -51,5 +63,19 @@ export const upSettings: readonly string[] = Object.keys(schema.shape);
 /** The settings of `conversation-operator up`. */
 export type UpConfig = z.output<typeof schema>;
 
+const checked = schema.refine(({ AGENT, AGENTS }) => AGENT === undefined || AGENTS.length === 0, {
+  path: ['AGENTS'],
+  message:
+    "can't be combined with AGENT; the first agent of AGENTS is that of starts that name no template",
+});
+
 export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig =>
-  readEnvironment(schema, environment);
+  readEnvironment(checked, environment);
+
+/** The agents that the settings name, each once. The first one is the default of starts. */
+export function agentsOf({
+  AGENT = 'reference',
+  AGENTS: [first = AGENT, ...others],
+}: Pick<UpConfig, 'AGENT' | 'AGENTS'>): readonly [LocalAgentName, ...LocalAgentName[]] {
+  return [first, ...new Set(others.filter((name) => name !== first))];
+}

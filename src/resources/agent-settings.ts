@@ -2,9 +2,9 @@ import { z } from 'zod';
 
 /**
  * Protocols of agents: `src/agent/kinds.ts` has the client and the container of each. The reference
- * agent is of the kind `openhands` too.
+ * agent is of the kind `openhands`, and of the kind `acp` where it is the bridge to another agent.
  */
-export const agentKinds = ['openhands'] as const;
+export const agentKinds = ['openhands', 'acp'] as const;
 export type AgentKind = (typeof agentKinds)[number];
 /** Also of sandboxes from before kinds were recorded. */
 export const defaultAgentKind: AgentKind = 'openhands';

@@ -6,7 +6,8 @@ import type { Sandbox } from './sandbox.ts';
 export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   const { spec, status } = sandbox;
   interner.share(spec, 'owner', 'templateName');
-  if (status !== undefined) interner.share(status, 'message', 'reason', 'masterKeyId', 'pauseTime');
+  if (status !== undefined)
+    interner.share(status, 'message', 'reason', 'masterKeyId', 'agentName', 'pauseTime');
   // One reconcile writes its time into several fields.
   for (const condition of status?.conditions ?? [])
     interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');

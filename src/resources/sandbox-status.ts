@@ -37,6 +37,10 @@ export const sandboxStatusSchema = z.object({
     z.enum(agentKinds),
     "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands.",
   ),
+  agentName: optional(
+    text(64),
+    "Name of an agent of the kind acp: the template's when the first pod was created. Absent for an agent that the template names by a command, and for other kinds.",
+  ),
   masterKeyId: optional(
     text(64),
     'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',

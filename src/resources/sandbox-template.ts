@@ -8,6 +8,7 @@ import {
   modelPatterns,
   toolNames,
 } from './agent-settings.ts';
+import { acpSettingsSchema } from './acp-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import {
   column,
@@ -44,7 +45,7 @@ export const defaultStartDeadline = '5m';
  * As rules, not as patterns of the schema: caches would drop stored templates that do not fit,
  * while Kubernetes leaves them as they are.
  */
-const modelRules = [
+const agentRules = [
   {
     rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',
     message:
@@ -61,6 +62,11 @@ const modelRules = [
     rule: "!has(self.model) || (self.model.matches('^[A-Za-z0-9][A-Za-z0-9._:@+/-]*$') && !self.model.contains('//') && !self.model.contains('..'))",
     message: 'model must be a name like openai/gpt-5, without a URL and white space',
     fieldPath: '.model',
+  },
+  {
+    rule: "has(self.acp) == (has(self.kind) && self.kind == 'acp')",
+    message: 'acp must be present with kind acp, and absent with every other kind',
+    fieldPath: '.acp',
   },
 ];
 
@@ -82,6 +88,10 @@ export const sandboxTemplateSpecSchema = z.object({
       kind: optional(
         z.enum(agentKinds),
         'Protocol of the agent. Absent: openhands. A sandbox keeps the kind of its first pod.',
+      ),
+      acp: optional(
+        acpSettingsSchema,
+        'Agent behind the bridge of the reference agent. Present exactly when kind is acp.',
       ),
       port: optional(
         z.int().min(1).max(65_535),
@@ -118,7 +128,7 @@ export const sandboxTemplateSpecSchema = z.object({
         "Maximum steps of a run. Absent: the agent's own maximum.",
       ),
     })
-    .meta({ ...validations(...modelRules), description: 'Settings of the agent in the sandbox.' })
+    .meta({ ...validations(...agentRules), description: 'Settings of the agent in the sandbox.' })
     .prefault({}),
   storage: described(
     z.object({

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { acpAgentNames } from '../../src/resources/acp-settings.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const maxProgramBytes = 5.5 * 1024 * 1024;
@@ -27,15 +28,17 @@ describe('the images', () => {
     expect(text).toMatch(/^COPY --from=program \/src\/dist\/ui \/app\/ui$/m);
   });
 
-  it.each(['Containerfile', 'agent.Containerfile', 'openhands.Containerfile'])(
-    'run as a user by number, from %s',
-    (name) => {
-      const text = readFileSync(join(root, 'images', name), 'utf8');
-      expect(text).toMatch(/^USER [1-9][0-9]+:[1-9][0-9]+$/m);
-    },
-  );
+  it.each([
+    'Containerfile',
+    'agent.Containerfile',
+    'agent-acp.Containerfile',
+    'openhands.Containerfile',
+  ])('run as a user by number, from %s', (name) => {
+    const text = readFileSync(join(root, 'images', name), 'utf8');
+    expect(text).toMatch(/^USER [1-9][0-9]+:[1-9][0-9]+$/m);
+  });
 
-  it.each(['agent.Containerfile', 'openhands.Containerfile'])(
+  it.each(['agent.Containerfile', 'agent-acp.Containerfile', 'openhands.Containerfile'])(
     'give that user a name and a shell, where commands run in it, in %s',
     (name) => {
       const text = readFileSync(join(root, 'images', name), 'utf8');
@@ -43,6 +46,25 @@ describe('the images', () => {
       expect(text).toContain(`echo 'agent:x:${user}::/workspace:/bin/bash' >>/etc/passwd`);
     },
   );
+
+  it.each([
+    ['codec', '', 'AGENT must be one of codex, claude, qwen, opencode, gemini, not "codec"'],
+    ['claude', '', 'ACCEPTED_LICENSE=claude builds an image with it'],
+    ['claude', 'codex', 'the license of claude is not an open one'],
+  ])('have no agent %s with the accepted license "%s"', (name, accepted, message) => {
+    const script = join(root, 'images/install-acp-agent.ts');
+    const { status, stderr } = spawnSync(process.execPath, [script, name, accepted], {
+      env: { PATH: '/nonexistent' },
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stderr).toContain(message);
+  });
+
+  it('have an image for each agent of the Agent Client Protocol', () => {
+    const text = readFileSync(join(root, 'images/build'), 'utf8');
+    expect(text).toContain(`for agent in ${acpAgentNames.join(' ')}; do`);
+  });
 
   it('say what is needed where nothing builds them', () => {
     const { status, stderr } = spawnSync(join(root, 'images/build'), {

@@ -262,7 +262,11 @@ describe('a CEL rule', () => {
   });
   const ofInteger: Schema = {
     type: 'object',
-    properties: { n: { type: 'integer' }, t: { type: 'string', format: 'date-time' } },
+    properties: {
+      n: { type: 'integer' },
+      t: { type: 'string', format: 'date-time' },
+      m: { type: 'object', additionalProperties: { type: 'integer' } },
+    },
   };
 
   it.each<[string, string, Json, Json | undefined, boolean]>([
@@ -281,6 +285,13 @@ describe('a CEL rule', () => {
     ['goes over keys', "self.m.all(k, k.startsWith('a'))", { m: { ab: 1 } }, undefined, true],
     ['says reserved names', "self.__namespace__ == 'x'", { namespace: 'x' }, undefined, true],
     ['says names with dashes', "self.a__dash__b == 'x'", { 'a-b': 'x' }, undefined, true],
+    [
+      'sees keys of maps as they are',
+      "self.m.all(k, k == 'a-b')",
+      { m: { 'a-b': 1 } },
+      undefined,
+      true,
+    ],
     [
       'of a change does not hold for a new value',
       'self.a == oldSelf.a',

@@ -1,5 +1,5 @@
 import type { V1Container } from '@kubernetes/client-node';
-import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
+import { agentKindOf, agentNameOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
 import type { CachedContainer, CachedPod } from '../../resources/cached-pod.ts';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
@@ -52,6 +52,8 @@ function agentContainer(
     workingDir,
     stateDir: `${workingDir}/${agentStateFolder}`,
     bootstrapKey,
+    agentName: agentNameOf(sandbox, template),
+    acp: template.spec.agent.acp,
   });
   return {
     ...container,

@@ -1,4 +1,4 @@
-import { agentKindOf } from '../../agent/kinds.ts';
+import { agentKindOf, agentNameOf } from '../../agent/kinds.ts';
 import type { Sandbox, SandboxState } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 
@@ -10,7 +10,7 @@ export const isReserved = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 && status.masterKeyId !== undefined;
 
 export interface ReservationOptions {
-  /** Absent: unknown, so that the kind of the agent stays open. */
+  /** Absent: unknown, so that kind and name of the agent stay open. */
   readonly template: SandboxTemplate | undefined;
   readonly currentKeyId: string;
   readonly now: string;
@@ -30,14 +30,16 @@ export function reservedStatus(
   // The start deadline counts from here, also where nothing can be created and so nothing more be
   // said.
   const { masterKeyId = currentKeyId, startingSinceTime = now } = status;
-  // The status keeps the kind, because the pod speaks this protocol from now on, whatever the
-  // template states later.
+  // The status keeps kind and name, because the pod speaks this protocol from now on, and the
+  // volume has the sessions of this agent, whatever the template states later.
   const agentKind = template === undefined ? status.agentKind : agentKindOf(sandbox, template);
+  const agentName = template === undefined ? status.agentName : agentNameOf(sandbox, template);
   return {
     ...status,
     masterKeyId,
     startingSinceTime,
     replicas: 1,
     ...(agentKind === undefined ? {} : { agentKind }),
+    ...(agentName === undefined ? {} : { agentName }),
   };
 }

@@ -114,6 +114,7 @@ export function sandboxStatus(
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
+    ...(old.agentName === undefined ? {} : { agentName: old.agentName }),
     // The number is 1 from the reservation on. The observed pod does not decide, because a cache
     // may be behind.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),

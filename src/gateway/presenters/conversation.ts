@@ -52,7 +52,11 @@ export const conversationSchema = z.object({
     .nullable()
     .describe('The question of the agent that waits for an answer.'),
   llm_model: nullableText,
-  agent_kind: z.string(),
+  agent_kind: z
+    .string()
+    .describe(
+      'Name of an agent of the Agent Client Protocol, as codex, or acp where it has none; else openhands.',
+    ),
   metrics: metricsSchema.nullable(),
   parent_conversation_id: nullableText,
   sub_conversation_ids: z.array(idSchema),
@@ -147,7 +151,7 @@ export function presentConversation(
     pr_number: [...(spec.prNumbers ?? [])],
     pending_approval: presentApproval(conversation, phase),
     llm_model: spec.agent?.model ?? null,
-    agent_kind: sandbox?.status?.agentKind ?? defaultAgentKind,
+    agent_kind: sandbox?.status?.agentName ?? sandbox?.status?.agentKind ?? defaultAgentKind,
     metrics: metricsView(status?.metrics),
     parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
     sub_conversation_ids: children.map(conversationIdOf).sort(),

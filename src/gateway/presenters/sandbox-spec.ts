@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { agentKinds, defaultAgentKind } from '../../resources/agent-settings.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { plainText } from '../../resources/plain-text.ts';
@@ -17,6 +18,17 @@ export const sandboxSpecSchema = z.object({
   display_name: nullableText,
   description: nullableText,
   image: nullableText,
+  agent: z
+    .object({
+      kind: z.enum(agentKinds),
+      name: z.string().describe('Name of an agent of the Agent Client Protocol; else its kind.'),
+      asks: z
+        .boolean()
+        .describe(
+          'Whether the agent may ask a person before it acts, where a start says nothing else.',
+        ),
+    })
+    .describe('Agent of the sandboxes.'),
   default_model: nullableText.describe(
     'The model of starts that name none; null: that of the agent.',
   ),
@@ -37,6 +49,9 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
   const valid = findCondition(status?.conditions, 'Valid');
   const container = agentContainerOf(template);
   const command = [...(container?.command ?? []), ...(container?.args ?? [])];
+  const { kind = defaultAgentKind, acp } = spec.agent;
+  // Without a policy an agent of the Agent Client Protocol has its own mode, which may ask.
+  const { confirmationPolicy = kind === 'acp' ? 'ConfirmRisky' : 'NeverConfirm' } = spec.agent;
   return {
     id: metadata.name,
     command: command.length > 0 ? command : null,
@@ -50,6 +65,7 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
     display_name: spec.displayName ?? null,
     description: spec.description ?? null,
     image: container?.image ?? null,
+    agent: { kind, name: acp?.agent ?? kind, asks: confirmationPolicy !== 'NeverConfirm' },
     default_model: spec.agent.model ?? null,
     allowed_models: spec.agent.allowedModels === undefined ? null : [...spec.agent.allowedModels],
     invalid_reason:

@@ -157,6 +157,7 @@ export class FakeService {
 const aSpec = {
   display_name: null,
   description: null,
+  agent: { kind: 'openhands', name: 'openhands', asks: false },
   default_model: null,
   allowed_models: null,
   invalid_reason: null,

@@ -296,6 +296,7 @@ describe('sandboxes', () => {
       display_name: 'Default',
       working_dir: '/workspace',
       initial_env: { LEVEL: 'info' },
+      agent: { kind: 'openhands', name: 'openhands', asks: false },
       default_model: null,
       allowed_models: null,
       invalid_reason: null,

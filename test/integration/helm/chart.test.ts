@@ -14,6 +14,7 @@ import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
 import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
 import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
+import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
@@ -263,6 +264,82 @@ describe('the chart', () => {
       { name: 'tmp', emptyDir: { sizeLimit: '2Gi' } },
       { name: 'workspace', persistentVolumeClaim: { claimName: 'sbx-1' } },
     ]);
+  });
+
+  it('has no template of another agent, unless a value enables it', () => {
+    expect(
+      chart.all('SandboxTemplate').map(({ metadata }: Body) => metadata.name as string),
+    ).toEqual(['default']);
+  });
+
+  it('has templates of agents like the default one, with the model and image of the agent alone', async () => {
+    const values = valueSets['agents of the Agent Client Protocol'] ?? {};
+    const rendered = await RenderedChart.of(4, { values });
+    const [codex, gemini] = ['codex', 'gemini'].map(
+      (name) => rendered.one('SandboxTemplate', name) as { readonly spec: Body },
+    );
+    const shared = {
+      idleTimeout: '12h',
+      podTemplate: {
+        spec: {
+          runtimeClassName: 'gvisor',
+          imagePullSecrets: [{ name: 'registry' }],
+          securityContext: { runAsUser: 10001, fsGroup: 10001 },
+        },
+      },
+    };
+    expect(codex?.spec).toMatchObject(shared);
+    expect(codex?.spec.agent).toEqual({
+      ...{ kind: 'acp', port: 9000, workingDir: '/workspace', model: 'gpt-5' },
+      ...{ baseUrl: 'https://models.example/v1', credential: 'openai' },
+      ...{ allowedModels: ['gpt-5*'], confirmationPolicy: 'AlwaysConfirm' },
+      acp: {
+        ...{ agent: 'codex', mode: 'read-only', allowAlways: true },
+        env: { HTTPS_PROXY: 'http://proxy:3128' },
+        mcpServers: [{ name: 'docs', url: 'https://docs.example.com/mcp' }],
+      },
+    });
+    expect(codex?.spec.podTemplate.spec.containers[0]).toMatchObject({
+      image: expect.stringMatching(/^registry\.example\.com\/acp-codex:\d/),
+      env: [{ name: 'GIT_AUTHOR_NAME', value: 'agent' }],
+      resources: { limits: { memory: '4Gi' } },
+      securityContext: { readOnlyRootFilesystem: true },
+    });
+    expect(gemini?.spec).toMatchObject(shared);
+    expect(gemini?.spec.agent).toEqual({
+      ...{ kind: 'acp', port: 9000, workingDir: '/workspace', acp: { agent: 'gemini' } },
+    });
+    expect(gemini?.spec.podTemplate.spec.containers[0]).toMatchObject({
+      image: `acp-gemini@sha256:${'0'.repeat(64)}`,
+      resources: { limits: { memory: '8Gi' } },
+    });
+  });
+
+  it('has a value for each agent', () => {
+    const names = chartValues()
+      .values.map(({ path }) => path)
+      .filter(([top, , field]) => top === 'agents' && field === 'enabled')
+      .map(([, name]) => name);
+    expect(names).toEqual([...acpAgentNames]);
+  });
+
+  it.each([
+    [
+      'an image',
+      { claude: { enabled: true } },
+      'agents.claude.image.repository is needed when agents.claude.enabled is true: IMAGES=acp-claude make images builds the image',
+    ],
+    [
+      'where a key goes',
+      { codex: { enabled: true, image: { repository: 'r' }, agent: { credential: 'k' } } },
+      'agents.codex.agent.credential needs agents.codex.agent.baseUrl, or allowedModels',
+    ],
+    ['an agent that it has', { codec: { enabled: true } }, 'codec'],
+    ['names of variables', { codex: { acp: { env: { 'a-b': 'c' } } } }, 'a-b'],
+  ])('wants for agents %s', async (_case, agents, error) => {
+    await expect(renderChart(4, { values: { agents } })).rejects.toMatchObject({
+      stderr: expect.stringContaining(error),
+    });
   });
 
   it('pauses what is idle for half an hour, as `make run` does, unless the value is empty', async () => {

@@ -95,6 +95,39 @@ export const valueSets: Readonly<Record<string, object>> = {
       retention: { finished: '168h', paused: '720h' },
     },
   },
+  'agents of the Agent Client Protocol': {
+    agents: {
+      codex: {
+        enabled: true,
+        image: { repository: 'registry.example.com/acp-codex' },
+        agent: {
+          model: 'gpt-5',
+          baseUrl: 'https://models.example/v1',
+          credential: 'openai',
+          allowedModels: ['gpt-5*'],
+          confirmationPolicy: 'AlwaysConfirm',
+        },
+        acp: {
+          mode: 'read-only',
+          env: { HTTPS_PROXY: 'http://proxy:3128' },
+          allowAlways: true,
+          mcpServers: [{ name: 'docs', url: 'https://docs.example.com/mcp' }],
+        },
+      },
+      gemini: {
+        enabled: true,
+        image: { repository: 'acp-gemini', digest: `sha256:${'0'.repeat(64)}` },
+        resources: { limits: { memory: '8Gi' } },
+      },
+    },
+    defaultTemplate: {
+      image: { tag: 'other', pullSecrets: [{ name: 'registry' }] },
+      env: [{ name: 'GIT_AUTHOR_NAME', value: 'agent' }],
+      agent: { port: 9000, model: 'm', credential: 'team', baseUrl: 'https://team.example/v1' },
+      runtimeClassName: 'gvisor',
+      idleTimeout: '12h',
+    },
+  },
   'as little as there can be': {
     crds: { install: false },
     ui: { enabled: false },

@@ -138,6 +138,14 @@ describe('errors of settings', () => {
       { AGENT: 'other' },
       'AGENT: must be reference, openhands, codex, claude, qwen, opencode or gemini, not "other"',
     ],
+    [
+      { AGENTS: 'codex,other' },
+      'AGENTS: must be reference, openhands, codex, claude, qwen, opencode or gemini, not "other"',
+    ],
+    [
+      { AGENT: 'codex', AGENTS: 'claude' },
+      "AGENTS: can't be combined with AGENT; the first agent of AGENTS is that of starts that name no template",
+    ],
     [{ PUBLIC_URL: 'ftp://host' }, 'PUBLIC_URL: must be an http or https URL, not "ftp://host"'],
     [
       { TRUSTED_PROXIES: 'loopback, proxy' },

@@ -1,6 +1,7 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
+import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aSandbox, aTemplate, admitted } from '../../support/builders.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
@@ -216,6 +217,22 @@ describe('the kind of its agent', () => {
     await bench.reconcile();
     expect(await bench.created).toEqual([1, 1]);
     expect(await bench.status).toMatchObject({ agentKind: 'openhands', agentPort: 8000 });
+  });
+
+  it.each<[string, AcpSettings, string | undefined]>([
+    ['that the template names', { agent: 'codex', allowAlways: false }, 'codex'],
+    ['that is a command', { command: ['my-agent'], allowAlways: false }, undefined],
+  ])('has the name of an agent beside it %s, which stays too', async (_case, acp, name) => {
+    begin();
+    const templateOf = (settings: AcpSettings) =>
+      aTemplate({ agent: { kind: 'acp', workingDir: '/workspace', acp: settings } });
+    bench.scene.template = templateOf(acp);
+    await bench.reconcile();
+    expect(await bench.status).toMatchObject({ agentKind: 'acp' });
+    expect((await bench.status)?.agentName).toBe(name);
+    bench.scene.template = templateOf({ agent: 'claude', allowAlways: false });
+    await bench.reconcile();
+    expect((await bench.status)?.agentName).toBe(name);
   });
 
   it('is stored before the pod is made also where the slot was reserved without it', async () => {

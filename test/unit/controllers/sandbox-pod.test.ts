@@ -1,4 +1,6 @@
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
+import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
+import type { SandboxState } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplateSpec } from '../../../src/resources/sandbox-template.ts';
 import { aSandbox, aTemplate } from '../../support/builders.ts';
 
@@ -101,5 +103,88 @@ describe('the pod of a sandbox', () => {
       'conversation-operator.dev/sandbox': 'sbx-1',
     });
     expect(metadata.annotations).toEqual({ note: 'b', 'conversation-operator.dev/owner': 'alice' });
+  });
+});
+
+describe('the bridge to an agent of the Agent Client Protocol', () => {
+  const settingsOf = (acp: AcpSettings, status: Partial<SandboxState> = {}) => {
+    const env = buildPod(
+      aSandbox({ status }),
+      aTemplate({
+        agent: { kind: 'acp', workingDir: '/workspace', acp },
+        podTemplate: {
+          spec: {
+            containers: [
+              { name: 'agent', image: 'agent:1', env: [{ name: 'ACP_AGENT', value: 'gemini' }] },
+            ],
+          },
+        },
+      }),
+      'bootstrap-key',
+    ).spec?.containers[0]?.env;
+    expect(env).toContainEqual({ name: 'OH_DEFERRED_INIT', value: 'true' });
+    return Object.fromEntries(
+      (env ?? [])
+        .filter(({ name }) => name.startsWith('ACP_'))
+        .map(({ name, value }) => [name, value]),
+    );
+  };
+  const named = { ACP_AGENT: 'codex', ACP_COMMAND: '', ACP_ALLOW_ALWAYS: 'false' };
+  const codex: AcpSettings = { agent: 'codex', allowAlways: false };
+  const command: AcpSettings = { command: ['my-agent', '--acp'], allowAlways: false };
+  const ofCommand = {
+    ...{ ACP_AGENT: '', ACP_COMMAND: '["my-agent","--acp"]' },
+    ACP_ALLOW_ALWAYS: 'false',
+  };
+
+  it.each<[string, AcpSettings, Partial<SandboxState>, object]>([
+    ['has the name of the agent', codex, {}, named],
+    ['has the command of the agent', command, {}, ofCommand],
+    [
+      'has the name that the sandbox keeps',
+      { agent: 'claude', allowAlways: false },
+      { agentKind: 'acp', agentName: 'codex' },
+      named,
+    ],
+    [
+      'has it also when the template has a command now',
+      command,
+      { agentKind: 'acp', agentName: 'codex' },
+      named,
+    ],
+    [
+      'has the name of the template where the sandbox keeps none',
+      codex,
+      { agentKind: 'acp' },
+      named,
+    ],
+    [
+      'has nothing more than its container for a sandbox of another kind',
+      codex,
+      { agentKind: 'openhands' },
+      { ACP_AGENT: 'gemini' },
+    ],
+  ])('%s', (_case, acp, status, expected) => {
+    expect(settingsOf(acp, status)).toEqual(expected);
+  });
+
+  it('has the settings of the template, and servers as session/new takes them', () => {
+    const { ACP_ENV, ACP_MCP_SERVERS, ...rest } = settingsOf({
+      ...{ agent: 'codex', mode: 'read-only', env: { A: 'b' }, allowAlways: true },
+      mcpServers: [
+        { name: 'docs', url: 'https://docs' },
+        { name: 'events', url: 'https://events', type: 'sse' },
+        { name: 'files', command: 'mcp-files', args: ['--root'], env: { C: 'd' } },
+        { name: 'plain', command: 'mcp-plain' },
+      ],
+    });
+    expect(rest).toEqual({ ...named, ACP_MODE: 'read-only', ACP_ALLOW_ALWAYS: 'true' });
+    expect(JSON.parse(ACP_ENV ?? '')).toEqual({ A: 'b' });
+    expect(JSON.parse(ACP_MCP_SERVERS ?? '')).toEqual([
+      { type: 'http', name: 'docs', url: 'https://docs', headers: [] },
+      { type: 'sse', name: 'events', url: 'https://events', headers: [] },
+      { name: 'files', command: 'mcp-files', args: ['--root'], env: [{ name: 'C', value: 'd' }] },
+      { name: 'plain', command: 'mcp-plain', args: [], env: [] },
+    ]);
   });
 });

@@ -299,6 +299,17 @@ describe('a conversation', () => {
     });
   });
 
+  it.each<[string, Partial<SandboxState>, string]>([
+    ['of the kind', { agentKind: 'openhands' }, 'openhands'],
+    ['of a named agent', { agentKind: 'acp', agentName: 'codex' }, 'codex'],
+    ['of a command', { agentKind: 'acp' }, 'acp'],
+    ['from before kinds were recorded', {}, 'openhands'],
+  ])('has the name of its agent: %s', (_case, status, expected) => {
+    expect(record(aConversation(ready), aSandbox({ ...running, ...status })).agent_kind).toBe(
+      expected,
+    );
+  });
+
   it('is shown without access when its key can not be derived', () => {
     const broken = exposedBy({
       agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,

@@ -1,7 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { isArray, isObject, type Json } from '../json/json.ts';
 import type { FieldError } from './field-error.ts';
-import { partOf, type Schema, type ValidationRule } from './structural-schema.ts';
+import { partOf, valuesOf, type Schema, type ValidationRule } from './structural-schema.ts';
 
 const environment = new Environment({
   enableOptionalTypes: true,
@@ -47,12 +47,16 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
  */
 export function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
-  if (isObject(value))
+  if (isObject(value)) {
+    // The keys of a map are values, not identifiers.
+    const isMap = schema !== undefined && valuesOf(schema) !== undefined;
+    const nameOf = (key: string) => (isMap ? key : escaped(key));
     return new Map(
       Object.entries(value)
         .filter(([, child]) => child !== undefined)
-        .map(([key, child]) => [escaped(key), celValueOf(child, partOf(schema, key))]),
+        .map(([key, child]) => [nameOf(key), celValueOf(child, partOf(schema, key))]),
     );
+  }
   if (typeof value === 'number')
     return Number.isInteger(value) && schema?.type !== 'number' ? BigInt(value) : value;
   if (typeof value === 'string' && schema?.format === 'date-time') {

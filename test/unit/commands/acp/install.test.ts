@@ -9,10 +9,20 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
+import { fileURLToPath } from 'node:url';
+import { acpVendors, type AcpVendor } from '@conversation-operator/reference-agent/acp/vendors';
 import { acpProgram, acpTemplate, installAcpAgent } from '../../../../src/commands/acp-agents.ts';
-import { acpAgents } from '../../../../src/config/up.ts';
-import { sandboxTemplateSpecSchema } from '../../../../src/resources/sandbox-template.ts';
+import { DataFolder } from '../../../../src/commands/data-folder.ts';
+import { localAgents } from '../../../../src/commands/local-agents.ts';
+import { readUpConfig } from '../../../../src/config/up.ts';
+import { acpAgentNames } from '../../../../src/resources/acp-settings.ts';
+import {
+  sandboxTemplates,
+  sandboxTemplateSpecSchema,
+} from '../../../../src/resources/sandbox-template.ts';
+import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
+
+const agentsDocument = readFileSync(new URL('../../../../docs/agents.md', import.meta.url), 'utf8');
 
 let root: string;
 beforeEach(() => {
@@ -64,23 +74,108 @@ describe('installing an agent of the Agent Client Protocol', () => {
   });
 });
 
-describe('the table of agents', () => {
-  it('has the names that AGENT allows', () => {
-    expect(Object.keys(acpVendors)).toEqual([...acpAgents]);
+describe('the agents of a start', () => {
+  const start = async (settings: Record<string, string>) => {
+    npm(`for name in codex-acp claude-agent-acp; do
+      mkdir -p "$3/node_modules/.bin" && touch "$3/node_modules/.bin/$name"
+    done`);
+    const agents = await localAgents({
+      config: readUpConfig(settings),
+      folder: new DataFolder(join(root, 'data')),
+      programFolder: fileURLToPath(new URL('../../../../src', import.meta.url)),
+      environment: { PATH: `${join(root, 'bin')}:/usr/bin:/bin`, ROOT: root },
+      signal: new AbortController().signal,
+    });
+    const client = new FakeKubeClient();
+    await agents.ensureTemplates(client, 'default');
+    const { items } = await client.list(sandboxTemplates);
+    return {
+      templateName: agents.templateName,
+      images: Object.keys(agents.images),
+      templates: items.map(({ metadata, spec }) => [metadata.name, spec.agent.model]),
+      notes: await agents.notes(client, 'default'),
+    };
+  };
+
+  it('are all installed, with a template for each, and the first is that of starts', async () => {
+    const { notes, ...agents } = await start({ AGENTS: 'codex, claude,codex', LLM_MODEL: 'm' });
+    expect(agents).toEqual({
+      templateName: 'codex',
+      images: [
+        'conversation-operator/reference-agent',
+        'conversation-operator/acp-codex',
+        'conversation-operator/acp-claude',
+      ],
+      templates: [
+        ['default', undefined],
+        ['codex', 'm'],
+        ['claude', 'm'],
+      ],
+    });
+    expect(calls()).toHaveLength(2);
+    expect(notes.join('\n')).toContain(acpVendors.codex.package);
+    expect(notes.join('\n')).toContain(acpVendors.claude.package);
   });
 
-  it.each(acpAgents)(
+  it.each<[Record<string, string>, string, (string | undefined)[][]]>([
+    [{}, 'default', [['default', undefined]]],
+    [{ AGENT: 'reference', LLM_MODEL: 'm' }, 'default', [['default', 'm']]],
+    [
+      { AGENT: 'codex', LLM_MODEL: 'm' },
+      'codex',
+      [
+        ['default', undefined],
+        ['codex', 'm'],
+      ],
+    ],
+    [
+      { AGENTS: 'reference,codex', LLM_MODEL: 'm' },
+      'default',
+      [
+        ['default', 'm'],
+        ['codex', 'm'],
+      ],
+    ],
+  ])('are those of %j', async (settings, templateName, templates) => {
+    expect(await start(settings)).toMatchObject({ templateName, templates });
+  });
+});
+
+describe('the table of agents', () => {
+  it('has the names that AGENT allows', () => {
+    expect(Object.keys(acpVendors)).toEqual([...acpAgentNames]);
+  });
+
+  it.each(acpAgentNames)('is that of docs/agents.md for %s', (name) => {
+    const {
+      package: packageName,
+      version,
+      license,
+      modes,
+      continues,
+    }: AcpVendor = acpVendors[name];
+    const mode = (text?: string) => (text === undefined ? 'none' : `\`${text}\``);
+    const row = agentsDocument.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? '';
+    const cells = row.split('|').map((cell) => cell.trim());
+    expect(cells).toMatchObject({
+      ...{ 2: `\`${packageName}\` ${version}`, 3: license, 5: mode(modes?.asks) },
+      ...{ 6: mode(modes?.free), 7: `\`${continues}\`` },
+    });
+  });
+
+  it.each(acpAgentNames)(
     'gives %s a valid template, and its programs before those of the system',
     (name) => {
       const { spec } = acpTemplate('default', name);
       expect(sandboxTemplateSpecSchema.safeParse(spec).error).toBeUndefined();
       expect(spec.description).toContain(acpVendors[name].license);
-      const program = acpProgram(name, { command: ['node', 'bridge.js'] }, '/agents/bin', {
+      expect(spec.agent.acp).toEqual({ agent: name, allowAlways: false });
+      const program = acpProgram({ command: ['node', 'bridge.js'] }, '/agents/bin', {
         PATH: '/usr/bin',
       });
       expect(program).toEqual({
         command: ['node', 'bridge.js'],
-        env: { ACP_AGENT: name, PATH: '/agents/bin:/usr/bin' },
+        env: { PATH: '/agents/bin:/usr/bin' },
       });
     },
   );

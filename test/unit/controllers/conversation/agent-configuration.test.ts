@@ -92,6 +92,17 @@ describe('the configuration of an agent', () => {
     ).toBeUndefined();
   });
 
+  it.each<[string, Given]>([
+    ['openhands', { kind: 'openhands' }],
+    ['acp', { kind: 'acp', acp: { agent: 'codex', allowAlways: false } }],
+  ])('has a model that the template allows alone, for the kind %s', async (_kind, agent) => {
+    const given: Given = { ...agent, model: 'gpt-5', allowedModels: ['gpt-5-*'] };
+    expect((await configure(given, { model: 'gpt-5-mini' })).llm).toEqual({ model: 'gpt-5-mini' });
+    await expect(configure(given, { model: 'o9' })).rejects.toMatchObject({
+      code: 'ModelNotAllowed',
+    });
+  });
+
   it('has no key where the template names none', async () => {
     expect((await configure({ model: 'openai/m' })).llm).toEqual({ model: 'openai/m' });
   });

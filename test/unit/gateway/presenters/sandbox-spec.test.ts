@@ -26,6 +26,29 @@ describe('presentSandboxSpec', () => {
     expect(presentSandboxSpec(template({}, { conditions: [valid] })).invalid_reason).toBe(reason);
   });
 
+  it.each([
+    [{}, { kind: 'openhands', name: 'openhands', asks: false }],
+    [{ confirmationPolicy: 'NeverConfirm' }, { kind: 'openhands', name: 'openhands', asks: false }],
+    [
+      { kind: 'acp', acp: { agent: 'codex' } },
+      { kind: 'acp', name: 'codex', asks: true },
+    ],
+    [
+      { kind: 'acp', acp: { agent: 'codex' }, confirmationPolicy: 'NeverConfirm' },
+      { kind: 'acp', name: 'codex', asks: false },
+    ],
+    [
+      { kind: 'acp', acp: { agent: 'codex' }, confirmationPolicy: 'AlwaysConfirm' },
+      { kind: 'acp', name: 'codex', asks: true },
+    ],
+    [
+      { kind: 'acp', acp: { command: ['my-agent'] }, confirmationPolicy: 'ConfirmRisky' },
+      { kind: 'acp', name: 'acp', asks: true },
+    ],
+  ])('has the agent of %j', (agent, expected) => {
+    expect(presentSandboxSpec(template(agent)).agent).toEqual(expected);
+  });
+
   it('has the models that a start may name', () => {
     expect(
       presentSandboxSpec(template({ model: 'small-1', allowedModels: ['big-*'] })),
