@@ -1,5 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { answerDraft, assertSameAnswer, type Decision } from './approvals.ts';
 import type { Commands } from './commands.ts';
 import { createFolder, removeFolder, replaceFile } from './durable-files.ts';
 import { EventLog, initialLog, type Draft } from './event-log.ts';
@@ -184,30 +185,41 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
+  /** The question of an agent with a process of its own that waits for an answer now. */
+  get approval(): ApprovalRequest | undefined {
+    const { status, approval } = this.#state;
+    return status === 'waiting_for_confirmation' && approval?.answer === undefined
+      ? approval?.request
+      : undefined;
+  }
+
   /**
    * Answers the question whether the last action may be executed; nothing happens when there is
    * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
-   * answer in a run.
+   * answer in a run. A decision that names its question is stored or rejected with an HttpError, and
+   * is accepted again when repeated.
    */
-  async respond(
-    answer: { readonly accept: true } | { readonly accept: false; readonly reason: string },
-  ): Promise<void> {
+  async respond(decision: Decision): Promise<void> {
+    const { accept, reason, approvalId } = decision;
     const written = await this.log.append(() => {
-      const { openAction: action, approval } = this.#state;
-      if (approval !== undefined && this.status === 'waiting_for_confirmation')
-        return approval.answer === undefined
-          ? [
-              ...(action === undefined || answer.accept
-                ? []
-                : [rejectionOf(action, answer.reason)]),
-              answerOf(approval.request, answer),
-              becomes('running'),
-            ]
-          : [];
-      if (this.status !== 'waiting_for_confirmation' || action === undefined) return [];
-      return answer.accept
-        ? [becomes('running')]
-        : [rejectionOf(action, answer.reason), becomes('idle')];
+      const { openAction: action, approval, answered } = this.#state;
+      const isWaiting = this.status === 'waiting_for_confirmation';
+      if (approvalId !== undefined) {
+        // A message starts a run that soon waits for the same question again.
+        const isOpen = approval?.answer === undefined && (isWaiting || this.status === 'running');
+        if (!isOpen || approval?.request.id !== approvalId) {
+          assertSameAnswer(approvalId, answered.get(approvalId), decision);
+          return [];
+        }
+      } else if (!isWaiting || approval?.answer !== undefined) return [];
+      if (approval !== undefined)
+        return [
+          ...(action === undefined || accept ? [] : [rejectionOf(action, reason)]),
+          answerDraft(approval.request, decision),
+          ...(isWaiting ? [becomes('running')] : []),
+        ];
+      if (action === undefined) return [];
+      return accept ? [becomes('running')] : [rejectionOf(action, reason), becomes('idle')];
     });
     this.#host.touch();
     if (written.some(startsRun)) this.#start();
@@ -283,24 +295,25 @@ export class Conversation {
   }
 
   async #work(run: CurrentRun): Promise<void> {
-    try {
-      const program = this.#host.programFor(this.#meta);
-      // Only an action that waited for its confirmation is open when a run starts.
-      const { openAction } = this.#state;
-      if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
-      for (let end: readonly AgentEvent[] = []; end.length === 0;) {
+    for (let end: readonly AgentEvent[] = []; end.length === 0;) {
+      try {
+        const program = this.#host.programFor(this.#meta);
+        // Only an action that waited for its confirmation is open when a run starts.
+        const { openAction } = this.#state;
+        if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
         await program.work(this.#viewFor(run));
         run.abort.signal.throwIfAborted();
         // A message that has arrived in the meantime belongs to this run.
         end = await this.log.append(() =>
           this.pendingMessages().length === 0 ? [becomes('finished')] : [],
         );
+      } catch (error) {
+        end = await this.log.append(() => this.#endingOf(run, error));
       }
-    } catch (error) {
-      await this.log.append(() => this.#endingOf(run, error));
     }
   }
 
+  /** Returns the last events of a run; none when the run continues. */
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
@@ -308,7 +321,14 @@ export class Conversation {
         ...this.#failures(interruptText),
         ...(signal.reason === 'interrupt' ? paused('InterruptEvent') : paused()),
       ];
-    if (error instanceof ConfirmationRequested) return [becomes('waiting_for_confirmation')];
+    if (error instanceof ConfirmationRequested) {
+      // The answer may have arrived after the program has read the question.
+      const { approval } = this.#state;
+      const isOver =
+        error.approvalId !== undefined &&
+        (approval?.request.id !== error.approvalId || approval.answer !== undefined);
+      return isOver ? [] : [becomes('waiting_for_confirmation')];
+    }
     if (error instanceof PauseRequested) return [...this.#failures(interruptText), ...paused()];
     const failure = error instanceof RunFailure ? error : internalFailure(error);
     if (failure.code === 'InternalError') this.#host.onError('a run failed', error);
@@ -392,28 +412,6 @@ export class Conversation {
       },
     };
   }
-}
-
-/**
- * The option of an answer: the one that holds for this call alone. Without such an option the agent
- * learns that it was cancelled.
- */
-function answerOf(
-  { id, options }: ApprovalRequest,
-  answer: Parameters<Conversation['respond']>[0],
-): Draft {
-  const kind = answer.accept ? 'allow_once' : 'reject_once';
-  const option = options.find((each) => each.kind === kind);
-  return {
-    event: {
-      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'approval_answer' },
-      value: {
-        id,
-        option_id: option?.option_id ?? null,
-        reason: answer.accept ? null : answer.reason,
-      },
-    },
-  };
 }
 
 const internalFailure = (cause: unknown): RunFailure =>

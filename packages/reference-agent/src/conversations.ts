@@ -10,7 +10,7 @@ import { LlmProgram, type LlmSettings } from './llm-program.ts';
 import type { Meta } from './meta.ts';
 import { scriptProgram } from './script-program.ts';
 import type { SecretBox } from './secret-box.ts';
-import { acpVendorOf, commandEnvironment } from './settings.ts';
+import { acpSettingsOf, commandEnvironment, type AcpSettings } from './settings.ts';
 
 export interface ConversationsOptions {
   readonly path: string;
@@ -35,9 +35,12 @@ export class Conversations {
   readonly #creating = new Map<string, Promise<Conversation>>();
   /** Programs with a process of their own, by id of their conversation. */
   readonly #acp = new Map<string, AcpProgram>();
+  /** Undefined when this server works by itself. */
+  readonly #acpSettings: AcpSettings | undefined;
 
   private constructor(options: ConversationsOptions) {
     this.#options = options;
+    this.#acpSettings = acpSettingsOf(options.env);
     this.#host = {
       commands: options.commands,
       touch: options.touch,
@@ -56,6 +59,7 @@ export class Conversations {
     };
   }
 
+  /** Throws SettingsError for a wrong setting of the environment. */
   static async open(options: ConversationsOptions): Promise<Conversations> {
     const conversations = new Conversations(options);
     await mkdir(options.path, { recursive: true });
@@ -162,13 +166,11 @@ export class Conversations {
     };
   }
 
-  /** The agent that ACP_AGENT names; undefined when this server works by itself. */
   #acpProgramOf({ id }: Meta, llm: LlmSettings | undefined): AcpProgram | undefined {
     const { env, path, commands } = this.#options;
-    const vendor = acpVendorOf(env);
-    if (vendor === undefined) return undefined;
+    if (this.#acpSettings === undefined) return undefined;
     return new AcpProgram({
-      vendor,
+      settings: this.#acpSettings,
       model: {
         name: llm?.model.replace(/^[a-z]+\//, ''),
         baseUrl: llm?.baseUrl,

@@ -86,6 +86,13 @@ export class RunFailure extends Error {
 /** Thrown by `confirm` to end a run with the status `waiting_for_confirmation`. */
 export class ConfirmationRequested extends Error {
   override readonly name = 'ConfirmationRequested';
+  /** The question of an agent with a process of its own. */
+  readonly approvalId: string | undefined;
+
+  constructor(approvalId?: string) {
+    super();
+    this.approvalId = approvalId;
+  }
 }
 
 /** Thrown by `checkpoint` to end a run with the status `paused`. */

@@ -5,14 +5,17 @@ import type {
   AnyMessage,
   ClientConnection,
   InitializeResponse,
+  McpServer as ProtocolMcpServer,
   PromptResponse,
   RequestPermissionRequest,
   RequestPermissionResponse,
   StopReason,
 } from '@agentclientprotocol/sdk';
 import * as z from 'zod/mini';
+import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
+import type { McpServer } from '../settings.ts';
 import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
 
 /** Maximum bytes of one message of an agent; the child of a larger one ends. */
@@ -37,6 +40,10 @@ export interface AcpChildOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  /** Whether a person may choose an option that holds for later calls as well. */
+  readonly allowAlways: boolean;
+  /** Passed to each session. */
+  readonly mcpServers: readonly McpServer[];
 }
 
 export interface AcpUsage {
@@ -146,7 +153,7 @@ export class AcpChild {
 
   async newSession(): Promise<string> {
     const { sessionId } = await this.#call((agent) =>
-      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: [] }),
+      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: this.#mcpServers }),
     );
     this.#session = sessionId;
     return sessionId;
@@ -155,7 +162,7 @@ export class AcpChild {
   async resumeSession(sessionId: string): Promise<void> {
     const { cwd } = this.#options;
     await this.#call((agent) =>
-      agent.request('session/resume', { sessionId, cwd, mcpServers: [] }),
+      agent.request('session/resume', { sessionId, cwd, mcpServers: this.#mcpServers }),
     );
     this.#session = sessionId;
   }
@@ -167,7 +174,7 @@ export class AcpChild {
     this.#isReplaying = true;
     try {
       await this.#call((agent) =>
-        agent.request('session/load', { sessionId, cwd, mcpServers: [] }),
+        agent.request('session/load', { sessionId, cwd, mcpServers: this.#mcpServers }),
       );
     } finally {
       this.#isReplaying = false;
@@ -215,16 +222,20 @@ export class AcpChild {
     }
   }
 
-  /** Answers a question; an option that the agent has not offered cancels it. False: it is not open. */
-  answer(id: string, optionId: string | null): boolean {
+  /**
+   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
+   * this process has not asked the question, or its turn was cancelled since.
+   */
+  answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#permissions.findIndex(({ request }) => request.id === id);
     const [open] = index === -1 ? [] : this.#permissions.splice(index, 1);
-    if (open === undefined || open.isWithdrawn) return false;
+    if (open === undefined) return 'unknown';
+    if (open.isWithdrawn) return 'withdrawn';
     const isOffered = open.request.options.some(({ option_id }) => option_id === optionId);
     open.answer(
       isOffered && optionId !== null ? { outcome: { outcome: 'selected', optionId } } : cancelled,
     );
-    return true;
+    return 'answered';
   }
 
   /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
@@ -307,6 +318,10 @@ export class AcpChild {
     if (agent.protocolVersion !== 1)
       throw this.#fail(`The agent speaks version ${agent.protocolVersion} of the protocol, not 1.`);
     return agent;
+  }
+
+  get #mcpServers(): ProtocolMcpServer[] {
+    return [...this.#options.mcpServers];
   }
 
   async *#output(): AsyncGenerator<Buffer> {
@@ -393,6 +408,7 @@ export class AcpChild {
           // The refusals come first into the bounded list, so that a person can always refuse.
           .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
           .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
+          .filter(({ kind }) => this.#options.allowAlways || !kind.endsWith('_always'))
           .slice(0, maxOptions)
           .map(({ optionId, name, kind }) => ({
             ...{ option_id: optionId, name: name.slice(0, maxOptionCharacters), kind },
@@ -446,8 +462,6 @@ export class AcpChild {
     this.#drained = Promise.withResolvers();
   }
 }
-
-const isAllowing = (kind: string): boolean => kind.startsWith('allow');
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);

@@ -12,15 +12,13 @@ import {
   type Program,
   type Run,
 } from '../program.ts';
+import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
-import { setUpOf, type AcpModel, type AcpVendor } from './vendors.ts';
+import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions {
-  readonly vendor: Pick<
-    AcpVendor,
-    'command' | 'env' | 'files' | 'authMethod' | 'modes' | 'continues'
-  >;
+  readonly settings: AcpSettings;
   readonly model: AcpModel;
   /** Folder on the volume that is the agent's HOME, with the state of its session. */
   readonly home: string;
@@ -113,8 +111,7 @@ export class AcpProgram implements Program {
       const { approval } = run;
       // A message that arrives in the meantime answers no question.
       if (approval !== undefined && approval.answer === undefined)
-        throw new ConfirmationRequested();
-      const known = this.#child;
+        throw new ConfirmationRequested(approval.request.id);
       const child = await this.#connected(run);
       let notice: string | undefined;
       if (approval?.answer !== undefined) {
@@ -123,7 +120,7 @@ export class AcpProgram implements Program {
           event: stateEvent('approval_delivered', approval.request.id),
         });
         const { option_id: optionId, reason } = approval.answer;
-        if (!child.answer(approval.request.id, optionId) && child !== known)
+        if (child.answer(approval.request.id, optionId) === 'unknown')
           notice = this.#keep(approval.request, optionId, reason);
       }
       if (!child.isInTurn && !(await this.#begin(run, child, notice))) return;
@@ -172,7 +169,7 @@ export class AcpProgram implements Program {
             break;
           }
           await run.append(...questionDrafts(item.request));
-          throw new ConfirmationRequested();
+          throw new ConfirmationRequested(item.request.id);
         }
         case 'refused':
           await run.append({ event: stateEvent('acp_turn', 'refused') });
@@ -219,7 +216,8 @@ export class AcpProgram implements Program {
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
-    const { vendor, model, home, env, guard } = this.#options;
+    const { settings, model, home, env, guard } = this.#options;
+    const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model);
     await mkdir(home, { recursive: true });
     for (const [path, text] of Object.entries(setUp.files)) {
@@ -229,8 +227,10 @@ export class AcpProgram implements Program {
     const { child, agent } = await AcpChild.start({
       command: setUp.command,
       cwd: run.workingDir,
-      env: { ...env, ...setUp.env, HOME: home },
+      env: { ...env, ...setUp.env, ...settings.env, HOME: home },
       guard,
+      allowAlways,
+      mcpServers,
     });
     try {
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
@@ -238,9 +238,8 @@ export class AcpProgram implements Program {
         resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
         load: agent.agentCapabilities?.loadSession === true,
       });
-      const { confirmationPolicy } = run;
-      const mode = confirmationPolicy === 'NeverConfirm' ? vendor.modes?.free : vendor.modes?.asks;
-      if (mode !== undefined && confirmationPolicy !== undefined) await child.setMode(mode);
+      const mode = modeOf(settings, run.confirmationPolicy);
+      if (mode !== undefined) await child.setMode(mode);
     } catch (error) {
       child.kill();
       throw error;
@@ -253,7 +252,7 @@ export class AcpProgram implements Program {
     child: AcpChild,
     able: { readonly resume: boolean; readonly load: boolean },
   ): Promise<void> {
-    const { continues } = this.#options.vendor;
+    const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
     if (acpSession !== undefined && continues === 'resume' && able.resume) {
       await child.resumeSession(acpSession);
@@ -267,6 +266,15 @@ export class AcpProgram implements Program {
     if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
     await run.append({ event: stateEvent('acp_session', session) });
   }
+}
+
+/** Mode of a session; undefined leaves the choice to the agent. */
+function modeOf(
+  { mode, vendor }: AcpSettings,
+  policy: Run['confirmationPolicy'],
+): string | undefined {
+  if (policy === 'NeverConfirm') return vendor.modes?.free;
+  return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);
 }
 
 /** The messages of the user and the agent, the latest of them where they are long. */
