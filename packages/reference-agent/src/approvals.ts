@@ -36,6 +36,14 @@ export function answerDraft({ id, options }: ApprovalRequest, decision: Decision
   };
 }
 
+/** Returns the event of a question that the agent itself has cancelled. */
+export const withdrawal = (id: string): Draft => ({
+  event: {
+    ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+    ...{ key: 'approval_withdrawn', value: id },
+  },
+});
+
 /**
  * Accepts a decision about a question that does not wait when the question has this answer already.
  * Throws 409 for any other decision, because the first answer holds.

@@ -1,6 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { answerDraft, assertSameAnswer, type Decision } from './approvals.ts';
+import { answerDraft, assertSameAnswer, withdrawal, type Decision } from './approvals.ts';
 import type { Commands } from './commands.ts';
 import { createFolder, removeFolder, replaceFile } from './durable-files.ts';
 import { EventLog, initialLog, type Draft } from './event-log.ts';
@@ -23,13 +23,14 @@ import {
   PauseRequested,
   RunFailure,
   type Program,
+  type ProgramLink,
   type Run,
 } from './program.ts';
 import { runConfirmed } from './tool-events.ts';
 
 export interface ConversationHost {
   readonly commands: Commands;
-  programFor(meta: Meta): Program;
+  programFor(meta: Meta, link: ProgramLink): Program;
   /** Ends what the program of a conversation has started, before the conversation is closed. */
   release(meta: Meta): Promise<void>;
   /**
@@ -50,7 +51,7 @@ type StopReason = 'interrupt' | 'shutdown';
 interface CurrentRun {
   readonly abort: AbortController;
   readonly ended: Promise<void>;
-  pauseRequested: boolean;
+  readonly pause: AbortController;
   inCommand: boolean;
 }
 
@@ -70,6 +71,9 @@ export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
+  readonly #link: ProgramLink = {
+    withdraw: (approvalId) => void this.#withdraw(approvalId),
+  };
   #meta: Meta;
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
@@ -196,8 +200,8 @@ export class Conversation {
   /**
    * Answers the question whether the last action may be executed; nothing happens when there is
    * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
-   * answer in a run. A decision that names its question is stored or rejected with an HttpError, and
-   * is accepted again when repeated.
+   * answer in a run. A decision that names its question is stored or rejected with an HttpError,
+   * and is accepted again when repeated.
    */
   async respond(decision: Decision): Promise<void> {
     const { accept, reason, approvalId } = decision;
@@ -229,7 +233,7 @@ export class Conversation {
   async pause(): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
-      run.pauseRequested = true;
+      run.pause.abort(new PauseRequested());
       if (run.inCommand) await run.ended;
       return;
     }
@@ -273,12 +277,30 @@ export class Conversation {
     return pending;
   }
 
+  /** Ends the wait for an answer that the agent no longer wants. Never rejects. */
+  async #withdraw(approvalId: string): Promise<void> {
+    try {
+      const written = await this.log.append(() => {
+        const { approval } = this.#state;
+        if (this.#closed || approval?.request.id !== approvalId || approval.answer !== undefined)
+          return [];
+        return [
+          withdrawal(approvalId),
+          ...(this.status === 'waiting_for_confirmation' ? [becomes('running')] : []),
+        ];
+      });
+      if (written.some(startsRun)) this.#start();
+    } catch (error) {
+      this.#host.onError('the end of a question could not be recorded', error);
+    }
+  }
+
   /** Starts a run whose status in the log is `running` already. */
   #start(): void {
     if (this.#closed) return;
     const abort = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<undefined>();
-    const run: CurrentRun = { abort, ended: ended, pauseRequested: false, inCommand: false };
+    const run: CurrentRun = { abort, ended, pause: new AbortController(), inCommand: false };
     this.#run = run;
     this.#stalled = false;
     void this.#work(run)
@@ -297,7 +319,7 @@ export class Conversation {
   async #work(run: CurrentRun): Promise<void> {
     for (let end: readonly AgentEvent[] = []; end.length === 0;) {
       try {
-        const program = this.#host.programFor(this.#meta);
+        const program = this.#host.programFor(this.#meta, this.#link);
         // Only an action that waited for its confirmation is open when a run starts.
         const { openAction } = this.#state;
         if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
@@ -374,9 +396,10 @@ export class Conversation {
         await this.log.append(() => failuresOf(state.openCalls.values(), reason));
       },
       signal,
+      pauseSignal: run.pause.signal,
       checkpoint: () => {
         signal.throwIfAborted();
-        if (run.pauseRequested) throw new PauseRequested();
+        run.pause.signal.throwIfAborted();
       },
       confirm: () => {
         if (confirmationPolicy !== undefined && confirmationPolicy !== 'NeverConfirm')

@@ -8,6 +8,7 @@ import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';
 import { LlmProgram, type LlmSettings } from './llm-program.ts';
 import type { Meta } from './meta.ts';
+import type { ProgramLink } from './program.ts';
 import { scriptProgram } from './script-program.ts';
 import type { SecretBox } from './secret-box.ts';
 import { acpSettingsOf, commandEnvironment, type AcpSettings } from './settings.ts';
@@ -45,9 +46,9 @@ export class Conversations {
       commands: options.commands,
       touch: options.touch,
       onError: options.onError,
-      programFor: (meta) => {
+      programFor: (meta, link) => {
         const llm = this.#llmOf(meta);
-        const acp = this.#acp.get(meta.id) ?? this.#acpProgramOf(meta, llm);
+        const acp = this.#acp.get(meta.id) ?? this.#acpProgramOf(meta, llm, link);
         if (acp !== undefined) this.#acp.set(meta.id, acp);
         return acp ?? (llm === undefined ? scriptProgram : new LlmProgram(llm));
       },
@@ -166,7 +167,11 @@ export class Conversations {
     };
   }
 
-  #acpProgramOf({ id }: Meta, llm: LlmSettings | undefined): AcpProgram | undefined {
+  #acpProgramOf(
+    { id }: Meta,
+    llm: LlmSettings | undefined,
+    link: ProgramLink,
+  ): AcpProgram | undefined {
     const { env, path, commands } = this.#options;
     if (this.#acpSettings === undefined) return undefined;
     return new AcpProgram({
@@ -179,6 +184,7 @@ export class Conversations {
       home: join(path, id, 'home'),
       env: commandEnvironment(env),
       guard: commands.guard,
+      link,
     });
   }
 

@@ -23,6 +23,8 @@ export interface Run {
    * throws.
    */
   readonly signal: AbortSignal;
+  /** Aborted with `PauseRequested` when a client has requested a pause. */
+  readonly pauseSignal: AbortSignal;
   /**
    * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
    */
@@ -50,6 +52,12 @@ export interface Run {
   failOpenCalls(reason: string): Promise<void>;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
+}
+
+/** Reaches the conversation from a program whose process outlives a run. */
+export interface ProgramLink {
+  /** The agent no longer wants the answer to this question, and continues without one. */
+  withdraw(approvalId: string): void;
 }
 
 /**

@@ -23,11 +23,15 @@ const maxMessageBytes = 8 * 1024 * 1024;
 /** Characters of updates that wait for a reader, from which on the child's output waits as well. */
 const maxBacklog = 1_000_000;
 const maxStderrBytes = 4_096;
-/** Maximum time from the start of the program until its session may be used, each call. */
-const callMs = 60_000;
+/** Default of `callTimeoutMs`. */
+const defaultCallTimeoutMs = 60_000;
 /** Time in which an agent ends a turn that was cancelled; after that its processes are killed. */
 const cancelMs = 3_000;
+/** Maximum questions that wait for their turn or their answer; further ones are cancelled. */
+const maxPermissions = 100;
 const maxOptions = 20;
+/** Code of the reason for which the agent itself has cancelled a request. */
+const requestCancelled = -32_800;
 const maxOptionCharacters = 200;
 
 /** An agent that does not do what the protocol says; `detail` ends with what it printed. */
@@ -44,6 +48,10 @@ export interface AcpChildOptions {
   readonly allowAlways: boolean;
   /** Passed to each session. */
   readonly mcpServers: readonly McpServer[];
+  /** Called when the agent itself cancels a question that `next` has returned. */
+  readonly onWithdrawn: (id: string) => void;
+  /** Maximum time for each answer of the agent until its session may be used; 60 s by default. */
+  readonly callTimeoutMs?: number;
 }
 
 export interface AcpUsage {
@@ -54,7 +62,6 @@ export interface AcpUsage {
 export type TurnItem =
   | { readonly kind: 'events'; readonly events: readonly EventBody[] }
   | { readonly kind: 'permission'; readonly request: ApprovalRequest }
-  | { readonly kind: 'withdrawn'; readonly id: string }
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly usage: AcpUsage | undefined }
   /** The agent has answered the prompt with an error. */
   | { readonly kind: 'refused'; readonly detail: string };
@@ -63,7 +70,6 @@ interface OpenPermission {
   readonly request: ApprovalRequest;
   readonly answer: (response: RequestPermissionResponse) => void;
   isShown: boolean;
-  isWithdrawn: boolean;
 }
 
 const updateSchema = z.object({
@@ -84,12 +90,16 @@ const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cancelled' }
 export class AcpChild {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #options: AcpChildOptions;
+  /** Ends the process when aborted before the session may be used. */
+  readonly #setUp: AbortSignal;
   readonly #stderr = new BoundedOutput(maxStderrBytes);
   readonly #recorder = new UpdateRecorder();
   readonly #permissions: OpenPermission[] = [];
   #connection: ClientConnection | undefined;
   #session: string | undefined;
   #isReplaying = false;
+  #isCancelling = false;
+  #lastWithdrawn: string | undefined;
   #turn: Promise<void> | undefined;
   #stopped: Extract<TurnItem, { readonly kind: 'stopped' | 'refused' }> | undefined;
   #failure: AcpFailure | undefined;
@@ -97,8 +107,9 @@ export class AcpChild {
   #drained = Promise.withResolvers<undefined>();
   readonly #ended: Promise<void>;
 
-  private constructor(options: AcpChildOptions) {
+  private constructor(options: AcpChildOptions, setUp: AbortSignal) {
     this.#options = options;
+    this.#setUp = setUp;
     const [program = '', ...args] = options.command;
     this.#child = spawn(program, args, {
       cwd: options.cwd,
@@ -123,12 +134,18 @@ export class AcpChild {
     });
   }
 
-  /** Starts the program and opens a connection. */
-  static async start(options: AcpChildOptions): Promise<{
+  /**
+   * Starts the program and opens a connection. The process ends when the signal is aborted before
+   * the session may be used.
+   */
+  static async start(
+    options: AcpChildOptions,
+    signal: AbortSignal,
+  ): Promise<{
     readonly child: AcpChild;
     readonly agent: InitializeResponse;
   }> {
-    const child = new AcpChild(options);
+    const child = new AcpChild(options, signal);
     try {
       return { child, agent: await child.#connect() };
     } catch (error) {
@@ -204,7 +221,14 @@ export class AcpChild {
             this.#stopped = { kind: 'refused', detail: this.#withStderr(messageOf(error)) };
         },
       )
-      .then(() => this.#change());
+      .then(() => {
+        // No tool of the turn waits for an answer any more.
+        for (const open of this.#permissions.filter(({ isShown }) => !isShown)) {
+          this.#permissions.splice(this.#permissions.indexOf(open), 1);
+          open.answer(cancelled);
+        }
+        this.#change();
+      });
   }
 
   /**
@@ -229,8 +253,7 @@ export class AcpChild {
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#permissions.findIndex(({ request }) => request.id === id);
     const [open] = index === -1 ? [] : this.#permissions.splice(index, 1);
-    if (open === undefined) return 'unknown';
-    if (open.isWithdrawn) return 'withdrawn';
+    if (open === undefined) return id === this.#lastWithdrawn ? 'withdrawn' : 'unknown';
     const isOffered = open.request.options.some(({ option_id }) => option_id === optionId);
     open.answer(
       isOffered && optionId !== null ? { outcome: { outcome: 'selected', optionId } } : cancelled,
@@ -242,6 +265,7 @@ export class AcpChild {
   async cancel(): Promise<void> {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
+      this.#isCancelling = true;
       for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
       const { agent } = this.#connected();
       await agent
@@ -263,6 +287,7 @@ export class AcpChild {
       clearTimeout(timer);
       if (this.#stopped === undefined) this.kill();
     }
+    this.#isCancelling = false;
     this.#turn = undefined;
     this.#stopped = undefined;
     // No event follows an interrupt.
@@ -340,18 +365,26 @@ export class AcpChild {
 
   /** A call that a working agent answers at once. */
   async #call<T>(call: (agent: ClientConnection['agent']) => Promise<T>): Promise<T> {
+    const signal = this.#setUp;
+    const { callTimeoutMs = defaultCallTimeoutMs } = this.#options;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(
-      () => late.reject(this.#fail(`The agent has not answered within ${callMs / 1000} s.`)),
-      callMs,
+      () => late.reject(this.#fail(`The agent has not answered within ${callTimeoutMs / 1000} s.`)),
+      callTimeoutMs,
     );
+    const abort = () => late.reject(this.#fail('The start of the agent was interrupted.'));
+    signal.addEventListener('abort', abort, { once: true });
     try {
+      signal.throwIfAborted();
+      const answer = call(this.#connected().agent);
       const failed = this.#ended.then(() => Promise.reject(this.#failure ?? new Error('ended')));
-      return await Promise.race([call(this.#connected().agent), late.promise, failed]);
+      return await Promise.race([answer, late.promise, failed]);
     } catch (error) {
+      signal.throwIfAborted();
       throw this.#failure ?? new AcpFailure(this.#withStderr(messageOf(error)), { cause: error });
     } finally {
       clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
     }
   }
 
@@ -364,12 +397,6 @@ export class AcpChild {
       const events = this.#recorder.take(isOver);
       this.#drain();
       return { kind: 'events', events };
-    }
-    const withdrawn = this.#permissions.findIndex(({ isWithdrawn }) => isWithdrawn);
-    if (withdrawn !== -1) {
-      const [gone] = this.#permissions.splice(withdrawn, 1);
-      if (gone?.isShown === true) return { kind: 'withdrawn', id: gone.request.id };
-      return this.#ready();
     }
     if (asked !== undefined) {
       asked.isShown = true;
@@ -392,7 +419,10 @@ export class AcpChild {
     { toolCall, options, sessionId }: RequestPermissionRequest,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
-    if (sessionId !== this.#session || this.#turn === undefined) return Promise.resolve(cancelled);
+    // A question outside of a turn, or while the turn is cancelled, never reaches a person.
+    const isExpected = this.#turn !== undefined && !this.#isCancelling;
+    if (sessionId !== this.#session || !isExpected || this.#permissions.length >= maxPermissions)
+      return Promise.resolve(cancelled);
     const parts = toolCallSchema.safeParse(toolCall).data;
     if (parts === undefined) return Promise.resolve(cancelled);
     const call = this.#recorder.merge(parts);
@@ -416,20 +446,29 @@ export class AcpChild {
       },
       answer: resolve,
       isShown: false,
-      isWithdrawn: false,
     };
     this.#permissions.push(open);
-    signal.addEventListener(
-      'abort',
-      () => {
-        open.isWithdrawn = true;
-        resolve(cancelled);
-        this.#change();
-      },
-      { once: true },
-    );
+    signal.addEventListener('abort', () => this.#withdraw(open, signal.reason), { once: true });
     this.#change();
     return promise;
+  }
+
+  /**
+   * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
+   * question: the next process gets the answer.
+   */
+  #withdraw(open: OpenPermission, reason: unknown): void {
+    const isAgents =
+      reason instanceof Error && 'code' in reason && reason.code === requestCancelled;
+    const index = this.#permissions.indexOf(open);
+    if (!isAgents || index === -1) return;
+    this.#permissions.splice(index, 1);
+    open.answer(cancelled);
+    if (open.isShown) {
+      this.#lastWithdrawn = open.request.id;
+      this.#options.onWithdrawn(open.request.id);
+    }
+    this.#change();
   }
 
   #fail(message: string): AcpFailure {

@@ -10,6 +10,7 @@ import {
   PauseRequested,
   RunFailure,
   type Program,
+  type ProgramLink,
   type Run,
 } from '../program.ts';
 import type { AcpSettings } from '../settings.ts';
@@ -25,6 +26,7 @@ export interface AcpProgramOptions {
   /** Environment of the agent, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  readonly link: ProgramLink;
 }
 
 /** Maximum starts of the agent's process in one run after the first. */
@@ -39,7 +41,7 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'approval_delivered' | 'approval_withdrawn',
+  key: 'acp_session' | 'acp_turn' | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -81,7 +83,6 @@ export class AcpProgram implements Program {
         if (run.signal.aborted || error instanceof PauseRequested) await this.#cancel();
         if (!(error instanceof AcpFailure) || run.signal.aborted) throw error;
         await this.close();
-        await run.failOpenCalls('The process of the agent ended before the tool did.');
         if (restarts >= maxRestarts) throw failureOf(error);
         await sleep(firstDelayMs * 2 ** restarts, undefined, { signal: run.signal }).catch(() =>
           run.signal.throwIfAborted(),
@@ -152,15 +153,13 @@ export class AcpProgram implements Program {
 
   /** Records what the agent does until its turn ends, or a person has to answer a question. */
   async #follow(run: Run, child: AcpChild): Promise<void> {
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     for (;;) {
-      const item = await child.next(run.signal);
+      const item = await child.next(signal);
       switch (item.kind) {
         case 'events':
           await run.append(...item.events.map((event) => ({ event })));
           run.checkpoint();
-          break;
-        case 'withdrawn':
-          await run.append({ event: stateEvent('approval_withdrawn', item.id) });
           break;
         case 'permission': {
           const optionId = this.#answerFor(run, item.request);
@@ -216,7 +215,7 @@ export class AcpProgram implements Program {
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
-    const { settings, model, home, env, guard } = this.#options;
+    const { settings, model, home, env, guard, link } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model);
     await mkdir(home, { recursive: true });
@@ -224,14 +223,19 @@ export class AcpProgram implements Program {
       await mkdir(dirname(join(home, path)), { recursive: true });
       await writeFile(join(home, path), text, { mode: 0o600 });
     }
-    const { child, agent } = await AcpChild.start({
+    // No tool outlasts its process.
+    await run.failOpenCalls('The process of the agent ended before the tool did.');
+    const options = {
       command: setUp.command,
       cwd: run.workingDir,
       env: { ...env, ...setUp.env, ...settings.env, HOME: home },
       guard,
       allowAlways,
       mcpServers,
-    });
+      onWithdrawn: (id: string) => link.withdraw(id),
+    };
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
+    const { child, agent } = await AcpChild.start(options, signal);
     try {
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
       await this.#openSession(run, child, {
