@@ -17,6 +17,7 @@ import {
   type NewMessage,
 } from './drafts.ts';
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
+import { LiveText } from './live-text.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
@@ -71,8 +72,11 @@ export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
+  /** The text that the agent writes now. */
+  readonly live = new LiveText();
   readonly #link: ProgramLink = {
     withdraw: (approvalId) => void this.#withdraw(approvalId),
+    live: this.live,
   };
   #meta: Meta;
   #log: EventLog | undefined;
@@ -252,6 +256,7 @@ export class Conversation {
     this.#closed = true;
     await this.stop('shutdown');
     await this.#host.release(this.#meta);
+    this.live.drop();
     await this.log.settled();
   }
 

@@ -2,6 +2,7 @@ import type { CommandResult } from './commands.ts';
 import type { Draft, EventLog } from './event-log.ts';
 import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
+import type { LiveText } from './live-text.ts';
 import type { Meta } from './meta.ts';
 
 export interface CommandRequest {
@@ -58,6 +59,7 @@ export interface Run {
 export interface ProgramLink {
   /** The agent no longer wants the answer to this question, and continues without one. */
   withdraw(approvalId: string): void;
+  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
 }
 
 /**

@@ -15,6 +15,7 @@ import * as z from 'zod/mini';
 import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
+import type { LiveText } from '../live-text.ts';
 import type { McpServer } from '../settings.ts';
 import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
 
@@ -50,6 +51,8 @@ export interface AcpChildOptions {
   readonly mcpServers: readonly McpServer[];
   /** Called when the agent itself cancels a question that `next` has returned. */
   readonly onWithdrawn: (id: string) => void;
+  /** Gets the text of messages and thoughts before `next` returns it. */
+  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
   /** Maximum time for each answer of the agent until its session may be used; 60 s by default. */
   readonly callTimeoutMs?: number;
 }
@@ -227,6 +230,7 @@ export class AcpChild {
           this.#permissions.splice(this.#permissions.indexOf(open), 1);
           open.answer(cancelled);
         }
+        this.#options.live.flush();
         this.#change();
       });
   }
@@ -266,6 +270,7 @@ export class AcpChild {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
       this.#isCancelling = true;
+      this.#options.live.drop();
       for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
       const { agent } = this.#connected();
       await agent
@@ -411,7 +416,10 @@ export class AcpChild {
 
   #update({ sessionId, update }: z.output<typeof updateSchema>['params']): void {
     if (this.#isReplaying || sessionId !== this.#session) return;
-    this.#recorder.add(update);
+    const said = this.#recorder.add(update);
+    const { live } = this.#options;
+    if (said === 'event') live.flush();
+    else if (said !== 'ignored' && !this.#isCancelling) live.say(said);
     this.#change();
   }
 
@@ -447,6 +455,7 @@ export class AcpChild {
       answer: resolve,
       isShown: false,
     };
+    this.#options.live.flush();
     this.#permissions.push(open);
     signal.addEventListener('abort', () => this.#withdraw(open, signal.reason), { once: true });
     this.#change();
@@ -474,6 +483,7 @@ export class AcpChild {
   #fail(message: string): AcpFailure {
     if (this.#failure === undefined) {
       this.#failure = new AcpFailure(this.#withStderr(message));
+      this.#options.live.flush();
       for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
       if (this.#child.pid !== undefined) {
         kill(this.#child.pid, 'SIGKILL');

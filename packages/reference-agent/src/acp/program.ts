@@ -233,6 +233,7 @@ export class AcpProgram implements Program {
       allowAlways,
       mcpServers,
       onWithdrawn: (id: string) => link.withdraw(id),
+      live: link.live,
     };
     const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     const { child, agent } = await AcpChild.start(options, signal);

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
+import type { Said } from '../live-text.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -82,25 +83,30 @@ export class UpdateRecorder {
     return last !== undefined && 'text' in last;
   }
 
-  /** Takes an update as the agent has sent it. One that is not as the protocol has it is kept. */
-  add(update: { readonly sessionUpdate: string; readonly [field: string]: unknown }): void {
+  /**
+   * Takes an update as the agent has sent it. One that is not as the protocol has it is kept.
+   * Returns the text that a message or a thought has grown by; `event` ends that text.
+   */
+  add(update: {
+    readonly sessionUpdate: string;
+    readonly [field: string]: unknown;
+  }): Said | 'event' | 'ignored' {
     const { sessionUpdate } = update;
-    if (ignored.has(sessionUpdate)) return;
+    if (ignored.has(sessionUpdate)) return 'ignored';
     if (sessionUpdate === 'agent_message_chunk' || sessionUpdate === 'agent_thought_chunk') {
       const { data } = chunk.safeParse(update);
       if (data !== undefined) {
-        this.#say(
-          sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought',
-          data.content.text ?? `[${data.content.type}]`,
-        );
-        return;
+        const kind = sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought';
+        const text = data.content.text ?? `[${data.content.type}]`;
+        this.#say(kind, text);
+        return { kind, text };
       }
     }
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
       const { data } = toolCallSchema.safeParse(update);
       if (data !== undefined) {
         this.#call(data);
-        return;
+        return 'event';
       }
     }
     const { data } = sessionUpdate === 'plan' ? plan.safeParse(update) : {};
@@ -110,6 +116,7 @@ export class UpdateRecorder {
         ? { key: 'acp_update', value: bounded(update, maxUnknownCharacters) }
         : { key: 'plan', value: data.entries.slice(0, maxPlanEntries).map(boundedEntry) }),
     });
+    return 'event';
   }
 
   /** Takes over what is known of a tool call, for instance with a request for permission. */

@@ -60,6 +60,18 @@ class Bridge {
     return (await this.request('POST', path, body)).status;
   }
 
+  /** The events that a client gets from now on, as they arrive. */
+  async listen(conversation: string) {
+    const events: Record<'kind' | 'value' | 'content' | 'reasoning_content', unknown>[] = [];
+    const url = `${this.#url.replace('http', 'ws')}/sockets/events${conversation}`;
+    const socket = new WebSocket(`${url}?session_api_key=key`);
+    socket.addEventListener('message', ({ data }) => {
+      events.push(JSON.parse(String(data)) as (typeof events)[number]);
+    });
+    await until(() => events.length > 0);
+    return events;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.stop();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
@@ -112,5 +124,28 @@ describe('the routes of approvals', () => {
     expect(await bridge.answer(conversation, { accept: true, approval_id: 'x' })).toBe(409);
     expect(await bridge.answer(conversation, { accept: true })).toBe(200);
     await bridge.becomes(conversation, 'finished');
+  });
+});
+
+describe('a client that is connected by WebSocket', () => {
+  it('gets the text in pieces before the event that is stored', async () => {
+    await using bridge = new Bridge(acp);
+    const conversation = await bridge.start('ask x\nthink hm\nslow 5 Word\nsay Over.');
+    await bridge.becomes(conversation, 'waiting_for_confirmation');
+    const events = await bridge.listen(conversation);
+    await bridge.answer(conversation, { accept: true });
+    await bridge.becomes(conversation, 'finished');
+    const isDelta = ({ kind }: { readonly kind: unknown }) => kind === 'StreamingDeltaEvent';
+    await until(() => events.some(({ value }) => value === 'finished'));
+    const deltas = events.filter(isDelta);
+    expect(deltas.map(({ content }) => String(content ?? '')).join('')).toBe(
+      `${'Word'.repeat(5)}Over.`,
+    );
+    expect(deltas.map(({ reasoning_content: text }) => String(text ?? '')).join('')).toBe('hm');
+    expect(deltas.length).toBeGreaterThan(1);
+    const stored = events.findIndex(({ kind }) => kind === 'MessageEvent');
+    expect(events.findLastIndex(isDelta)).toBeLessThan(stored);
+    const found = await bridge.request('GET', `${conversation}/events/search`);
+    expect(JSON.stringify(found.body)).not.toContain('StreamingDeltaEvent');
   });
 });

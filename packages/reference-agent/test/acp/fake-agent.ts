@@ -72,6 +72,12 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     case 'say':
       for (const part of text.split('')) await say(part);
       return;
+    case 'slow':
+      for (let index = 0; index < Number(rest[0]); index++) {
+        await say(rest[1] ?? '');
+        await sleep(150);
+      }
+      return;
     case 'think':
       return update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text } });
     case 'tool': {
