@@ -18,6 +18,7 @@ import type { ApprovalRequest, EventBody } from '../events.ts';
 import type { LiveText } from '../live-text.ts';
 import type { McpServer } from '../settings.ts';
 import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
+import { Replay } from './replay.ts';
 
 /** Maximum bytes of one message of an agent; the child of a larger one ends. */
 const maxMessageBytes = 8 * 1024 * 1024;
@@ -100,7 +101,7 @@ export class AcpChild {
   readonly #permissions: OpenPermission[] = [];
   #connection: ClientConnection | undefined;
   #session: string | undefined;
-  #isReplaying = false;
+  #replay: Replay | undefined;
   #isCancelling = false;
   #lastWithdrawn: string | undefined;
   #turn: Promise<void> | undefined;
@@ -179,7 +180,8 @@ export class AcpChild {
     return sessionId;
   }
 
-  async resumeSession(sessionId: string): Promise<void> {
+  /** Continues a session of an agent that repeats nothing. */
+  async resumeSession(sessionId: string): Promise<undefined> {
     const { cwd } = this.#options;
     await this.#call((agent) =>
       agent.request('session/resume', { sessionId, cwd, mcpServers: this.#mcpServers }),
@@ -187,18 +189,20 @@ export class AcpChild {
     this.#session = sessionId;
   }
 
-  /** Continues a session of an agent that repeats its messages, which the log has already. */
-  async loadSession(sessionId: string): Promise<void> {
+  /** Continues a session of an agent that repeats its messages. Returns these. */
+  async loadSession(sessionId: string): Promise<Replay> {
     const { cwd } = this.#options;
+    const replay = new Replay();
     this.#session = sessionId;
-    this.#isReplaying = true;
+    this.#replay = replay;
     try {
       await this.#call((agent) =>
         agent.request('session/load', { sessionId, cwd, mcpServers: this.#mcpServers }),
       );
     } finally {
-      this.#isReplaying = false;
+      this.#replay = undefined;
     }
+    return replay;
   }
 
   setMode(modeId: string): Promise<unknown> {
@@ -415,7 +419,11 @@ export class AcpChild {
   }
 
   #update({ sessionId, update }: z.output<typeof updateSchema>['params']): void {
-    if (this.#isReplaying || sessionId !== this.#session) return;
+    if (sessionId !== this.#session) return;
+    if (this.#replay !== undefined) {
+      this.#replay.add(update);
+      return;
+    }
     const said = this.#recorder.add(update);
     const { live } = this.#options;
     if (said === 'event') live.flush();

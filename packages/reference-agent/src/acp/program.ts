@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessGuard } from '../commands.ts';
 import type { Draft } from '../event-log.ts';
-import { textOf, type ApprovalRequest, type EventBody } from '../events.ts';
+import { agentMessage, textOf, type ApprovalRequest, type EventBody } from '../events.ts';
 import {
   ConfirmationRequested,
   PauseRequested,
@@ -16,6 +16,7 @@ import {
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
+import type { Replay } from './replay.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions {
@@ -34,6 +35,8 @@ const maxRestarts = 3;
 const firstDelayMs = 500;
 /** Maximum characters of what was said before, for an agent that keeps no session. */
 const maxTranscriptCharacters = 60_000;
+/** Maximum messages of the log that a replay is compared with, the last ones. */
+const maxComparedMessages = 100;
 
 const pauseText =
   'Your last turn was interrupted. Continue with the task, unless a message says otherwise.';
@@ -41,7 +44,7 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'approval_delivered',
+  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -238,6 +241,10 @@ export class AcpProgram implements Program {
     const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     const { child, agent } = await AcpChild.start(options, signal);
     try {
+      const { mcpCapabilities } = agent.agentCapabilities ?? {};
+      for (const server of mcpServers)
+        if ('type' in server && mcpCapabilities?.[server.type] !== true)
+          throw unsupported(server.name, server.type);
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
       await this.#openSession(run, child, {
         resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
@@ -259,18 +266,47 @@ export class AcpProgram implements Program {
   ): Promise<void> {
     const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
-    if (acpSession !== undefined && continues === 'resume' && able.resume) {
-      await child.resumeSession(acpSession);
-      return;
-    }
-    if (acpSession !== undefined && continues !== 'transcript' && able.load) {
-      await child.loadSession(acpSession);
-      return;
-    }
+    if (acpSession !== undefined && continues === 'resume' && able.resume)
+      if (await this.#continued(run, child, () => child.resumeSession(acpSession))) return;
+    if (acpSession !== undefined && continues !== 'transcript' && able.load)
+      if (await this.#continued(run, child, () => child.loadSession(acpSession))) return;
     const session = await child.newSession();
     if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
-    await run.append({ event: stateEvent('acp_session', session) });
+    await run.append(
+      { event: stateEvent('acp_session', session) },
+      ...(acpSession === undefined ? [] : [{ event: stateEvent('acp_continued', 'transcript') }]),
+    );
   }
+
+  /** Records how a session continues; false when the agent has lost the session. */
+  async #continued(
+    run: Run,
+    child: AcpChild,
+    open: () => Promise<Replay | undefined>,
+  ): Promise<boolean> {
+    try {
+      const replay = await open();
+      const lost = replay?.lostFrom(await lastMessages(run)) ?? [];
+      await run.append(
+        ...lost.map((text) => ({ event: agentMessage(text) })),
+        ...[{ event: stateEvent('acp_continued', replay === undefined ? 'resume' : 'load') }],
+      );
+      return true;
+    } catch (error) {
+      if (!(error instanceof AcpFailure) || child.hasFailed) throw error;
+      return false;
+    }
+  }
+}
+
+/** The last messages of the agent in the log. */
+async function lastMessages({ log }: Run): Promise<readonly string[]> {
+  const entries = log.entries.filter(
+    ({ kind, source }) => kind === 'MessageEvent' && source === 'agent',
+  );
+  return (await log.read(entries.slice(-maxComparedMessages))).flatMap((event) =>
+    event.kind === 'MessageEvent' ? [textOf(event.llm_message.content)] : [],
+  );
 }
 
 /** Mode of a session; undefined leaves the choice to the agent. */
@@ -326,6 +362,13 @@ const failureOf = (error: AcpFailure): RunFailure =>
     cause: error,
     classification: { kind: 'transient', retryable: true, user_action: 'retry' },
   });
+
+const unsupported = (name: string, type: string): RunFailure =>
+  new RunFailure(
+    'AcpMcpServerUnsupported',
+    `The agent supports no MCP servers over ${type}, as ${name} of ACP_MCP_SERVERS is.`,
+    { classification: { kind: 'config', retryable: false, user_action: 'settings' } },
+  );
 
 const stopDetails: Readonly<Record<string, string>> = {
   refusal: 'The agent has refused to work on the message.',

@@ -1,3 +1,4 @@
+import type { Conversation } from '../../src/conversation.ts';
 import {
   allowed,
   becomes,
@@ -185,5 +186,48 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     await becomes(conversation, 'error', 'finished');
     expect(await errorOf(conversation)).toMatchObject({ code: 'AcpPromptRefused' });
     expect(place.lines('prompts.txt')).toHaveLength(1);
+  });
+
+  const continuedIn = async (conversation: Conversation) =>
+    (await eventsOf(conversation)).flatMap((event) =>
+      'key' in event && event.key === 'acp_continued' ? [event.value] : [],
+    );
+
+  it('repeats its session, of which the log gets what it lacks', async () => {
+    await using place = new Place();
+    const command = [process.execPath, fake, 'no-resume'];
+    const conversation = await place.start('say One.\nsay-half Two and three.', {}, command);
+    await becomes(conversation, 'finished', 'error');
+    await conversation.post(message('say Four.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect((await saidBy(conversation)).join('')).toBe('One.Two and three.Four.');
+    expect(await continuedIn(conversation)).toEqual(['load']);
+    expect(place.lines('loaded.txt')).toHaveLength(1);
+    expect(place.lines('prompts.txt')).toHaveLength(3);
+  });
+
+  it('continues from the transcript when it has lost its session', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say One.\nforget\ndie here');
+    await becomes(conversation, 'finished', 'error');
+    expect(conversation.status).toBe('finished');
+    expect(await continuedIn(conversation)).toEqual(['transcript']);
+    expect(place.lines('prompts.txt')[1]).toContain('You: One.');
+  });
+
+  it('resumes its session where it can', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say One.\ndie here');
+    await becomes(conversation, 'finished', 'error');
+    expect(await continuedIn(conversation)).toEqual(['resume']);
+  });
+
+  it('fails at once for an MCP server of a kind that it does not support', async () => {
+    const server = { type: 'http', name: 'web', url: 'http://mcp/' };
+    await using place = new Place({ ACP_MCP_SERVERS: JSON.stringify([server]) });
+    const conversation = await place.start('say One.');
+    await becomes(conversation, 'finished', 'error');
+    expect(await errorOf(conversation)).toMatchObject({ code: 'AcpMcpServerUnsupported' });
+    expect(place.lines('prompts.txt')).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import {
@@ -23,6 +23,13 @@ function isFirst(what: string): boolean {
   writeFileSync(path, '');
   return true;
 }
+/** Keeps a message in the state of a session. */
+const remember = (sessionId: string, sessionUpdate: string, text: string) =>
+  appendFileSync(
+    history(sessionId),
+    `${JSON.stringify({ sessionUpdate, content: { type: 'text', text } })}\n`,
+  );
+const history = (sessionId: string) => join(process.env['HOME'] ?? '', `${sessionId}.jsonl`);
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 const cancel = { isRequested: false };
@@ -70,8 +77,17 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: part } });
   switch (word) {
     case 'say':
+      remember(sessionId, 'agent_message_chunk', text);
       for (const part of text.split('')) await say(part);
       return;
+    // Keeps the whole text in its session, and dies before it has sent all of it.
+    case 'say-half':
+      if (!isFirst('half')) return;
+      remember(sessionId, 'agent_message_chunk', text);
+      await say(text.slice(0, text.length / 2));
+      await sleep(300);
+      process.kill(process.pid, 'SIGKILL');
+      return sleep(10_000);
     case 'slow':
       for (let index = 0; index < Number(rest[0]); index++) {
         await say(rest[1] ?? '');
@@ -172,6 +188,10 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
           ...{ status: 'completed', rawInput: 'y'.repeat(100_000) },
         });
       return;
+    case 'forget':
+      writeFileSync(sessions, '');
+      rmSync(history(sessionId), { force: true });
+      return;
     case 'environment':
       note('answers.txt', `${text}=${process.env[text] ?? ''}`);
       return;
@@ -221,7 +241,10 @@ agent({ name: 'fake' })
       setImmediate(() => process.exit(4));
     return {
       protocolVersion: 1,
-      agentCapabilities: { loadSession: true, sessionCapabilities: { resume: {} } },
+      agentCapabilities: {
+        loadSession: true,
+        sessionCapabilities: process.argv.includes('no-resume') ? {} : { resume: {} },
+      },
     };
   })
   .onRequest('session/new', ({ params }) => {
@@ -236,6 +259,13 @@ agent({ name: 'fake' })
     note('resumed.txt', params.sessionId);
     return {};
   })
+  .onRequest('session/load', async ({ params, client }) => {
+    const { sessionId } = params;
+    for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
+      await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
+    note('loaded.txt', sessionId);
+    return {};
+  })
   .onNotification('session/cancel', () => {
     cancel.isRequested = true;
   })
@@ -243,6 +273,7 @@ agent({ name: 'fake' })
     cancel.isRequested = false;
     const text = params.prompt.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
     note('prompts.txt', JSON.stringify(text));
+    remember(params.sessionId, 'user_message_chunk', text);
     for (const line of text.split('\n')) {
       if (isCancelled()) break;
       await runLine(line, params.sessionId, client);
