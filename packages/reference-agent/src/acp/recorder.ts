@@ -10,8 +10,9 @@ const maxTitleCharacters = 1_000;
 const maxIdCharacters = 200;
 /** Maximum characters of an update that this bridge does not know, as JSON. */
 const maxUnknownCharacters = 10_000;
-/** Maximum tool calls of a turn whose state is kept, and maximum entries of a plan. */
-const maxKept = 1_000;
+/** Maximum tool calls whose state is kept beside those that no event holds yet. */
+const maxKept = 200;
+/** Maximum entries of a plan. */
 const maxPlanEntries = 100;
 
 /** Data of a tool as it is, or the beginning of its JSON where that is too long. */
@@ -64,6 +65,8 @@ type Segment =
  */
 export class UpdateRecorder {
   readonly #calls = new Map<string, AcpToolCall>();
+  /** Ids of the tool calls among the segments. */
+  readonly #pending = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
 
@@ -138,7 +141,8 @@ export class UpdateRecorder {
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
     const [oldest] = this.#calls.keys();
-    if (this.#calls.size > maxKept && oldest !== undefined) this.#calls.delete(oldest);
+    if (this.#calls.size > maxKept && oldest !== undefined && !this.#pending.has(oldest))
+      this.#calls.delete(oldest);
     return call;
   }
 
@@ -148,7 +152,13 @@ export class UpdateRecorder {
     const segments = this.#segments;
     this.#segments = growing === undefined ? [] : [growing];
     this.#size = growing !== undefined && 'text' in growing ? growing.text.length : 0;
-    return segments.flatMap((segment) => this.#eventOf(segment) ?? []);
+    this.#pending.clear();
+    const events = segments.flatMap((segment) => this.#eventOf(segment) ?? []);
+    for (const id of this.#calls.keys()) {
+      if (this.#calls.size <= maxKept) break;
+      this.#calls.delete(id);
+    }
+    return events;
   }
 
   #eventOf(segment: Segment): EventBody | undefined {
@@ -184,8 +194,9 @@ export class UpdateRecorder {
     const call = this.merge(update);
     this.#size += JSON.stringify(call).length;
     const id = call.tool_call_id;
-    if (!this.#segments.some((segment) => segment.kind === 'tool' && segment.id === id))
-      this.#segments.push({ kind: 'tool', id });
+    if (this.#pending.has(id)) return;
+    this.#pending.add(id);
+    this.#segments.push({ kind: 'tool', id });
   }
 
   #push(event: EventBody): void {
