@@ -168,6 +168,11 @@ export class AcpChild {
     return this.#turn !== undefined;
   }
 
+  /** Whether the agent itself has cancelled this question, as the last one. */
+  hasWithdrawn(id: string): boolean {
+    return id === this.#lastWithdrawn;
+  }
+
   authenticate(methodId: string): Promise<unknown> {
     return this.#call((agent) => agent.request('authenticate', { methodId }));
   }
@@ -261,7 +266,7 @@ export class AcpChild {
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#permissions.findIndex(({ request }) => request.id === id);
     const [open] = index === -1 ? [] : this.#permissions.splice(index, 1);
-    if (open === undefined) return id === this.#lastWithdrawn ? 'withdrawn' : 'unknown';
+    if (open === undefined) return this.hasWithdrawn(id) ? 'withdrawn' : 'unknown';
     const isOffered = open.request.options.some(({ option_id }) => option_id === optionId);
     open.answer(
       isOffered && optionId !== null ? { outcome: { outcome: 'selected', optionId } } : cancelled,

@@ -171,6 +171,8 @@ export class AcpProgram implements Program {
             break;
           }
           await run.append(...questionDrafts(item.request));
+          // The agent may have withdrawn the question before the log had it.
+          if (child.hasWithdrawn(item.request.id)) this.#options.link.withdraw(item.request.id);
           throw new ConfirmationRequested(item.request.id);
         }
         case 'refused':
