@@ -60,6 +60,8 @@ export const messageBody = z.object({ ...message, run: z._default(z.boolean(), f
 export const confirmationBody = z.object({
   accept: z.boolean(),
   reason: z._default(z.string(), 'User rejected the action.'),
+  approval_id: maybe(z.string().check(z.maxLength(200))),
+  option_id: maybe(z.string().check(z.maxLength(200))),
 });
 
 export const updateBody = z.object({

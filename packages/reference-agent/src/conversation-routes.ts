@@ -167,15 +167,22 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     return success;
   });
   router.on('POST /api/conversations/:id/events/respond_to_confirmation', async (call) => {
-    const { accept, reason } = parse(confirmationBody, await call.body(), 'body');
+    const body = parse(confirmationBody, await call.body(), 'body');
+    const { accept, reason, approval_id: approvalId, option_id: optionId } = body;
     const conversation = findForEvents(call);
     if (accept)
       ready().conversations.assertRoomForRun(
         'Conversation run limit reached. Retry the request later.',
       );
-    await conversation.respond(accept ? { accept } : { accept, reason });
+    await conversation.respond({
+      ...{ accept, reason },
+      ...{ approvalId: approvalId ?? undefined, optionId: optionId ?? undefined },
+    });
     return success;
   });
+  router.on('GET /api/conversations/:id/approval', (call) => ({
+    body: { approval: find(call).approval ?? null },
+  }));
   router.on('POST /api/conversations/:id/pause', async (call) => {
     const conversation = find(call);
     await conversation.pause();

@@ -1,5 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { answerDraft, assertSameAnswer, withdrawal, type Decision } from './approvals.ts';
 import type { Commands } from './commands.ts';
 import { createFolder, removeFolder, replaceFile } from './durable-files.ts';
 import { EventLog, initialLog, type Draft } from './event-log.ts';
@@ -16,19 +17,21 @@ import {
   type NewMessage,
 } from './drafts.ts';
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
+import { LiveText } from './live-text.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
   PauseRequested,
   RunFailure,
   type Program,
+  type ProgramLink,
   type Run,
 } from './program.ts';
 import { runConfirmed } from './tool-events.ts';
 
 export interface ConversationHost {
   readonly commands: Commands;
-  programFor(meta: Meta): Program;
+  programFor(meta: Meta, link: ProgramLink): Program;
   /** Ends what the program of a conversation has started, before the conversation is closed. */
   release(meta: Meta): Promise<void>;
   /**
@@ -49,7 +52,7 @@ type StopReason = 'interrupt' | 'shutdown';
 interface CurrentRun {
   readonly abort: AbortController;
   readonly ended: Promise<void>;
-  pauseRequested: boolean;
+  readonly pause: AbortController;
   inCommand: boolean;
 }
 
@@ -69,6 +72,12 @@ export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
+  /** The text that the agent writes now. */
+  readonly live = new LiveText();
+  readonly #link: ProgramLink = {
+    withdraw: (approvalId) => void this.#withdraw(approvalId),
+    live: this.live,
+  };
   #meta: Meta;
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
@@ -184,30 +193,41 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
+  /** The question of an agent with a process of its own that waits for an answer now. */
+  get approval(): ApprovalRequest | undefined {
+    const { status, approval } = this.#state;
+    return status === 'waiting_for_confirmation' && approval?.answer === undefined
+      ? approval?.request
+      : undefined;
+  }
+
   /**
    * Answers the question whether the last action may be executed; nothing happens when there is
    * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
-   * answer in a run.
+   * answer in a run. A decision that names its question is stored or rejected with an HttpError,
+   * and is accepted again when repeated.
    */
-  async respond(
-    answer: { readonly accept: true } | { readonly accept: false; readonly reason: string },
-  ): Promise<void> {
+  async respond(decision: Decision): Promise<void> {
+    const { accept, reason, approvalId } = decision;
     const written = await this.log.append(() => {
-      const { openAction: action, approval } = this.#state;
-      if (approval !== undefined && this.status === 'waiting_for_confirmation')
-        return approval.answer === undefined
-          ? [
-              ...(action === undefined || answer.accept
-                ? []
-                : [rejectionOf(action, answer.reason)]),
-              answerOf(approval.request, answer),
-              becomes('running'),
-            ]
-          : [];
-      if (this.status !== 'waiting_for_confirmation' || action === undefined) return [];
-      return answer.accept
-        ? [becomes('running')]
-        : [rejectionOf(action, answer.reason), becomes('idle')];
+      const { openAction: action, approval, answered } = this.#state;
+      const isWaiting = this.status === 'waiting_for_confirmation';
+      if (approvalId !== undefined) {
+        // A message starts a run that soon waits for the same question again.
+        const isOpen = approval?.answer === undefined && (isWaiting || this.status === 'running');
+        if (!isOpen || approval?.request.id !== approvalId) {
+          assertSameAnswer(approvalId, answered.get(approvalId), decision);
+          return [];
+        }
+      } else if (!isWaiting || approval?.answer !== undefined) return [];
+      if (approval !== undefined)
+        return [
+          ...(action === undefined || accept ? [] : [rejectionOf(action, reason)]),
+          answerDraft(approval.request, decision),
+          ...(isWaiting ? [becomes('running')] : []),
+        ];
+      if (action === undefined) return [];
+      return accept ? [becomes('running')] : [rejectionOf(action, reason), becomes('idle')];
     });
     this.#host.touch();
     if (written.some(startsRun)) this.#start();
@@ -217,7 +237,7 @@ export class Conversation {
   async pause(): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
-      run.pauseRequested = true;
+      run.pause.abort(new PauseRequested());
       if (run.inCommand) await run.ended;
       return;
     }
@@ -236,6 +256,7 @@ export class Conversation {
     this.#closed = true;
     await this.stop('shutdown');
     await this.#host.release(this.#meta);
+    this.live.drop();
     await this.log.settled();
   }
 
@@ -261,12 +282,30 @@ export class Conversation {
     return pending;
   }
 
+  /** Ends the wait for an answer that the agent no longer wants. Never rejects. */
+  async #withdraw(approvalId: string): Promise<void> {
+    try {
+      const written = await this.log.append(() => {
+        const { approval } = this.#state;
+        if (this.#closed || approval?.request.id !== approvalId || approval.answer !== undefined)
+          return [];
+        return [
+          withdrawal(approvalId),
+          ...(this.status === 'waiting_for_confirmation' ? [becomes('running')] : []),
+        ];
+      });
+      if (written.some(startsRun)) this.#start();
+    } catch (error) {
+      this.#host.onError('the end of a question could not be recorded', error);
+    }
+  }
+
   /** Starts a run whose status in the log is `running` already. */
   #start(): void {
     if (this.#closed) return;
     const abort = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<undefined>();
-    const run: CurrentRun = { abort, ended: ended, pauseRequested: false, inCommand: false };
+    const run: CurrentRun = { abort, ended, pause: new AbortController(), inCommand: false };
     this.#run = run;
     this.#stalled = false;
     void this.#work(run)
@@ -283,24 +322,25 @@ export class Conversation {
   }
 
   async #work(run: CurrentRun): Promise<void> {
-    try {
-      const program = this.#host.programFor(this.#meta);
-      // Only an action that waited for its confirmation is open when a run starts.
-      const { openAction } = this.#state;
-      if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
-      for (let end: readonly AgentEvent[] = []; end.length === 0;) {
+    for (let end: readonly AgentEvent[] = []; end.length === 0;) {
+      try {
+        const program = this.#host.programFor(this.#meta, this.#link);
+        // Only an action that waited for its confirmation is open when a run starts.
+        const { openAction } = this.#state;
+        if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
         await program.work(this.#viewFor(run));
         run.abort.signal.throwIfAborted();
         // A message that has arrived in the meantime belongs to this run.
         end = await this.log.append(() =>
           this.pendingMessages().length === 0 ? [becomes('finished')] : [],
         );
+      } catch (error) {
+        end = await this.log.append(() => this.#endingOf(run, error));
       }
-    } catch (error) {
-      await this.log.append(() => this.#endingOf(run, error));
     }
   }
 
+  /** Returns the last events of a run; none when the run continues. */
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
@@ -308,7 +348,14 @@ export class Conversation {
         ...this.#failures(interruptText),
         ...(signal.reason === 'interrupt' ? paused('InterruptEvent') : paused()),
       ];
-    if (error instanceof ConfirmationRequested) return [becomes('waiting_for_confirmation')];
+    if (error instanceof ConfirmationRequested) {
+      // The answer may have arrived after the program has read the question.
+      const { approval } = this.#state;
+      const isOver =
+        error.approvalId !== undefined &&
+        (approval?.request.id !== error.approvalId || approval.answer !== undefined);
+      return isOver ? [] : [becomes('waiting_for_confirmation')];
+    }
     if (error instanceof PauseRequested) return [...this.#failures(interruptText), ...paused()];
     const failure = error instanceof RunFailure ? error : internalFailure(error);
     if (failure.code === 'InternalError') this.#host.onError('a run failed', error);
@@ -354,9 +401,10 @@ export class Conversation {
         await this.log.append(() => failuresOf(state.openCalls.values(), reason));
       },
       signal,
+      pauseSignal: run.pause.signal,
       checkpoint: () => {
         signal.throwIfAborted();
-        if (run.pauseRequested) throw new PauseRequested();
+        run.pause.signal.throwIfAborted();
       },
       confirm: () => {
         if (confirmationPolicy !== undefined && confirmationPolicy !== 'NeverConfirm')
@@ -392,28 +440,6 @@ export class Conversation {
       },
     };
   }
-}
-
-/**
- * The option of an answer: the one that holds for this call alone. Without such an option the agent
- * learns that it was cancelled.
- */
-function answerOf(
-  { id, options }: ApprovalRequest,
-  answer: Parameters<Conversation['respond']>[0],
-): Draft {
-  const kind = answer.accept ? 'allow_once' : 'reject_once';
-  const option = options.find((each) => each.kind === kind);
-  return {
-    event: {
-      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'approval_answer' },
-      value: {
-        id,
-        option_id: option?.option_id ?? null,
-        reason: answer.accept ? null : answer.reason,
-      },
-    },
-  };
 }
 
 const internalFailure = (cause: unknown): RunFailure =>

@@ -8,9 +8,10 @@ import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';
 import { LlmProgram, type LlmSettings } from './llm-program.ts';
 import type { Meta } from './meta.ts';
+import type { ProgramLink } from './program.ts';
 import { scriptProgram } from './script-program.ts';
 import type { SecretBox } from './secret-box.ts';
-import { acpVendorOf, commandEnvironment } from './settings.ts';
+import { acpSettingsOf, commandEnvironment, type AcpSettings } from './settings.ts';
 
 export interface ConversationsOptions {
   readonly path: string;
@@ -35,16 +36,19 @@ export class Conversations {
   readonly #creating = new Map<string, Promise<Conversation>>();
   /** Programs with a process of their own, by id of their conversation. */
   readonly #acp = new Map<string, AcpProgram>();
+  /** Undefined when this server works by itself. */
+  readonly #acpSettings: AcpSettings | undefined;
 
   private constructor(options: ConversationsOptions) {
     this.#options = options;
+    this.#acpSettings = acpSettingsOf(options.env);
     this.#host = {
       commands: options.commands,
       touch: options.touch,
       onError: options.onError,
-      programFor: (meta) => {
+      programFor: (meta, link) => {
         const llm = this.#llmOf(meta);
-        const acp = this.#acp.get(meta.id) ?? this.#acpProgramOf(meta, llm);
+        const acp = this.#acp.get(meta.id) ?? this.#acpProgramOf(meta, llm, link);
         if (acp !== undefined) this.#acp.set(meta.id, acp);
         return acp ?? (llm === undefined ? scriptProgram : new LlmProgram(llm));
       },
@@ -56,6 +60,7 @@ export class Conversations {
     };
   }
 
+  /** Throws SettingsError for a wrong setting of the environment. */
   static async open(options: ConversationsOptions): Promise<Conversations> {
     const conversations = new Conversations(options);
     await mkdir(options.path, { recursive: true });
@@ -162,13 +167,15 @@ export class Conversations {
     };
   }
 
-  /** The agent that ACP_AGENT names; undefined when this server works by itself. */
-  #acpProgramOf({ id }: Meta, llm: LlmSettings | undefined): AcpProgram | undefined {
+  #acpProgramOf(
+    { id }: Meta,
+    llm: LlmSettings | undefined,
+    link: ProgramLink,
+  ): AcpProgram | undefined {
     const { env, path, commands } = this.#options;
-    const vendor = acpVendorOf(env);
-    if (vendor === undefined) return undefined;
+    if (this.#acpSettings === undefined) return undefined;
     return new AcpProgram({
-      vendor,
+      settings: this.#acpSettings,
       model: {
         name: llm?.model.replace(/^[a-z]+\//, ''),
         baseUrl: llm?.baseUrl,
@@ -177,6 +184,7 @@ export class Conversations {
       home: join(path, id, 'home'),
       env: commandEnvironment(env),
       guard: commands.guard,
+      link,
     });
   }
 

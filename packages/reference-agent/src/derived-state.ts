@@ -1,3 +1,4 @@
+import type { Answered } from './approvals.ts';
 import {
   textOf,
   type AcpToolCall,
@@ -17,6 +18,9 @@ export interface OpenApproval {
   readonly answer: ApprovalAnswer | undefined;
 }
 
+/** Maximum answers that are kept, so that the same answer given again is recognized. */
+const maxAnswered = 16;
+
 /** State of a conversation, derived from its events. */
 export class DerivedState {
   status: ExecutionStatus = 'idle';
@@ -25,6 +29,8 @@ export class DerivedState {
   title: string | undefined;
   openAction: (AgentEvent & ActionEvent) | undefined;
   approval: OpenApproval | undefined;
+  /** The last answers, by id of their question, oldest first. */
+  readonly answered = new Map<string, Answered>();
   acpSession: string | undefined;
   /**
    * Event that interrupted the last turn of the agent: the end of its process, or a pause;
@@ -71,6 +77,12 @@ export class DerivedState {
     if (toolCallId === this.openAction?.tool_call_id) this.openAction = undefined;
   }
 
+  #keepAnswer(answer: ApprovalAnswer, { options }: ApprovalRequest): void {
+    this.answered.set(answer.id, { answer, options });
+    const [oldest] = this.answered.keys();
+    if (this.answered.size > maxAnswered && oldest !== undefined) this.answered.delete(oldest);
+  }
+
   #applyUpdate(event: StateUpdateEvent): void {
     switch (event.key) {
       case 'execution_status':
@@ -84,15 +96,17 @@ export class DerivedState {
         return;
       case 'acp_turn':
         this.interruptedBy = event.value === 'begun' ? 'end' : undefined;
-        this.#close(this.approval?.request.tool_call_id);
+        // Every action of such an agent is a question, and none outlasts its turn.
+        this.openAction = undefined;
         this.approval = undefined;
         return;
       case 'approval_request':
         this.approval = { request: event.value, answer: undefined };
         return;
       case 'approval_answer':
-        if (event.value.id === this.approval?.request.id)
-          this.approval = { ...this.approval, answer: event.value };
+        if (event.value.id !== this.approval?.request.id) return;
+        this.approval = { ...this.approval, answer: event.value };
+        this.#keepAnswer(event.value, this.approval.request);
         return;
       case 'approval_delivered':
         if (event.value === this.approval?.request.id) this.approval = undefined;

@@ -164,6 +164,8 @@ export type StateUpdateEvent = {
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
   /** The session of the agent, as the next process continues it. */
   | { readonly key: 'acp_session'; readonly value: string }
+  /** How a new process continues the work: `resume`, `load` or `transcript`. */
+  | { readonly key: 'acp_continued'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }

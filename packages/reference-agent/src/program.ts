@@ -2,6 +2,7 @@ import type { CommandResult } from './commands.ts';
 import type { Draft, EventLog } from './event-log.ts';
 import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
+import type { LiveText } from './live-text.ts';
 import type { Meta } from './meta.ts';
 
 export interface CommandRequest {
@@ -23,6 +24,8 @@ export interface Run {
    * throws.
    */
   readonly signal: AbortSignal;
+  /** Aborted with `PauseRequested` when a client has requested a pause. */
+  readonly pauseSignal: AbortSignal;
   /**
    * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
    */
@@ -50,6 +53,13 @@ export interface Run {
   failOpenCalls(reason: string): Promise<void>;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
+}
+
+/** Reaches the conversation from a program whose process outlives a run. */
+export interface ProgramLink {
+  /** The agent no longer wants the answer to this question, and continues without one. */
+  withdraw(approvalId: string): void;
+  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
 }
 
 /**
@@ -86,6 +96,13 @@ export class RunFailure extends Error {
 /** Thrown by `confirm` to end a run with the status `waiting_for_confirmation`. */
 export class ConfirmationRequested extends Error {
   override readonly name = 'ConfirmationRequested';
+  /** The question of an agent with a process of its own. */
+  readonly approvalId: string | undefined;
+
+  constructor(approvalId?: string) {
+    super();
+    this.approvalId = approvalId;
+  }
 }
 
 /** Thrown by `checkpoint` to end a run with the status `paused`. */

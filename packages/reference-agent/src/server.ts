@@ -11,7 +11,7 @@ import { parseJson } from './json.ts';
 import { readBody } from './read-body.ts';
 import { Router, type RouteResponse } from './router.ts';
 import { SecretBox } from './secret-box.ts';
-import { commandEnvironment, type Settings } from './settings.ts';
+import { commandEnvironment, SettingsError, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';
 import { Sockets } from './sockets.ts';
 import { upload } from './upload.ts';
@@ -241,7 +241,9 @@ export class ReferenceServer {
       env: { ...this.#settings.env, ...init.env },
       webhooks: (init.webhooks ?? []).map(webhookOf),
     });
-    await this.#initialising;
+    await this.#initialising.catch((error: unknown) => {
+      throw error instanceof SettingsError ? new HttpError(422, error.message) : error;
+    });
     return { body: { state: 'ready', error: null } };
   }
 

@@ -46,8 +46,8 @@ export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
       'no session key: set OH_SESSION_API_KEYS_0, or OH_DEFERRED_INIT=true and OH_SECRET_KEY',
     );
   }
-  // A wrong name ends the start rather than the first run.
-  acpVendorOf(env);
+  // A wrong setting ends the start rather than the first run.
+  acpSettingsOf(env);
   return {
     host: values.host ?? env['HOST'] ?? '127.0.0.1',
     port: wholeNumber('port', values.port ?? env['PORT'] ?? '8000', 0, 65_535),
@@ -70,9 +70,58 @@ export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
 /** Returns the environment of commands, without the settings and keys of the server. */
 export function commandEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
   const kept = Object.entries(env).filter(
-    ([name]) => !/^OH_/.test(name) && name !== 'LLM_API_KEY' && !/SESSION_(API_)?KEY/.test(name),
+    ([name]) =>
+      !/^(OH|ACP)_/.test(name) && name !== 'LLM_API_KEY' && !/SESSION_(API_)?KEY/.test(name),
   );
   return { ...Object.fromEntries(kept), AI_AGENT: 'reference-agent' };
+}
+
+/** Settings of an agent that speaks the Agent Client Protocol. */
+export interface AcpSettings {
+  readonly vendor: AcpVendor;
+  /** Offers options that hold for later calls as well. */
+  readonly allowAlways: boolean;
+  /** Passed to each session of the agent. */
+  readonly mcpServers: readonly McpServer[];
+  /** Mode of a session that asks before its tools. Absent: the one of the vendor. */
+  readonly mode: string | undefined;
+  /** Environment of the agent's process in addition, which no command has. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Returns undefined when the environment names no such agent. Throws SettingsError. */
+export function acpSettingsOf(
+  env: Readonly<Record<string, string | undefined>>,
+): AcpSettings | undefined {
+  const vendor = acpVendorOf(env);
+  if (vendor === undefined) return undefined;
+  const mode = env['ACP_MODE'] ?? '';
+  return {
+    vendor,
+    allowAlways: booleanOf('ACP_ALLOW_ALWAYS', env['ACP_ALLOW_ALWAYS']),
+    mcpServers: jsonOf('ACP_MCP_SERVERS', env, mcpServers, 'a JSON list of MCP servers') ?? [],
+    mode: mode === '' ? undefined : mode,
+    env: jsonOf('ACP_ENV', env, environment, 'a JSON object of texts') ?? {},
+  };
+}
+
+/** Returns the value of a setting in JSON; undefined when the setting is absent. */
+function jsonOf<T>(
+  name: string,
+  env: Readonly<Record<string, string | undefined>>,
+  type: z.ZodMiniType<T>,
+  words: string,
+): T | undefined {
+  const text = env[name] ?? '';
+  if (text === '') return undefined;
+  const parsed = type.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  // The message omits the value, which may contain secrets.
+  const [issue] = parsed.error.issues;
+  const place = issue?.path.join('.') ?? '';
+  throw new SettingsError(
+    `${name} must be ${words}${place === '' ? '' : `; the value at ${place} is invalid`}`,
+  );
 }
 
 function booleanOf(name: string, value = 'false'): boolean {
@@ -113,5 +162,31 @@ export function acpVendorOf(
     throw new SettingsError(`ACP_AGENT must be one of ${Object.keys(acpVendors).join(', ')}`);
   return vendor;
 }
+
+/** Maximum MCP servers of a session. */
+const maxMcpServers = 32;
+const nameAndValue = z.object({ name: z.string().check(z.minLength(1)), value: z.string() });
+const remoteServer = {
+  name: z.string().check(z.minLength(1)),
+  url: z.string().check(z.regex(/^https?:\/\//)),
+  headers: z._default(z.array(nameAndValue), []),
+};
+/** The servers as the protocol has them; an absent list is empty. */
+const mcpServers = z
+  .array(
+    z.union([
+      z.object({ type: z.literal('http'), ...remoteServer }),
+      z.object({ type: z.literal('sse'), ...remoteServer }),
+      z.strictObject({
+        name: z.string().check(z.minLength(1)),
+        command: z.string().check(z.minLength(1)),
+        args: z._default(z.array(z.string()), []),
+        env: z._default(z.array(nameAndValue), []),
+      }),
+    ]),
+  )
+  .check(z.maxLength(maxMcpServers));
+export type McpServer = z.output<typeof mcpServers>[number];
+const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/)), z.string());
 
 const commandLine = z.array(z.string()).check(z.minLength(1));

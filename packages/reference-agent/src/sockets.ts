@@ -27,6 +27,8 @@ const maxFrameBytes = 1024 * 1024;
  * request the missed events.
  */
 const maxBufferedBytes = 16 * 1024 * 1024;
+/** Unsent bytes of a connection from which on it gets stored events alone. */
+const maxLiveBufferedBytes = 1024 * 1024;
 const replayPage = 100;
 
 const authFrame = z.object({ type: z.literal('auth'), session_api_key: z.string() });
@@ -132,7 +134,14 @@ export class Sockets {
       if (waiting === undefined) deliver(events);
       else waiting.push(...events);
     });
-    connection.on('close', unsubscribe);
+    const unsubscribeLive = conversation.live.subscribe((delta) => {
+      if (waiting === undefined && connection.bufferedAmount <= maxLiveBufferedBytes)
+        send(connection, delta);
+    });
+    connection.on('close', () => {
+      unsubscribe();
+      unsubscribeLive();
+    });
     connection.on('message', (data) => {
       const message = messageBody.safeParse(parseFrame(data)).data;
       if (message === undefined) return;

@@ -45,6 +45,7 @@ describe('the settings of the reference agent', () => {
       OH_SESSION_API_KEYS_0: 'k',
       SESSION_API_KEY: 'k',
       LLM_API_KEY: 'l',
+      ACP_ENV: '{"TOKEN":"t"}',
       LLM_MODEL: 'm',
     };
     expect(commandEnvironment(env)).toEqual({

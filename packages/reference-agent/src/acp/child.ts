@@ -5,26 +5,35 @@ import type {
   AnyMessage,
   ClientConnection,
   InitializeResponse,
+  McpServer as ProtocolMcpServer,
   PromptResponse,
   RequestPermissionRequest,
   RequestPermissionResponse,
   StopReason,
 } from '@agentclientprotocol/sdk';
 import * as z from 'zod/mini';
+import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
+import type { LiveText } from '../live-text.ts';
+import type { McpServer } from '../settings.ts';
 import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
+import { Replay } from './replay.ts';
 
 /** Maximum bytes of one message of an agent; the child of a larger one ends. */
 const maxMessageBytes = 8 * 1024 * 1024;
 /** Characters of updates that wait for a reader, from which on the child's output waits as well. */
 const maxBacklog = 1_000_000;
 const maxStderrBytes = 4_096;
-/** Maximum time from the start of the program until its session may be used, each call. */
-const callMs = 60_000;
+/** Default of `callTimeoutMs`. */
+const defaultCallTimeoutMs = 60_000;
 /** Time in which an agent ends a turn that was cancelled; after that its processes are killed. */
 const cancelMs = 3_000;
+/** Maximum questions that wait for their turn or their answer; further ones are cancelled. */
+const maxPermissions = 100;
 const maxOptions = 20;
+/** Code of the reason for which the agent itself has cancelled a request. */
+const requestCancelled = -32_800;
 const maxOptionCharacters = 200;
 
 /** An agent that does not do what the protocol says; `detail` ends with what it printed. */
@@ -37,6 +46,16 @@ export interface AcpChildOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  /** Whether a person may choose an option that holds for later calls as well. */
+  readonly allowAlways: boolean;
+  /** Passed to each session. */
+  readonly mcpServers: readonly McpServer[];
+  /** Called when the agent itself cancels a question that `next` has returned. */
+  readonly onWithdrawn: (id: string) => void;
+  /** Gets the text of messages and thoughts before `next` returns it. */
+  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
+  /** Maximum time for each answer of the agent until its session may be used; 60 s by default. */
+  readonly callTimeoutMs?: number;
 }
 
 export interface AcpUsage {
@@ -47,7 +66,6 @@ export interface AcpUsage {
 export type TurnItem =
   | { readonly kind: 'events'; readonly events: readonly EventBody[] }
   | { readonly kind: 'permission'; readonly request: ApprovalRequest }
-  | { readonly kind: 'withdrawn'; readonly id: string }
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly usage: AcpUsage | undefined }
   /** The agent has answered the prompt with an error. */
   | { readonly kind: 'refused'; readonly detail: string };
@@ -56,7 +74,6 @@ interface OpenPermission {
   readonly request: ApprovalRequest;
   readonly answer: (response: RequestPermissionResponse) => void;
   isShown: boolean;
-  isWithdrawn: boolean;
 }
 
 const updateSchema = z.object({
@@ -77,12 +94,16 @@ const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cancelled' }
 export class AcpChild {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #options: AcpChildOptions;
+  /** Ends the process when aborted before the session may be used. */
+  readonly #setUp: AbortSignal;
   readonly #stderr = new BoundedOutput(maxStderrBytes);
   readonly #recorder = new UpdateRecorder();
   readonly #permissions: OpenPermission[] = [];
   #connection: ClientConnection | undefined;
   #session: string | undefined;
-  #isReplaying = false;
+  #replay: Replay | undefined;
+  #isCancelling = false;
+  #lastWithdrawn: string | undefined;
   #turn: Promise<void> | undefined;
   #stopped: Extract<TurnItem, { readonly kind: 'stopped' | 'refused' }> | undefined;
   #failure: AcpFailure | undefined;
@@ -90,8 +111,9 @@ export class AcpChild {
   #drained = Promise.withResolvers<undefined>();
   readonly #ended: Promise<void>;
 
-  private constructor(options: AcpChildOptions) {
+  private constructor(options: AcpChildOptions, setUp: AbortSignal) {
     this.#options = options;
+    this.#setUp = setUp;
     const [program = '', ...args] = options.command;
     this.#child = spawn(program, args, {
       cwd: options.cwd,
@@ -116,12 +138,18 @@ export class AcpChild {
     });
   }
 
-  /** Starts the program and opens a connection. */
-  static async start(options: AcpChildOptions): Promise<{
+  /**
+   * Starts the program and opens a connection. The process ends when the signal is aborted before
+   * the session may be used.
+   */
+  static async start(
+    options: AcpChildOptions,
+    signal: AbortSignal,
+  ): Promise<{
     readonly child: AcpChild;
     readonly agent: InitializeResponse;
   }> {
-    const child = new AcpChild(options);
+    const child = new AcpChild(options, signal);
     try {
       return { child, agent: await child.#connect() };
     } catch (error) {
@@ -140,38 +168,46 @@ export class AcpChild {
     return this.#turn !== undefined;
   }
 
+  /** Whether the agent itself has cancelled this question, as the last one. */
+  hasWithdrawn(id: string): boolean {
+    return id === this.#lastWithdrawn;
+  }
+
   authenticate(methodId: string): Promise<unknown> {
     return this.#call((agent) => agent.request('authenticate', { methodId }));
   }
 
   async newSession(): Promise<string> {
     const { sessionId } = await this.#call((agent) =>
-      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: [] }),
+      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: this.#mcpServers }),
     );
     this.#session = sessionId;
     return sessionId;
   }
 
-  async resumeSession(sessionId: string): Promise<void> {
+  /** Continues a session of an agent that repeats nothing. */
+  async resumeSession(sessionId: string): Promise<undefined> {
     const { cwd } = this.#options;
     await this.#call((agent) =>
-      agent.request('session/resume', { sessionId, cwd, mcpServers: [] }),
+      agent.request('session/resume', { sessionId, cwd, mcpServers: this.#mcpServers }),
     );
     this.#session = sessionId;
   }
 
-  /** Continues a session of an agent that repeats its messages, which the log has already. */
-  async loadSession(sessionId: string): Promise<void> {
+  /** Continues a session of an agent that repeats its messages. Returns these. */
+  async loadSession(sessionId: string): Promise<Replay> {
     const { cwd } = this.#options;
+    const replay = new Replay();
     this.#session = sessionId;
-    this.#isReplaying = true;
+    this.#replay = replay;
     try {
       await this.#call((agent) =>
-        agent.request('session/load', { sessionId, cwd, mcpServers: [] }),
+        agent.request('session/load', { sessionId, cwd, mcpServers: this.#mcpServers }),
       );
     } finally {
-      this.#isReplaying = false;
+      this.#replay = undefined;
     }
+    return replay;
   }
 
   setMode(modeId: string): Promise<unknown> {
@@ -197,7 +233,15 @@ export class AcpChild {
             this.#stopped = { kind: 'refused', detail: this.#withStderr(messageOf(error)) };
         },
       )
-      .then(() => this.#change());
+      .then(() => {
+        // No tool of the turn waits for an answer any more.
+        for (const open of this.#permissions.filter(({ isShown }) => !isShown)) {
+          this.#permissions.splice(this.#permissions.indexOf(open), 1);
+          open.answer(cancelled);
+        }
+        this.#options.live.flush();
+        this.#change();
+      });
   }
 
   /**
@@ -215,22 +259,27 @@ export class AcpChild {
     }
   }
 
-  /** Answers a question; an option that the agent has not offered cancels it. False: it is not open. */
-  answer(id: string, optionId: string | null): boolean {
+  /**
+   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
+   * this process has not asked the question, or its turn was cancelled since.
+   */
+  answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#permissions.findIndex(({ request }) => request.id === id);
     const [open] = index === -1 ? [] : this.#permissions.splice(index, 1);
-    if (open === undefined || open.isWithdrawn) return false;
+    if (open === undefined) return this.hasWithdrawn(id) ? 'withdrawn' : 'unknown';
     const isOffered = open.request.options.some(({ option_id }) => option_id === optionId);
     open.answer(
       isOffered && optionId !== null ? { outcome: { outcome: 'selected', optionId } } : cancelled,
     );
-    return true;
+    return 'answered';
   }
 
   /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
   async cancel(): Promise<void> {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
+      this.#isCancelling = true;
+      this.#options.live.drop();
       for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
       const { agent } = this.#connected();
       await agent
@@ -252,6 +301,7 @@ export class AcpChild {
       clearTimeout(timer);
       if (this.#stopped === undefined) this.kill();
     }
+    this.#isCancelling = false;
     this.#turn = undefined;
     this.#stopped = undefined;
     // No event follows an interrupt.
@@ -309,6 +359,10 @@ export class AcpChild {
     return agent;
   }
 
+  get #mcpServers(): ProtocolMcpServer[] {
+    return [...this.#options.mcpServers];
+  }
+
   async *#output(): AsyncGenerator<Buffer> {
     for await (const chunk of this.#child.stdout as AsyncIterable<Buffer>) {
       while (this.#recorder.size > maxBacklog && this.#failure === undefined)
@@ -325,18 +379,26 @@ export class AcpChild {
 
   /** A call that a working agent answers at once. */
   async #call<T>(call: (agent: ClientConnection['agent']) => Promise<T>): Promise<T> {
+    const signal = this.#setUp;
+    const { callTimeoutMs = defaultCallTimeoutMs } = this.#options;
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(
-      () => late.reject(this.#fail(`The agent has not answered within ${callMs / 1000} s.`)),
-      callMs,
+      () => late.reject(this.#fail(`The agent has not answered within ${callTimeoutMs / 1000} s.`)),
+      callTimeoutMs,
     );
+    const abort = () => late.reject(this.#fail('The start of the agent was interrupted.'));
+    signal.addEventListener('abort', abort, { once: true });
     try {
+      signal.throwIfAborted();
+      const answer = call(this.#connected().agent);
       const failed = this.#ended.then(() => Promise.reject(this.#failure ?? new Error('ended')));
-      return await Promise.race([call(this.#connected().agent), late.promise, failed]);
+      return await Promise.race([answer, late.promise, failed]);
     } catch (error) {
+      signal.throwIfAborted();
       throw this.#failure ?? new AcpFailure(this.#withStderr(messageOf(error)), { cause: error });
     } finally {
       clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
     }
   }
 
@@ -350,12 +412,6 @@ export class AcpChild {
       this.#drain();
       return { kind: 'events', events };
     }
-    const withdrawn = this.#permissions.findIndex(({ isWithdrawn }) => isWithdrawn);
-    if (withdrawn !== -1) {
-      const [gone] = this.#permissions.splice(withdrawn, 1);
-      if (gone?.isShown === true) return { kind: 'withdrawn', id: gone.request.id };
-      return this.#ready();
-    }
     if (asked !== undefined) {
       asked.isShown = true;
       return { kind: 'permission', request: asked.request };
@@ -368,8 +424,15 @@ export class AcpChild {
   }
 
   #update({ sessionId, update }: z.output<typeof updateSchema>['params']): void {
-    if (this.#isReplaying || sessionId !== this.#session) return;
-    this.#recorder.add(update);
+    if (sessionId !== this.#session) return;
+    if (this.#replay !== undefined) {
+      this.#replay.add(update);
+      return;
+    }
+    const said = this.#recorder.add(update);
+    const { live } = this.#options;
+    if (said === 'event') live.flush();
+    else if (said !== 'ignored' && !this.#isCancelling) live.say(said);
     this.#change();
   }
 
@@ -377,7 +440,10 @@ export class AcpChild {
     { toolCall, options, sessionId }: RequestPermissionRequest,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse> {
-    if (sessionId !== this.#session || this.#turn === undefined) return Promise.resolve(cancelled);
+    // A question outside of a turn, or while the turn is cancelled, never reaches a person.
+    const isExpected = this.#turn !== undefined && !this.#isCancelling;
+    if (sessionId !== this.#session || !isExpected || this.#permissions.length >= maxPermissions)
+      return Promise.resolve(cancelled);
     const parts = toolCallSchema.safeParse(toolCall).data;
     if (parts === undefined) return Promise.resolve(cancelled);
     const call = this.#recorder.merge(parts);
@@ -393,6 +459,7 @@ export class AcpChild {
           // The refusals come first into the bounded list, so that a person can always refuse.
           .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
           .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
+          .filter(({ kind }) => this.#options.allowAlways || !kind.endsWith('_always'))
           .slice(0, maxOptions)
           .map(({ optionId, name, kind }) => ({
             ...{ option_id: optionId, name: name.slice(0, maxOptionCharacters), kind },
@@ -400,25 +467,36 @@ export class AcpChild {
       },
       answer: resolve,
       isShown: false,
-      isWithdrawn: false,
     };
+    this.#options.live.flush();
     this.#permissions.push(open);
-    signal.addEventListener(
-      'abort',
-      () => {
-        open.isWithdrawn = true;
-        resolve(cancelled);
-        this.#change();
-      },
-      { once: true },
-    );
+    signal.addEventListener('abort', () => this.#withdraw(open, signal.reason), { once: true });
     this.#change();
     return promise;
+  }
+
+  /**
+   * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
+   * question: the next process gets the answer.
+   */
+  #withdraw(open: OpenPermission, reason: unknown): void {
+    const isAgents =
+      reason instanceof Error && 'code' in reason && reason.code === requestCancelled;
+    const index = this.#permissions.indexOf(open);
+    if (!isAgents || index === -1) return;
+    this.#permissions.splice(index, 1);
+    open.answer(cancelled);
+    if (open.isShown) {
+      this.#lastWithdrawn = open.request.id;
+      this.#options.onWithdrawn(open.request.id);
+    }
+    this.#change();
   }
 
   #fail(message: string): AcpFailure {
     if (this.#failure === undefined) {
       this.#failure = new AcpFailure(this.#withStderr(message));
+      this.#options.live.flush();
       for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
       if (this.#child.pid !== undefined) {
         kill(this.#child.pid, 'SIGKILL');
@@ -446,8 +524,6 @@ export class AcpChild {
     this.#drained = Promise.withResolvers();
   }
 }
-
-const isAllowing = (kind: string): boolean => kind.startsWith('allow');
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);

@@ -4,29 +4,30 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessGuard } from '../commands.ts';
 import type { Draft } from '../event-log.ts';
-import { textOf, type ApprovalRequest, type EventBody } from '../events.ts';
+import { agentMessage, textOf, type ApprovalRequest, type EventBody } from '../events.ts';
 import {
   ConfirmationRequested,
   PauseRequested,
   RunFailure,
   type Program,
+  type ProgramLink,
   type Run,
 } from '../program.ts';
+import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
-import { setUpOf, type AcpModel, type AcpVendor } from './vendors.ts';
+import type { Replay } from './replay.ts';
+import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions {
-  readonly vendor: Pick<
-    AcpVendor,
-    'command' | 'env' | 'files' | 'authMethod' | 'modes' | 'continues'
-  >;
+  readonly settings: AcpSettings;
   readonly model: AcpModel;
   /** Folder on the volume that is the agent's HOME, with the state of its session. */
   readonly home: string;
   /** Environment of the agent, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  readonly link: ProgramLink;
 }
 
 /** Maximum starts of the agent's process in one run after the first. */
@@ -34,6 +35,8 @@ const maxRestarts = 3;
 const firstDelayMs = 500;
 /** Maximum characters of what was said before, for an agent that keeps no session. */
 const maxTranscriptCharacters = 60_000;
+/** Maximum messages of the log that a replay is compared with, the last ones. */
+const maxComparedMessages = 100;
 
 const pauseText =
   'Your last turn was interrupted. Continue with the task, unless a message says otherwise.';
@@ -41,7 +44,7 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'approval_delivered' | 'approval_withdrawn',
+  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -83,7 +86,6 @@ export class AcpProgram implements Program {
         if (run.signal.aborted || error instanceof PauseRequested) await this.#cancel();
         if (!(error instanceof AcpFailure) || run.signal.aborted) throw error;
         await this.close();
-        await run.failOpenCalls('The process of the agent ended before the tool did.');
         if (restarts >= maxRestarts) throw failureOf(error);
         await sleep(firstDelayMs * 2 ** restarts, undefined, { signal: run.signal }).catch(() =>
           run.signal.throwIfAborted(),
@@ -113,8 +115,7 @@ export class AcpProgram implements Program {
       const { approval } = run;
       // A message that arrives in the meantime answers no question.
       if (approval !== undefined && approval.answer === undefined)
-        throw new ConfirmationRequested();
-      const known = this.#child;
+        throw new ConfirmationRequested(approval.request.id);
       const child = await this.#connected(run);
       let notice: string | undefined;
       if (approval?.answer !== undefined) {
@@ -123,7 +124,7 @@ export class AcpProgram implements Program {
           event: stateEvent('approval_delivered', approval.request.id),
         });
         const { option_id: optionId, reason } = approval.answer;
-        if (!child.answer(approval.request.id, optionId) && child !== known)
+        if (child.answer(approval.request.id, optionId) === 'unknown')
           notice = this.#keep(approval.request, optionId, reason);
       }
       if (!child.isInTurn && !(await this.#begin(run, child, notice))) return;
@@ -155,15 +156,13 @@ export class AcpProgram implements Program {
 
   /** Records what the agent does until its turn ends, or a person has to answer a question. */
   async #follow(run: Run, child: AcpChild): Promise<void> {
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     for (;;) {
-      const item = await child.next(run.signal);
+      const item = await child.next(signal);
       switch (item.kind) {
         case 'events':
           await run.append(...item.events.map((event) => ({ event })));
           run.checkpoint();
-          break;
-        case 'withdrawn':
-          await run.append({ event: stateEvent('approval_withdrawn', item.id) });
           break;
         case 'permission': {
           const optionId = this.#answerFor(run, item.request);
@@ -172,7 +171,9 @@ export class AcpProgram implements Program {
             break;
           }
           await run.append(...questionDrafts(item.request));
-          throw new ConfirmationRequested();
+          // The agent may have withdrawn the question before the log had it.
+          if (child.hasWithdrawn(item.request.id)) this.#options.link.withdraw(item.request.id);
+          throw new ConfirmationRequested(item.request.id);
         }
         case 'refused':
           await run.append({ event: stateEvent('acp_turn', 'refused') });
@@ -219,28 +220,40 @@ export class AcpProgram implements Program {
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
-    const { vendor, model, home, env, guard } = this.#options;
+    const { settings, model, home, env, guard, link } = this.#options;
+    const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model);
     await mkdir(home, { recursive: true });
     for (const [path, text] of Object.entries(setUp.files)) {
       await mkdir(dirname(join(home, path)), { recursive: true });
       await writeFile(join(home, path), text, { mode: 0o600 });
     }
-    const { child, agent } = await AcpChild.start({
+    // No tool outlasts its process.
+    await run.failOpenCalls('The process of the agent ended before the tool did.');
+    const options = {
       command: setUp.command,
       cwd: run.workingDir,
-      env: { ...env, ...setUp.env, HOME: home },
+      env: { ...env, ...setUp.env, ...settings.env, HOME: home },
       guard,
-    });
+      allowAlways,
+      mcpServers,
+      onWithdrawn: (id: string) => link.withdraw(id),
+      live: link.live,
+    };
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
+    const { child, agent } = await AcpChild.start(options, signal);
     try {
+      const { mcpCapabilities } = agent.agentCapabilities ?? {};
+      for (const server of mcpServers)
+        if ('type' in server && mcpCapabilities?.[server.type] !== true)
+          throw unsupported(server.name, server.type);
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
       await this.#openSession(run, child, {
         resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
         load: agent.agentCapabilities?.loadSession === true,
       });
-      const { confirmationPolicy } = run;
-      const mode = confirmationPolicy === 'NeverConfirm' ? vendor.modes?.free : vendor.modes?.asks;
-      if (mode !== undefined && confirmationPolicy !== undefined) await child.setMode(mode);
+      const mode = modeOf(settings, run.confirmationPolicy);
+      if (mode !== undefined) await child.setMode(mode);
     } catch (error) {
       child.kill();
       throw error;
@@ -253,20 +266,58 @@ export class AcpProgram implements Program {
     child: AcpChild,
     able: { readonly resume: boolean; readonly load: boolean },
   ): Promise<void> {
-    const { continues } = this.#options.vendor;
+    const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
-    if (acpSession !== undefined && continues === 'resume' && able.resume) {
-      await child.resumeSession(acpSession);
-      return;
-    }
-    if (acpSession !== undefined && continues !== 'transcript' && able.load) {
-      await child.loadSession(acpSession);
-      return;
-    }
+    if (acpSession !== undefined && continues === 'resume' && able.resume)
+      if (await this.#continued(run, child, () => child.resumeSession(acpSession))) return;
+    if (acpSession !== undefined && continues !== 'transcript' && able.load)
+      if (await this.#continued(run, child, () => child.loadSession(acpSession))) return;
     const session = await child.newSession();
     if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
-    await run.append({ event: stateEvent('acp_session', session) });
+    await run.append(
+      { event: stateEvent('acp_session', session) },
+      ...(acpSession === undefined ? [] : [{ event: stateEvent('acp_continued', 'transcript') }]),
+    );
   }
+
+  /** Records how a session continues; false when the agent has lost the session. */
+  async #continued(
+    run: Run,
+    child: AcpChild,
+    open: () => Promise<Replay | undefined>,
+  ): Promise<boolean> {
+    try {
+      const replay = await open();
+      const lost = replay?.lostFrom(await lastMessages(run)) ?? [];
+      await run.append(
+        ...lost.map((text) => ({ event: agentMessage(text) })),
+        ...[{ event: stateEvent('acp_continued', replay === undefined ? 'resume' : 'load') }],
+      );
+      return true;
+    } catch (error) {
+      if (!(error instanceof AcpFailure) || child.hasFailed) throw error;
+      return false;
+    }
+  }
+}
+
+/** The last messages of the agent in the log. */
+async function lastMessages({ log }: Run): Promise<readonly string[]> {
+  const entries = log.entries.filter(
+    ({ kind, source }) => kind === 'MessageEvent' && source === 'agent',
+  );
+  return (await log.read(entries.slice(-maxComparedMessages))).flatMap((event) =>
+    event.kind === 'MessageEvent' ? [textOf(event.llm_message.content)] : [],
+  );
+}
+
+/** Mode of a session; undefined leaves the choice to the agent. */
+function modeOf(
+  { mode, vendor }: AcpSettings,
+  policy: Run['confirmationPolicy'],
+): string | undefined {
+  if (policy === 'NeverConfirm') return vendor.modes?.free;
+  return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);
 }
 
 /** The messages of the user and the agent, the latest of them where they are long. */
@@ -313,6 +364,13 @@ const failureOf = (error: AcpFailure): RunFailure =>
     cause: error,
     classification: { kind: 'transient', retryable: true, user_action: 'retry' },
   });
+
+const unsupported = (name: string, type: string): RunFailure =>
+  new RunFailure(
+    'AcpMcpServerUnsupported',
+    `The agent supports no MCP servers over ${type}, as ${name} of ACP_MCP_SERVERS is.`,
+    { classification: { kind: 'config', retryable: false, user_action: 'settings' } },
+  );
 
 const stopDetails: Readonly<Record<string, string>> = {
   refusal: 'The agent has refused to work on the message.',

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
+import type { Said } from '../live-text.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -9,8 +10,9 @@ const maxTitleCharacters = 1_000;
 const maxIdCharacters = 200;
 /** Maximum characters of an update that this bridge does not know, as JSON. */
 const maxUnknownCharacters = 10_000;
-/** Maximum tool calls of a turn whose state is kept, and maximum entries of a plan. */
-const maxKept = 1_000;
+/** Maximum tool calls whose state is kept beside those that no event holds yet. */
+const maxKept = 200;
+/** Maximum entries of a plan. */
 const maxPlanEntries = 100;
 
 /** Data of a tool as it is, or the beginning of its JSON where that is too long. */
@@ -63,6 +65,8 @@ type Segment =
  */
 export class UpdateRecorder {
   readonly #calls = new Map<string, AcpToolCall>();
+  /** Ids of the tool calls among the segments. */
+  readonly #pending = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
 
@@ -82,25 +86,30 @@ export class UpdateRecorder {
     return last !== undefined && 'text' in last;
   }
 
-  /** Takes an update as the agent has sent it. One that is not as the protocol has it is kept. */
-  add(update: { readonly sessionUpdate: string; readonly [field: string]: unknown }): void {
+  /**
+   * Takes an update as the agent has sent it. One that is not as the protocol has it is kept.
+   * Returns the text that a message or a thought has grown by; `event` ends that text.
+   */
+  add(update: {
+    readonly sessionUpdate: string;
+    readonly [field: string]: unknown;
+  }): Said | 'event' | 'ignored' {
     const { sessionUpdate } = update;
-    if (ignored.has(sessionUpdate)) return;
+    if (ignored.has(sessionUpdate)) return 'ignored';
     if (sessionUpdate === 'agent_message_chunk' || sessionUpdate === 'agent_thought_chunk') {
       const { data } = chunk.safeParse(update);
       if (data !== undefined) {
-        this.#say(
-          sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought',
-          data.content.text ?? `[${data.content.type}]`,
-        );
-        return;
+        const kind = sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought';
+        const text = data.content.text ?? `[${data.content.type}]`;
+        this.#say(kind, text);
+        return { kind, text };
       }
     }
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
       const { data } = toolCallSchema.safeParse(update);
       if (data !== undefined) {
         this.#call(data);
-        return;
+        return 'event';
       }
     }
     const { data } = sessionUpdate === 'plan' ? plan.safeParse(update) : {};
@@ -110,6 +119,7 @@ export class UpdateRecorder {
         ? { key: 'acp_update', value: bounded(update, maxUnknownCharacters) }
         : { key: 'plan', value: data.entries.slice(0, maxPlanEntries).map(boundedEntry) }),
     });
+    return 'event';
   }
 
   /** Takes over what is known of a tool call, for instance with a request for permission. */
@@ -131,7 +141,8 @@ export class UpdateRecorder {
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
     const [oldest] = this.#calls.keys();
-    if (this.#calls.size > maxKept && oldest !== undefined) this.#calls.delete(oldest);
+    if (this.#calls.size > maxKept && oldest !== undefined && !this.#pending.has(oldest))
+      this.#calls.delete(oldest);
     return call;
   }
 
@@ -141,7 +152,13 @@ export class UpdateRecorder {
     const segments = this.#segments;
     this.#segments = growing === undefined ? [] : [growing];
     this.#size = growing !== undefined && 'text' in growing ? growing.text.length : 0;
-    return segments.flatMap((segment) => this.#eventOf(segment) ?? []);
+    this.#pending.clear();
+    const events = segments.flatMap((segment) => this.#eventOf(segment) ?? []);
+    for (const id of this.#calls.keys()) {
+      if (this.#calls.size <= maxKept) break;
+      this.#calls.delete(id);
+    }
+    return events;
   }
 
   #eventOf(segment: Segment): EventBody | undefined {
@@ -177,8 +194,9 @@ export class UpdateRecorder {
     const call = this.merge(update);
     this.#size += JSON.stringify(call).length;
     const id = call.tool_call_id;
-    if (!this.#segments.some((segment) => segment.kind === 'tool' && segment.id === id))
-      this.#segments.push({ kind: 'tool', id });
+    if (this.#pending.has(id)) return;
+    this.#pending.add(id);
+    this.#segments.push({ kind: 'tool', id });
   }
 
   #push(event: EventBody): void {

@@ -1,121 +1,15 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Commands } from '../../src/commands.ts';
 import type { Conversation } from '../../src/conversation.ts';
-import { Conversations } from '../../src/conversations.ts';
-import type { AgentEvent, ExecutionStatus } from '../../src/events.ts';
-import type { Meta } from '../../src/meta.ts';
-import { SecretBox } from '../../src/secret-box.ts';
-
-const fake = fileURLToPath(new URL('fake-agent.ts', import.meta.url));
-const id = '0'.repeat(32);
-
-/** A server's conversations on a folder, which another one may open after a crash. */
-class Place {
-  readonly folder = mkdtempSync(join(tmpdir(), 'acp-'));
-  #commands = new Commands();
-  #conversations: Conversations | undefined;
-  #path = join(this.folder, 'conversations');
-
-  async open(command: readonly string[] = [process.execPath, fake]): Promise<Conversations> {
-    this.#commands = new Commands();
-    return (this.#conversations = await Conversations.open({
-      path: this.#path,
-      env: {
-        ACP_COMMAND: JSON.stringify(command),
-        PATH: process.env['PATH'] ?? '',
-        LLM_MODEL: 'openai/mock',
-        LLM_BASE_URL: 'http://127.0.0.1:9',
-        LLM_API_KEY: 'key-of-the-model',
-      },
-      secretBox: new SecretBox('key'),
-      commands: this.#commands,
-      maxConcurrentRuns: 10,
-      touch: () => undefined,
-      onOpen: () => undefined,
-      onError: (message, error) => {
-        throw new Error(message, { cause: error });
-      },
-    }));
-  }
-
-  async start(
-    text: string,
-    meta: Partial<Meta> = {},
-    command?: readonly string[],
-  ): Promise<Conversation> {
-    const conversations = await this.open(command);
-    const { conversation } = await conversations.create(
-      {
-        ...{ id, createdAt: '2026-01-01T00:00:00.000000Z', workingDir: join(this.folder, 'work') },
-        ...{ maxIterations: 50, tags: {}, loadProjectSkills: false, sealedSecrets: {} },
-        ...meta,
-      },
-      { role: 'user', content: [{ type: 'text', text }] },
-    );
-    return conversation;
-  }
-
-  /** The conversation that another server finds on the disk after a SIGKILL at this moment. */
-  async crash(): Promise<Conversation> {
-    const before = this.#conversations;
-    const path = join(this.folder, 'after-the-crash');
-    cpSync(this.#path, path, { recursive: true });
-    this.#path = path;
-    await before?.close();
-    this.#commands.close();
-    const found = (await this.open()).get(id);
-    if (found === undefined) throw new Error('the conversation is gone');
-    return found;
-  }
-
-  lines(file: string): readonly string[] {
-    try {
-      return readFileSync(join(this.folder, 'work', file), 'utf8')
-        .trimEnd()
-        .split('\n');
-    } catch {
-      return [];
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#conversations?.close();
-    this.#commands.close();
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
-  }
-}
-
-const message = (text: string) => ({
-  role: 'user' as const,
-  content: [{ type: 'text' as const, text }],
-});
-
-async function becomes(
-  conversation: Conversation,
-  ...statuses: readonly ExecutionStatus[]
-): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (!statuses.includes(conversation.status)) {
-    if (performance.now() > deadline)
-      throw new Error(`${conversation.status}: ${JSON.stringify(await eventsOf(conversation))}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
-const eventsOf = ({ log }: Conversation): Promise<readonly AgentEvent[]> => log.read(log.entries);
-
-const saidBy = async (conversation: Conversation): Promise<readonly string[]> =>
-  (await eventsOf(conversation)).flatMap((event) =>
-    event.kind === 'MessageEvent' && event.source === 'agent'
-      ? event.llm_message.content.map((part) => (part.type === 'text' ? part.text : ''))
-      : [],
-  );
-
-const errorOf = async (conversation: Conversation) =>
-  (await eventsOf(conversation)).findLast(({ kind }) => kind === 'ConversationErrorEvent');
+import {
+  allowed,
+  becomes,
+  errorOf,
+  eventsOf,
+  fake,
+  message,
+  Place,
+  refused,
+  saidBy,
+} from './place.ts';
 
 describe('an agent that speaks the Agent Client Protocol', () => {
   it('works on the first message and on the next, in one session, with its state on the volume', async () => {
@@ -134,8 +28,8 @@ describe('an agent that speaks the Agent Client Protocol', () => {
   });
 
   it.each([
-    ['allowed', { accept: true } as const, ['touch x: yes'], ['touch x']],
-    ['refused', { accept: false, reason: 'not now' } as const, ['touch x: no'], []],
+    ['allowed', allowed, ['touch x: yes'], ['touch x']],
+    ['refused', refused, ['touch x: no'], []],
   ])('asks before a tool, and learns that it is %s', async (_case, answer, answers, tools) => {
     await using place = new Place();
     const conversation = await place.start('tool touch x\nsay Over.');
@@ -168,11 +62,11 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     await conversation.post(message('say More.'), { run: true });
     await becomes(conversation, 'waiting_for_confirmation');
     expect(place.lines('tools.txt')).toEqual([]);
-    await conversation.respond({ accept: true });
+    await conversation.respond(allowed);
     await becomes(conversation, 'waiting_for_confirmation');
     // The first answer holds.
-    await conversation.respond({ accept: false, reason: 'no' });
-    await conversation.respond({ accept: true });
+    await conversation.respond(refused);
+    await conversation.respond(allowed);
     await becomes(conversation, 'finished', 'error');
     expect(place.lines('tools.txt')).toEqual(['one']);
     expect(await saidBy(conversation)).toEqual(['Over.', 'More.']);
@@ -191,7 +85,7 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     await becomes(first, 'waiting_for_confirmation');
     const conversation = await place.crash();
     expect(conversation.status).toBe('waiting_for_confirmation');
-    await conversation.respond({ accept: true });
+    await conversation.respond(allowed);
     await becomes(conversation, 'finished', 'error');
     const [, second] = place.lines('prompts.txt');
     expect(second).toContain('The user has allowed this tool call');
@@ -292,5 +186,48 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     await becomes(conversation, 'error', 'finished');
     expect(await errorOf(conversation)).toMatchObject({ code: 'AcpPromptRefused' });
     expect(place.lines('prompts.txt')).toHaveLength(1);
+  });
+
+  const continuedIn = async (conversation: Conversation) =>
+    (await eventsOf(conversation)).flatMap((event) =>
+      'key' in event && event.key === 'acp_continued' ? [event.value] : [],
+    );
+
+  it('repeats its session, of which the log gets what it lacks', async () => {
+    await using place = new Place();
+    const command = [process.execPath, fake, 'no-resume'];
+    const conversation = await place.start('say One.\nsay-half Two and three.', {}, command);
+    await becomes(conversation, 'finished', 'error');
+    await conversation.post(message('say Four.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect((await saidBy(conversation)).join('')).toBe('One.Two and three.Four.');
+    expect(await continuedIn(conversation)).toEqual(['load']);
+    expect(place.lines('loaded.txt')).toHaveLength(1);
+    expect(place.lines('prompts.txt')).toHaveLength(3);
+  });
+
+  it('continues from the transcript when it has lost its session', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say One.\nforget\ndie here');
+    await becomes(conversation, 'finished', 'error');
+    expect(conversation.status).toBe('finished');
+    expect(await continuedIn(conversation)).toEqual(['transcript']);
+    expect(place.lines('prompts.txt')[1]).toContain('You: One.');
+  });
+
+  it('resumes its session where it can', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say One.\ndie here');
+    await becomes(conversation, 'finished', 'error');
+    expect(await continuedIn(conversation)).toEqual(['resume']);
+  });
+
+  it('fails at once for an MCP server of a kind that it does not support', async () => {
+    const server = { type: 'http', name: 'web', url: 'http://mcp/' };
+    await using place = new Place({ ACP_MCP_SERVERS: JSON.stringify([server]) });
+    const conversation = await place.start('say One.');
+    await becomes(conversation, 'finished', 'error');
+    expect(await errorOf(conversation)).toMatchObject({ code: 'AcpMcpServerUnsupported' });
+    expect(place.lines('prompts.txt')).toEqual([]);
   });
 });

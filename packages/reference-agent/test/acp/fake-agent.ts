@@ -1,7 +1,13 @@
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { agent, ndJsonStream, type AgentContext } from '@agentclientprotocol/sdk';
+import {
+  agent,
+  ndJsonStream,
+  type AgentContext,
+  type PermissionOption,
+  type RequestPermissionRequest,
+} from '@agentclientprotocol/sdk';
 
 /**
  * An agent for tests, which does what the lines of a prompt say, and notes prompts and tools in
@@ -17,10 +23,50 @@ function isFirst(what: string): boolean {
   writeFileSync(path, '');
   return true;
 }
+/** Keeps a message in the state of a session. */
+const remember = (sessionId: string, sessionUpdate: string, text: string) =>
+  appendFileSync(
+    history(sessionId),
+    `${JSON.stringify({ sessionUpdate, content: { type: 'text', text } })}\n`,
+  );
+const history = (sessionId: string) => join(process.env['HOME'] ?? '', `${sessionId}.jsonl`);
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 const cancel = { isRequested: false };
 const isCancelled = (): boolean => cancel.isRequested;
+
+const usualOptions: readonly PermissionOption[] = [
+  { optionId: 'always', name: 'Always', kind: 'allow_always' },
+  { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
+  { optionId: 'no', name: 'No', kind: 'reject_once' },
+];
+
+interface Question {
+  readonly toolCallId?: string;
+  readonly text: string;
+  readonly title?: string;
+  readonly options?: readonly PermissionOption[];
+  readonly signal?: AbortSignal;
+}
+
+/** Asks for permission, and returns the chosen option or the outcome. */
+async function ask(
+  client: AgentContext,
+  sessionId: string,
+  { toolCallId = 'asked', text, title = `Run ${text}`, options = usualOptions, signal }: Question,
+): Promise<string> {
+  const question: RequestPermissionRequest = {
+    sessionId,
+    toolCall: { toolCallId, title, kind: 'execute', rawInput: { command: text } },
+    options: [...options],
+  };
+  const { outcome } = await client.request(
+    'session/request_permission',
+    question,
+    signal === undefined ? {} : { cancellationSignal: signal },
+  );
+  return outcome.outcome === 'selected' ? outcome.optionId : outcome.outcome;
+}
 
 async function runLine(line: string, sessionId: string, client: AgentContext): Promise<void> {
   const [word = '', ...rest] = line.trim().split(' ');
@@ -31,7 +77,22 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: part } });
   switch (word) {
     case 'say':
+      remember(sessionId, 'agent_message_chunk', text);
       for (const part of text.split('')) await say(part);
+      return;
+    // Keeps the whole text in its session, and dies before it has sent all of it.
+    case 'say-half':
+      if (!isFirst('half')) return;
+      remember(sessionId, 'agent_message_chunk', text);
+      await say(text.slice(0, text.length / 2));
+      await sleep(300);
+      process.kill(process.pid, 'SIGKILL');
+      return sleep(10_000);
+    case 'slow':
+      for (let index = 0; index < Number(rest[0]); index++) {
+        await say(rest[1] ?? '');
+        await sleep(150);
+      }
       return;
     case 'think':
       return update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text } });
@@ -42,16 +103,7 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
         ...{ sessionUpdate: 'tool_call', toolCallId, title: `Run ${text}`, kind: 'execute' },
         ...{ status: 'pending', rawInput },
       });
-      const { outcome } = await client.request('session/request_permission', {
-        sessionId,
-        toolCall: { toolCallId, title: `Run ${text}`, kind: 'execute', rawInput },
-        options: [
-          { optionId: 'always', name: 'Always', kind: 'allow_always' },
-          { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
-          { optionId: 'no', name: 'No', kind: 'reject_once' },
-        ],
-      });
-      const chosen = outcome.outcome === 'selected' ? outcome.optionId : outcome.outcome;
+      const chosen = await ask(client, sessionId, { toolCallId, text });
       note('answers.txt', `${text}: ${chosen}`);
       const isAllowed = chosen === 'yes' || chosen === 'always';
       if (isAllowed) note('tools.txt', text);
@@ -60,6 +112,90 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
         status: isAllowed ? 'completed' : 'failed',
       });
     }
+    // Asks for the same call each time.
+    case 'ask':
+      note('answers.txt', `${text}: ${await ask(client, sessionId, { text })}`);
+      return;
+    case 'ask-both': {
+      const asked = rest.map(async (each) => {
+        note('answers.txt', `${each}: ${await ask(client, sessionId, { text: each })}`);
+      });
+      await Promise.all(asked);
+      return;
+    }
+    case 'ask-many': {
+      let cancelled = 0;
+      for (let index = 0; index < Number(text); index++)
+        void ask(client, sessionId, {
+          ...{ toolCallId: `call-${index}`, text: 'x'.repeat(10_000) },
+        }).then((chosen) => {
+          if (chosen === 'cancelled') cancelled += 1;
+        });
+      // Ends its turn when a hundred questions are left, without waiting for their answers.
+      const isOver = () => cancelled >= Number(text) - 100;
+      for (let waits = 0; waits < 1_000 && !isOver(); waits++) await sleep(20);
+      note('answers.txt', `cancelled: ${cancelled}`);
+      return;
+    }
+    case 'ask-big': {
+      const options = Array.from({ length: 10_000 }, (_none, index) => ({
+        ...{ optionId: `allow-${index}`, name: 'n'.repeat(500), kind: 'allow_once' as const },
+      }));
+      const no = { optionId: 'no', name: 'No', kind: 'reject_once' as const };
+      const title = 't'.repeat(1_000_000);
+      const big = { text, title, options: [...options, no] };
+      note('answers.txt', `${text}: ${await ask(client, sessionId, big)}`);
+      return;
+    }
+    case 'ask-always': {
+      const options = usualOptions.filter(({ kind }) => kind === 'allow_always');
+      note('answers.txt', `${text}: ${await ask(client, sessionId, { text, options })}`);
+      return;
+    }
+    // Cancels its own question when the file of this name exists.
+    case 'ask-until': {
+      const abort = new AbortController();
+      const timer = setInterval(() => {
+        if (existsSync(join(cwd, text))) abort.abort();
+      }, 20);
+      const { signal } = abort;
+      await ask(client, sessionId, { text, signal }).then(
+        (chosen) => note('answers.txt', `${text}: ${chosen}`),
+        () => note('answers.txt', `${text}: withdrawn`),
+      );
+      clearInterval(timer);
+      return;
+    }
+    case 'ask-and-die':
+      if (!isFirst('death')) return;
+      setTimeout(() => process.kill(process.pid, 'SIGKILL'), 300);
+      note('answers.txt', `${text}: ${await ask(client, sessionId, { text })}`);
+      return;
+    case 'ask-when-cancelled':
+      while (!isCancelled()) await sleep(20);
+      note('answers.txt', `${text}: ${await ask(client, sessionId, { text })}`);
+      return;
+    case 'line':
+      if (isFirst('line')) process.stdout.write('x'.repeat(Number(text)));
+      return;
+    case 'calls':
+      for (let index = 0; index < Number(text); index++)
+        await update({
+          ...{
+            sessionUpdate: 'tool_call',
+            toolCallId: `call-${index}`,
+            title: 'x'.repeat(100_000),
+          },
+          ...{ status: 'completed', rawInput: 'y'.repeat(100_000) },
+        });
+      return;
+    case 'forget':
+      writeFileSync(sessions, '');
+      rmSync(history(sessionId), { force: true });
+      return;
+    case 'environment':
+      note('answers.txt', `${text}=${process.env[text] ?? ''}`);
+      return;
     case 'open':
       return update({
         ...{ sessionUpdate: 'tool_call', toolCallId: text, title: text, status: 'in_progress' },
@@ -100,11 +236,20 @@ if (process.argv.includes('broken')) {
 }
 
 agent({ name: 'fake' })
-  .onRequest('initialize', () => ({
-    protocolVersion: 1,
-    agentCapabilities: { loadSession: true, sessionCapabilities: { resume: {} } },
-  }))
-  .onRequest('session/new', () => {
+  .onRequest('initialize', async () => {
+    if (process.argv.includes('hang-at-start') && isFirst('start')) await sleep(3_600_000);
+    if (process.argv.includes('end-at-start') && isFirst('start'))
+      setImmediate(() => process.exit(4));
+    return {
+      protocolVersion: 1,
+      agentCapabilities: {
+        loadSession: true,
+        sessionCapabilities: process.argv.includes('no-resume') ? {} : { resume: {} },
+      },
+    };
+  })
+  .onRequest('session/new', ({ params }) => {
+    note('servers.txt', JSON.stringify(params.mcpServers));
     const sessionId = `session-${String(process.hrtime.bigint())}`;
     appendFileSync(sessions, `${sessionId}\n`);
     return { sessionId };
@@ -115,6 +260,13 @@ agent({ name: 'fake' })
     note('resumed.txt', params.sessionId);
     return {};
   })
+  .onRequest('session/load', async ({ params, client }) => {
+    const { sessionId } = params;
+    for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
+      await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
+    note('loaded.txt', sessionId);
+    return {};
+  })
   .onNotification('session/cancel', () => {
     cancel.isRequested = true;
   })
@@ -122,6 +274,7 @@ agent({ name: 'fake' })
     cancel.isRequested = false;
     const text = params.prompt.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
     note('prompts.txt', JSON.stringify(text));
+    remember(params.sessionId, 'user_message_chunk', text);
     for (const line of text.split('\n')) {
       if (isCancelled()) break;
       await runLine(line, params.sessionId, client);

@@ -1,5 +1,5 @@
 import { acpVendors, setUpOf } from '../../src/acp/vendors.ts';
-import { acpVendorOf } from '../../src/settings.ts';
+import { acpSettingsOf, acpVendorOf } from '../../src/settings.ts';
 
 const model = { name: 'gpt-"5"', baseUrl: 'http://models/v1', apiKey: 'key' };
 
@@ -44,5 +44,42 @@ describe('the agent that the environment names', () => {
     [{ ACP_COMMAND: '[]' }, 'ACP_COMMAND must be a JSON list of texts, the program first'],
   ])('is refused: %j', (env, message) => {
     expect(() => acpVendorOf(env)).toThrow(message);
+  });
+});
+
+describe('the settings of an agent', () => {
+  const agent = { ACP_AGENT: 'codex' };
+  const stdio = { name: 'files', command: '/bin/mcp' };
+  const http = { type: 'http', name: 'web', url: 'https://mcp/', headers: [] };
+
+  it('are absent without an agent', () => {
+    expect(acpSettingsOf({ ACP_MODE: 'plan' })).toBeUndefined();
+  });
+
+  it.each<[string, Record<string, string>, object]>([
+    ['nothing', {}, { allowAlways: false, mcpServers: [], mode: undefined, env: {} }],
+    ['options for ever', { ACP_ALLOW_ALWAYS: 'true' }, { allowAlways: true }],
+    ['a mode', { ACP_MODE: 'plan' }, { mode: 'plan' }],
+    ['an environment', { ACP_ENV: '{"TOKEN":"t"}' }, { env: { TOKEN: 't' } }],
+    [
+      'MCP servers',
+      { ACP_MCP_SERVERS: JSON.stringify([stdio, http]) },
+      { mcpServers: [{ ...stdio, args: [], env: [] }, http] },
+    ],
+  ])('have %s', (_case, env, settings) => {
+    expect(acpSettingsOf({ ...agent, ...env })).toMatchObject(settings);
+  });
+
+  it.each<[Record<string, string>, string]>([
+    [{ ACP_ALLOW_ALWAYS: 'yes' }, 'ACP_ALLOW_ALWAYS must be true or false'],
+    [{ ACP_ENV: 'TOKEN=t' }, 'ACP_ENV must be a JSON object of texts'],
+    [{ ACP_ENV: '{"TOKEN":1}' }, 'ACP_ENV must be a JSON object of texts; the value at TOKEN'],
+    [{ ACP_MCP_SERVERS: '{}' }, 'ACP_MCP_SERVERS must be a JSON list of MCP servers'],
+    [
+      { ACP_MCP_SERVERS: JSON.stringify([stdio, { ...http, url: 'file:///' }]) },
+      'ACP_MCP_SERVERS must be a JSON list of MCP servers; the value at 1',
+    ],
+  ])('are refused: %j', (env, text) => {
+    expect(() => acpSettingsOf({ ...agent, ...env })).toThrow(text);
   });
 });

@@ -1,0 +1,77 @@
+import * as z from 'zod/mini';
+
+/** Maximum messages of a replay that are compared, the last ones, and characters of each. */
+const maxMessages = 100;
+const maxCharacters = 100_000;
+/** Maximum messages that one replay adds to the log. */
+const maxLost = 20;
+
+const text = z.object({ content: z.object({ text: z.string() }) });
+
+/** The messages that an agent repeats when it loads a session. */
+export class Replay {
+  readonly #messages: string[] = [];
+  #isGrowing = false;
+  /** Position of the first message after the last one of the user. */
+  #turn = 0;
+
+  add(update: { readonly sessionUpdate: string }): void {
+    const { sessionUpdate } = update;
+    const said = sessionUpdate === 'agent_message_chunk' ? text.safeParse(update).data : undefined;
+    if (said === undefined) {
+      this.#isGrowing = false;
+      if (sessionUpdate === 'user_message_chunk') this.#turn = this.#messages.length;
+      return;
+    }
+    const before = this.#isGrowing ? (this.#messages.pop() ?? '') : '';
+    this.#isGrowing = true;
+    this.#messages.push((before + said.content.text).slice(0, maxCharacters));
+    if (this.#messages.length <= maxMessages) return;
+    this.#messages.shift();
+    this.#turn = Math.max(this.#turn - 1, 0);
+  }
+
+  /**
+   * Returns the messages that the log does not have, given the last messages of the agent in the
+   * log. The log has everything up to a crash, so only messages after the last known one are lost.
+   * When none is known, the agent repeats them in other words, and only its last turn counts.
+   */
+  lostFrom(logged: readonly string[]): readonly string[] {
+    let next = 0;
+    let lost = this.#messages.slice(logged.length === 0 ? 0 : this.#turn);
+    for (const [index, message] of this.#messages.entries()) {
+      const found = find(message, logged, next);
+      if (found === undefined) continue;
+      next = found.end;
+      const rest = found.rest === '' ? [] : [found.rest];
+      lost = [...rest, ...this.#messages.slice(index + 1)];
+    }
+    return lost.filter((message) => message.trim() !== '').slice(-maxLost);
+  }
+}
+
+interface Found {
+  /** Position after the last message of the log that the found one consists of. */
+  readonly end: number;
+  /** The part that the log does not have, because the process ended while the agent wrote. */
+  readonly rest: string;
+}
+
+/** Finds a message in the log, where it may be several events in a row. */
+function find(message: string, logged: readonly string[], from: number): Found | undefined {
+  let partial: Found | undefined;
+  for (let start = from; start < logged.length; start++) {
+    let joined = '';
+    for (let end = start; end < logged.length && joined.length < message.length; end++) {
+      joined += logged[end] ?? '';
+      if (squeezed(joined) === squeezed(message)) return { end: end + 1, rest: '' };
+      if (!message.startsWith(joined)) break;
+      if (end === logged.length - 1 && joined !== '')
+        partial ??= { end: end + 1, rest: message.slice(joined.length) };
+    }
+  }
+  return partial;
+}
+
+/** A message without its white space, which agents do not keep exactly. */
+const squeezed = (message: string): string => message.replaceAll(/\s+/g, '');

@@ -1,0 +1,93 @@
+import type { Draft } from './event-log.ts';
+import type { ApprovalAnswer, ApprovalRequest } from './events.ts';
+import { HttpError } from './http-error.ts';
+
+/** The decision of a person about a question. */
+export interface Decision {
+  readonly accept: boolean;
+  readonly reason: string;
+  /** The question that the person has seen. Absent: the one that waits. */
+  readonly approvalId?: string | undefined;
+  /** Absent: the option that holds for this call alone. */
+  readonly optionId?: string | undefined;
+}
+
+/** An answer that was stored, with the options that the question had. */
+export interface Answered {
+  readonly answer: ApprovalAnswer;
+  readonly options: ApprovalRequest['options'];
+}
+
+export const isAllowing = (kind: string): boolean => kind.startsWith('allow');
+
+/** Returns the event of a decision. Throws the 422 of an option that the question does not have. */
+export function answerDraft({ id, options }: ApprovalRequest, decision: Decision): Draft {
+  const { accept, reason } = decision;
+  const value = {
+    id,
+    option_id: optionOf(options, decision),
+    reason: accept ? null : reason,
+  };
+  return {
+    event: {
+      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'approval_answer' },
+      value,
+    },
+  };
+}
+
+/** Returns the event of a question that the agent itself has cancelled. */
+export const withdrawal = (id: string): Draft => ({
+  event: {
+    ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+    ...{ key: 'approval_withdrawn', value: id },
+  },
+});
+
+/**
+ * Accepts a decision about a question that does not wait when the question has this answer already.
+ * Throws 409 for any other decision, because the first answer holds.
+ */
+export function assertSameAnswer(
+  approvalId: string,
+  answered: Answered | undefined,
+  { accept, optionId }: Decision,
+): void {
+  if (answered === undefined)
+    throw new HttpError(409, `The question ${approvalId} does not wait for an answer.`);
+  const { option_id: given } = answered.answer;
+  const kind = answered.options.find(({ option_id }) => option_id === given)?.kind;
+  const isSame = optionId === undefined || optionId === given;
+  if (isSame && accept === (kind !== undefined && isAllowing(kind))) return;
+  throw new HttpError(409, `The question ${approvalId} has another answer already.`);
+}
+
+/**
+ * The option of a decision. A rejection without an option to reject has none: the agent learns that
+ * its question was cancelled.
+ */
+function optionOf(
+  options: ApprovalRequest['options'],
+  { accept, optionId }: Decision,
+): string | null {
+  const wanted = accept ? 'allow_once' : 'reject_once';
+  const option = options.find(({ option_id, kind }) =>
+    optionId === undefined ? kind === wanted : option_id === optionId,
+  );
+  const names = (found: ApprovalRequest['options']) =>
+    found.map(({ option_id, kind }) => `${option_id} (${kind})`).join(', ') || 'none';
+  if (option === undefined && optionId !== undefined)
+    throw invalid(`The question has no such option. Its options: ${names(options)}`);
+  if (option === undefined && accept) {
+    const allowing = options.filter(({ kind }) => isAllowing(kind));
+    throw invalid(
+      `The question has no option that allows this call alone. Options that allow it: ${names(allowing)}`,
+    );
+  }
+  if (option !== undefined && isAllowing(option.kind) !== accept)
+    throw invalid(`The option is of the kind ${option.kind}, which accept contradicts`);
+  return option?.option_id ?? null;
+}
+
+const invalid = (msg: string): HttpError =>
+  new HttpError(422, [{ type: 'value_error', loc: ['body', 'option_id'], msg }]);

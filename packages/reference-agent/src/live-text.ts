@@ -1,0 +1,70 @@
+import { randomUUID } from 'node:crypto';
+import { eventTime } from './events.ts';
+
+/** A piece of a message or a thought that grows. */
+export interface Said {
+  readonly kind: 'message' | 'thought';
+  readonly text: string;
+}
+
+/** A piece of a text for connected clients, as the protocol has it; no log stores it. */
+export interface StreamingDelta {
+  readonly kind: 'StreamingDeltaEvent';
+  readonly id: string;
+  readonly timestamp: string;
+  readonly source: 'agent';
+  readonly content: string | null;
+  readonly reasoning_content: string | null;
+}
+
+/** Delay in which pieces are collected. */
+const intervalMs = 250;
+/** Maximum characters of one piece. The rest of a text reaches clients with its stored event. */
+const maxCharacters = 100_000;
+
+/**
+ * The text that an agent writes now, for the clients that are connected now. Without a listener,
+ * nothing is kept or sent.
+ */
+export class LiveText {
+  readonly #listeners = new Set<(delta: StreamingDelta) => void>();
+  #waiting: Record<Said['kind'], string> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Returns a function that removes the listener. */
+  subscribe(listener: (delta: StreamingDelta) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.drop();
+    };
+  }
+
+  say({ kind, text }: Said): void {
+    if (this.#listeners.size === 0) return;
+    const waiting = (this.#waiting ??= { message: '', thought: '' });
+    waiting[kind] += text.slice(0, maxCharacters - waiting[kind].length);
+    this.#timer ??= setTimeout(() => this.flush(), intervalMs);
+  }
+
+  /** Sends the waiting piece, because the stored event of its text follows. */
+  flush(): void {
+    const waiting = this.#waiting;
+    this.drop();
+    if (waiting === undefined) return;
+    const delta: StreamingDelta = {
+      ...{ kind: 'StreamingDeltaEvent', id: randomUUID(), source: 'agent' },
+      timestamp: eventTime(Date.now() * 1000),
+      content: waiting.message === '' ? null : waiting.message,
+      reasoning_content: waiting.thought === '' ? null : waiting.thought,
+    };
+    for (const listener of this.#listeners) listener(delta);
+  }
+
+  /** Forgets the waiting piece, because no event will hold its text. */
+  drop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#waiting = undefined;
+  }
+}
