@@ -1,7 +1,7 @@
+import { AcpClient } from './acp-client.ts';
 import type { AcpSettings } from '../resources/acp-settings.ts';
 import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './kind.ts';
 import { openhands } from './openhands.ts';
-import { OpenHandsClient } from './openhands-client.ts';
 
 type Variables = AgentContainer['env'];
 type McpServer = NonNullable<AcpSettings['mcpServers']>[number];
@@ -41,7 +41,8 @@ function bridgeSettings({ agentName, acp = { allowAlways: false } }: AgentContai
  */
 export const acp: AgentKindDefinition = {
   defaultPort: openhands.defaultPort,
-  createClient: () => new OpenHandsClient(),
+  createClient: () => new AcpClient(),
+  keepsQuestions: true,
   container: (options) => {
     const container = openhands.container(options);
     return { ...container, env: [...container.env, ...bridgeSettings(options)] };

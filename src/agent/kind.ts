@@ -40,6 +40,8 @@ export interface AgentContainerOptions {
 export interface AgentKindDefinition {
   /** Port of the agent when its template names none. */
   readonly defaultPort: number;
+  /** Whether an agent still knows its question after its container has ended. */
+  readonly keepsQuestions: boolean;
   /** One client serves all sandboxes of the kind. */
   createClient(): AgentClient;
   container(options: AgentContainerOptions): AgentContainer;

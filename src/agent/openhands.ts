@@ -47,5 +47,6 @@ function container({
 export const openhands: AgentKindDefinition = {
   defaultPort: 8000,
   createClient: () => new OpenHandsClient(),
+  keepsQuestions: false,
   container,
 };

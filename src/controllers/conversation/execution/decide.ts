@@ -43,7 +43,7 @@ const reloadedWhileWaiting =
 /**
  * Returns the status that follows from the agent's report, which the agent made in `agentEpoch` or
  * later. `runRequested`: the owner has requested the run, so a run resumes also after a pause by
- * the owner.
+ * the owner. `keepsQuestions`: agents of this kind still know their question in a new container.
  */
 export function withAgentReport(
   status: ConversationStatus,
@@ -52,6 +52,7 @@ export function withAgentReport(
   nowMs: number,
   interruptions: SandboxInterruptions = {},
   runRequested = false,
+  keepsQuestions = false,
 ): ExecutionDecision {
   const { interruption: _before, executionDetail, ...rest } = status;
   const now = new Date(nowMs).toISOString();
@@ -105,7 +106,8 @@ export function withAgentReport(
     if (
       reported === 'waiting_for_confirmation' &&
       status.executionStatus === reported &&
-      isNewEpoch
+      isNewEpoch &&
+      !keepsQuestions
     )
       return settled(observed(reported, { detail: reloadedWhileWaiting }));
     // The operator reads the cause of an error once in each container, and keeps the cause as long

@@ -1,3 +1,5 @@
+import { kindDefinitions } from '../../../agent/kinds.ts';
+import { defaultAgentKind } from '../../../resources/agent-settings.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
@@ -92,7 +94,7 @@ export class RunObserver {
     const { client, clock, stuck } = this.#options;
     const { sandbox } = run;
     const key = runKey(run);
-    const interruptions = sandbox.status ?? {};
+    const interruptions: NonNullable<Sandbox['status']> = sandbox.status ?? {};
     // A person who answers wants the run to continue.
     const runRequested = isRunRequested(sandbox) || hasAnswerToGive(before);
     const { agentEpoch = 0 } = interruptions;
@@ -110,6 +112,7 @@ export class RunObserver {
       clock.now(),
       interruptions,
       runRequested,
+      kindDefinitions[interruptions.agentKind ?? defaultAgentKind].keepsQuestions,
     );
     const { status, resume } = decision;
     if (status.executionStatus !== 'error') this.#unexplained.forget(key);

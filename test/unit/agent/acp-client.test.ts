@@ -1,0 +1,103 @@
+import { AcpClient } from '../../../src/agent/acp-client.ts';
+import type { AgentQuestion } from '../../../src/agent/agent.ts';
+import { fakeAgent } from './fake-agent.ts';
+
+const id = '0123456789abcdef0123456789abcdef';
+const own = '/api/conversations/01234567-89ab-cdef-0123-456789abcdef';
+const approval = {
+  ...{ id: 'q1', tool_call_id: 't1', title: 'rm -rf build', tool_kind: 'execute' },
+  input: { command: ['rm', '-rf', 'build'] },
+  options: [{ option_id: 'yes', name: 'Yes', kind: 'allow_once' }],
+};
+
+const questionTo = async (answer: object): Promise<AgentQuestion | undefined> => {
+  await using agent = await fakeAgent({ [`GET ${own}/approval`]: { body: answer } });
+  const client = new AcpClient();
+  try {
+    return await client.question(agent.endpoint, id);
+  } finally {
+    await client.close();
+  }
+};
+
+describe('the client of the bridge', () => {
+  it.each<[string, object, object]>([
+    [
+      'a command',
+      {},
+      {
+        ...{ id: 'q1', title: 'rm -rf build', kind: 'execute', summary: 'rm -rf build' },
+        options: [{ id: 'yes', name: 'Yes', kind: 'allow_once' }],
+      },
+    ],
+    [
+      'a change of a file',
+      { tool_kind: 'edit', input: { path: 'x' } },
+      { kind: 'edit', tool: 'edit', summary: '{\n  "path": "x"\n}' },
+    ],
+    ['a tool of another kind', { tool_kind: 'fetch' }, { kind: 'other', tool: 'fetch' }],
+    ['a question without input', { input: null }, { summary: 'rm -rf build' }],
+    ['a text as input', { input: 'make' }, { summary: 'make' }],
+    ['a question without a title', { title: '\n' }, { title: 'execute' }],
+    [
+      'long and hostile texts, bounded and without controls',
+      {
+        title: `\u001b[31m${'x'.repeat(9_999)}`,
+        tool_kind: 't'.repeat(999),
+        input: 'y'.repeat(99_999),
+      },
+      {
+        title: `[31m${'x'.repeat(196)}`,
+        tool: 't'.repeat(200),
+        summary: 'y'.repeat(4096),
+      },
+    ],
+    [
+      'options, without those of an unknown kind',
+      {
+        options: [
+          { option_id: 'ever', name: 'n'.repeat(999), kind: 'allow_always' },
+          { option_id: 'odd', name: 'Odd', kind: 'allow_all_tools' },
+        ],
+      },
+      { options: [{ id: 'ever', name: 'n'.repeat(200), kind: 'allow_always' }] },
+    ],
+  ])('reads %s', async (_case, fields, expected) => {
+    expect(await questionTo({ approval: { ...approval, ...fields } })).toMatchObject(expected);
+  });
+
+  it('reads that nothing is asked', async () => {
+    expect(await questionTo({ approval: null })).toBeUndefined();
+  });
+
+  it.each([
+    { approval: { ...approval, id: 'two words' } },
+    { approval: { ...approval, options: 'none' } },
+    {},
+  ])('rejects %j', async (answer) => {
+    await expect(questionTo(answer)).rejects.toMatchObject({ code: 'malformed' });
+  });
+
+  it('identifies a call by the tool and its input alone', async () => {
+    const [one, same, other] = await Promise.all(
+      [{}, { id: 'q2', title: 'Again' }, { input: { command: ['rm', '-rf', '/'] } }].map((fields) =>
+        questionTo({ approval: { ...approval, ...fields } }),
+      ),
+    );
+    expect(same?.callHash).toBe(one?.callHash);
+    expect(other?.callHash).not.toBe(one?.callHash);
+  });
+
+  it('answers by the id of the question and the option', async () => {
+    const route = `POST ${own}/events/respond_to_confirmation`;
+    await using agent = await fakeAgent({ [route]: { body: { success: true } } });
+    const client = new AcpClient();
+    const answer = { questionId: 'q1', accept: false, option: 'no', reason: 'Not now.' };
+    await client.answer(agent.endpoint, id, answer);
+    expect(agent.requests.map(({ body }) => body)).toEqual([
+      { accept: false, reason: 'Not now.', approval_id: 'q1', option_id: 'no' },
+    ]);
+    expect(await client.losableQuestions()).toEqual([]);
+    await client.close();
+  });
+});
