@@ -100,6 +100,8 @@ export interface EndChances {
   readonly broken: number;
   /** A run that finishes. */
   readonly finished: number;
+  /** A run that does not finish asks a question; absent: about half of them do. */
+  readonly questions?: number;
 }
 
 /** The content of a claim. */
@@ -310,9 +312,12 @@ export class AgentProcess {
     if (message !== undefined) {
       this.#options.onFirstMessage(id);
       conversation.messages.push(message.content.map(({ text }) => text ?? '').join('\n'));
-      conversation.remainingMs = random.chance(0.3)
-        ? random.between(200, 2_000)
-        : random.between(2_000, 60_000);
+      const { questions } = this.#chances;
+      // Runs are short where they end in questions.
+      conversation.remainingMs =
+        questions !== undefined || random.chance(0.3)
+          ? random.between(200, 2_000)
+          : random.between(2_000, 60_000);
       if (message.run !== false) this.run(conversation);
     }
     return { created: true, status: this.viewOf(conversation) };
@@ -389,10 +394,13 @@ export class AgentProcess {
       status: status === 'finished' ? 'idle' : status,
       until: scheduler.monotonic() + random.between(0, 300),
     };
+    const { finished, questions } = this.#chances;
     conversation.end =
-      ends === undefined || ends.chance(this.#chances.finished)
+      ends === undefined || ends.chance(finished)
         ? 'finished'
-        : (ends.pick(unhappyEnds) ?? 'finished');
+        : questions !== undefined && ends.chance(questions)
+          ? 'waiting_for_confirmation'
+          : (ends.pick(unhappyEnds) ?? 'finished');
     const waiting = new Set<() => void>();
     const stalled = !conversation.deadly && stalls?.chance(0.25) === true;
     if (stalled) conversation.stalledAt = scheduler.monotonic();
@@ -418,6 +426,7 @@ export class AgentProcess {
       if (conversation.end === 'error')
         conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
       if (conversation.end === 'waiting_for_confirmation') this.#ask(conversation);
+      else conversation.lostCall = undefined;
       this.#set(conversation, conversation.end);
       // The container may end before a poll has seen that.
       if (conversation.end === 'error' && ends?.chance(0.2) === true) {

@@ -1,4 +1,3 @@
-import type { ApprovalAnswer } from '../../src/resources/approval.ts';
 import type { Conversation } from '../../src/resources/conversation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
@@ -8,6 +7,7 @@ import type { Duty } from './duties.ts';
 import type { Findings } from './findings.ts';
 import type { SimulatedNode } from './node.ts';
 import { Violation } from './safety.ts';
+import { isValid } from './stored-answers.ts';
 import { isAnswering } from './sandbox-duties.ts';
 import type { SandboxHistory } from './sandbox-history.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -178,7 +178,9 @@ export class ApprovalCheck {
     return this.#approved.get(this.#calls.get(id) ?? '')?.has(id) === true;
   }
 
+  /** Whether the sandbox is off, and the run is not over. */
   #isOff({ status }: Conversation): boolean {
+    if (['finished', 'error', 'stuck'].includes(status?.executionStatus ?? '')) return false;
     const sandbox = this.#options.cluster.sandboxOf(status?.sandboxUID ?? '');
     return sandbox !== undefined && viewOfSandbox(sandbox).phase === 'PAUSED';
   }
@@ -193,8 +195,5 @@ export class ApprovalCheck {
       ?.conversations.get(conversationIdOf(conversation));
   }
 }
-
-const isValid = ({ decision, option }: ApprovalAnswer): boolean =>
-  decision !== undefined || option === 'yes' || option === 'no';
 
 const isOn = ({ spec }: Sandbox): boolean => spec.replicas === 1;

@@ -72,20 +72,29 @@ export class Approvers {
   }
 
   async #work(random: Random): Promise<void> {
-    const { busyMs, scheduler, cluster } = this.#options;
+    const { busyMs, scheduler } = this.#options;
     while (scheduler.monotonic() < busyMs) {
       await sleep(this.#machine.clock, random.between(200, busyMs / 8));
-      const asking = cluster.conversations.filter(
-        ({ metadata, status }) =>
-          status?.approval !== undefined && isAnsweredByResource(metadata.name),
-      );
-      const conversation = random.pick(asking);
-      const id = conversation?.status?.approval?.id;
-      if (conversation === undefined || id === undefined) continue;
-      await this.#answer(conversation, answerOf(id, random));
-      // The same person once more, or another one who has another opinion.
-      if (random.chance(0.3)) await this.#answer(conversation, answerOf(id, random));
+      await this.answerOne(random);
     }
+  }
+
+  /** Answers a question; undefined where no agent asks. */
+  answerOne(random: Random): Promise<void> | undefined {
+    const asking = this.#options.cluster.conversations.filter(
+      ({ metadata, status }) =>
+        status?.approval !== undefined && isAnsweredByResource(metadata.name),
+    );
+    const conversation = random.pick(asking);
+    const id = conversation?.status?.approval?.id;
+    if (conversation === undefined || id === undefined) return undefined;
+    return this.#answerTwice(conversation, id, random);
+  }
+
+  /** The same person may answer once more, or another one who has another opinion. */
+  async #answerTwice(conversation: Conversation, id: string, random: Random): Promise<void> {
+    await this.#answer(conversation, answerOf(id, random));
+    if (random.chance(0.3)) await this.#answer(conversation, answerOf(id, random));
   }
 
   async #answer({ metadata: { name } }: Conversation, answer: ApprovalAnswer): Promise<void> {

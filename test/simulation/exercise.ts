@@ -8,6 +8,7 @@ import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sandbox.ts';
 import type { AgentProcess } from './agent-process.ts';
+import type { Approvers } from './approvers.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duties } from './duties.ts';
 import type { MessageSender } from './message-sender.ts';
@@ -26,6 +27,7 @@ export interface ExerciseOptions {
   readonly random: Random;
   readonly owners: readonly string[];
   readonly messageSender: MessageSender;
+  readonly approvers: Pick<Approvers, 'answerOne'>;
   readonly duties: Duties;
   readonly traffic: Traffic;
   readonly retryDelay: RetryDelayCheck;
@@ -53,7 +55,7 @@ const ordinary = [
   'pause deaf',
 ] as const;
 
-export type Action = (typeof ordinary)[number] | 'refuse long';
+export type Action = (typeof ordinary)[number] | 'refuse long' | 'answer';
 
 /** Number of actions where they are chosen. */
 const longExercise = 25;
@@ -128,6 +130,8 @@ export class Exercise {
         return this.#scale('PAUSED', 1);
       case 'message':
         return this.#message();
+      case 'answer':
+        return this.#options.approvers.answerOne(random);
       case 'start':
         return this.#start();
       case 'restart':
@@ -213,7 +217,7 @@ export class Exercise {
     const conversation = this.#own();
     if (conversation === undefined) return undefined;
     const { metadata, spec } = conversation;
-    const { messages: _messages, ...again } = spec;
+    const { messages: _messages, approvals: _approvals, ...again } = spec;
     this.#protectVolume(ownSandboxName(conversationIdOf(conversation)));
     return this.#ask('DELETE', `${group}/conversations/${metadata.name}`).then(() =>
       this.#create(metadata.name, again),

@@ -34,6 +34,7 @@ export const focusNames = [
   'losses',
   'broken',
   'ends',
+  'questions',
   'restarts',
   'answers',
   'clocks',
@@ -73,6 +74,13 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
   ends: {
     ends: { finished: 0.1, deadly: 0, broken: 0 },
     actions: ['pause', 'resume', 'start', 'message', 'crash'],
+  },
+  /** Runs end in questions, calls to agents are slow, and their answers are lost. */
+  questions: {
+    ends: { finished: 0, deadly: 0, broken: 0, questions: 0.9 },
+    chances: { agentAnswerLost: 0.2, agentSlow: 0.2 },
+    crowd: true,
+    actions: ['answer', 'answer', 'answer', 'pause', 'resume', 'start', 'delete pod'],
   },
   /** Operators begin while their caches are filled slowly. */
   restarts: { blows: ['terminate'], chances: { slow: 0.5 }, crowd: true },

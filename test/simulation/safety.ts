@@ -13,6 +13,7 @@ import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core
 import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
+import { isAnswered } from './stored-answers.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { idOfName } from './named-conversations.ts';
 import type { SimulatedNode } from './node.ts';
@@ -114,11 +115,12 @@ export class Safety {
 
   /** The operator asks an agent to resume a run. */
   operatorRuns(conversation: StoredConversation): void {
-    // A message that was delivered and not acted on is a request of a person, as undelivered ones.
+    // A message that was delivered and not acted on is a request of a person, as undelivered ones
+    // are, and as an answer is.
     const asked = this.#options.cluster.conversations.some(
       (stored) =>
         conversationIdOf(stored) === conversation.id &&
-        stored.status?.messages?.runPending === true,
+        (stored.status?.messages?.runPending === true || isAnswered(stored)),
     );
     if (conversation.pausedByOwner && !asked)
       this.#violation ??= new Violation(
@@ -229,7 +231,8 @@ export class Safety {
       type !== 'DELETED' &&
       this.#options.isOperator(actor) &&
       JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec) &&
-      !isClaim(before, sandbox)
+      !isClaim(before, sandbox) &&
+      !this.#isResumeForAnswer(before, sandbox)
     )
       throw new Violation(
         'the operator does not change the spec of a sandbox',
@@ -300,6 +303,17 @@ export class Safety {
         `${actor} deleted ${metadata.name} (${metadata.uid})`,
       );
     this.#wasAgentInterrupted(metadata.uid);
+  }
+
+  /** The answer of a person resumes the sandbox, and changes nothing else. */
+  #isResumeForAnswer(before: Sandbox, { metadata, spec }: Sandbox): boolean {
+    return (
+      before.spec.replicas === 0 &&
+      JSON.stringify({ ...before.spec, replicas: 1 }) === JSON.stringify(spec) &&
+      this.#options.cluster.conversations.some(
+        (one) => one.status?.sandboxUID === metadata.uid && isAnswered(one),
+      )
+    );
   }
 
   #onePod(pod: Pod): void {

@@ -428,6 +428,7 @@ export function stage(
       actions: emphasis.actions,
     },
     messageSender,
+    approvers,
   });
 
   node.onInterrupted = (conversation, sandboxUid, how, disrupted) => {

@@ -5,7 +5,7 @@ const delivered = 'a message is delivered in time';
 const settles = 'everything settles';
 const approved = 'a tool runs only when a person has approved its call';
 const approvals = 'src/controllers/conversation/approvals';
-const answers = { messages: true, focus: 'ends', seeds: rareSeeds } as const;
+const answers = { messages: true, focus: 'questions', seeds: rareSeeds } as const;
 
 /** Mistakes in the resume of runs, the delivery of messages, and the polls of agents. */
 export const conversationMutants = {

@@ -433,7 +433,8 @@ export class AcpChild {
     const { live } = this.#options;
     if (said === 'event') live.flush();
     else if (said !== 'ignored' && !this.#isCancelling) live.say(said);
-    this.#change();
+    // A message that grows is no event yet, and an agent writes hundreds of pieces of it.
+    if (this.#recorder.hasEvents(false) || this.#recorder.size > maxBacklog) this.#change();
   }
 
   #permission(

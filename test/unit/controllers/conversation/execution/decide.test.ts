@@ -425,6 +425,12 @@ describe('an action that waits for a confirmation', () => {
       withAgentReport(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status,
     ).toEqual(waiting);
   });
+
+  it('needs no explanation for an agent that keeps its question', () => {
+    const report = agentSays('waiting_for_confirmation');
+    const { status } = withAgentReport(waiting, report, 2, noonMs, {}, false, true);
+    expect(status).not.toHaveProperty('executionDetail');
+  });
 });
 
 describe('the reason why a run was interrupted', () => {
