@@ -61,19 +61,24 @@ async function idleSeconds(id: string): Promise<number> {
 
 const approvalsSchema = z.array(z.object({ id: z.string(), summary: z.string() }));
 
-/** Answers the question about a command as soon as the agent asks it. */
-async function answer(id: string, command: string, body: object): Promise<void> {
-  const path = `/api/v1/app-conversations/${id}/approvals`;
-  const approval = await eventually(
+const approvalsOf = (id: string) => `/api/v1/app-conversations/${id}/approvals`;
+
+/** The id of the question about a command, as soon as the agent asks it. */
+const asked = (id: string, command: string): Promise<string> =>
+  eventually(
     `a question about ${command}`,
     async () => {
-      const [open] = approvalsSchema.parse((await agents.up.call('GET', path)).body);
+      const { body } = await agents.up.call('GET', approvalsOf(id));
+      const [open] = approvalsSchema.parse(body);
       return open?.summary === command && open.id;
     },
     60_000,
   );
-  const { status, body: said } = await agents.up.call('POST', `${path}/${approval}`, body);
-  expect([status, said]).toEqual([200, { success: true, state: 'delivered' }]);
+
+async function answer(id: string, approval: string, body: object): Promise<void> {
+  const path = `${approvalsOf(id)}/${approval}`;
+  const { status, body: said } = await agents.up.call('POST', path, body);
+  expect([status, said]).toMatchObject([200, { success: true }]);
 }
 
 describe('an agent that waits for a confirmation', () => {
@@ -122,9 +127,11 @@ describe('an agent that waits for a confirmation', () => {
     expect(status).toBe(200);
     expect(await agents.file(asking.sandbox, 'confirmed.txt')).toBe('confirmed\n');
     // By the interface of the service.
-    await answer(asking.id, 'echo approved > approved.txt', { decision: 'approve' });
+    const toApprove = await asked(asking.id, 'echo approved > approved.txt');
+    await answer(asking.id, toApprove, { decision: 'approve' });
     expect(await agents.file(asking.sandbox, 'approved.txt')).toBe('approved\n');
-    await answer(asking.id, 'echo rejected > rejected.txt', {
+    const toReject = await asked(asking.id, 'echo rejected > rejected.txt');
+    await answer(asking.id, toReject, {
       decision: 'reject',
       reason: 'Not this one.',
     });
@@ -142,5 +149,31 @@ describe('an agent that waits for a confirmation', () => {
     expect(
       await agents.k('get', 'conversation', asking.id, '-o', 'jsonpath={.status.executionStatus}'),
     ).toBe('finished');
+  });
+
+  it('keeps its question while it is paused, and the answer is for the same call after that', async () => {
+    await agents.limit(10);
+    const command = 'echo kept >> kept.txt';
+    agents.model.script('kept', tool(command), tool(command), finish);
+    const { id, sandbox } = await agents.begin(`Keep it. ${marker('kept')}`, {
+      sandbox_spec_id: 'cautious',
+    });
+    const approval = await asked(id, command);
+    await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
+    await eventually('the end of the pod', async () => {
+      const pods = await agents.k('get', 'pods', '-o', 'name');
+      return !pods.includes(sandbox);
+    });
+    expect(await agents.up.conversation(id)).toMatchObject({
+      ...{ sandbox_status: 'PAUSED', execution_status: 'waiting_for_confirmation' },
+      pending_approval: { id: approval },
+    });
+    await answer(id, approval, { decision: 'approve' });
+    expect(await agents.file(sandbox, 'kept.txt')).toBe('kept\n');
+    await eventually('the end of the run', async () => {
+      const { execution_status } = await agents.up.conversation(id);
+      return execution_status === 'finished';
+    });
+    expect(await agents.fileNow(sandbox, 'kept.txt')).toBe('kept\n');
   });
 });
