@@ -30,7 +30,7 @@ export interface Started {
   readonly sandbox: string;
 }
 
-/** What an `AgentService` begins with. */
+/** Parts of an `AgentService`, from its start. */
 export interface ServiceParts {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;

@@ -12,7 +12,7 @@ export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
 
 /**
- * What the last message of the user asks for: a task, or the notes of the bridge to an agent whose
+ * Matches a request in the last message of the user: a task, or the notes of the bridge to an agent whose
  * turn was interrupted.
  */
 const wishPattern =
