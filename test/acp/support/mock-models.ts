@@ -12,8 +12,8 @@ export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
 
 /**
- * Matches a request in the last message of the user: a task, or the notes of the bridge to an agent whose
- * turn was interrupted.
+ * Matches a request in the last message of the user: a task, or a note of the bridge to an agent
+ * whose turn was interrupted.
  */
 const wishPattern =
   /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
