@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants test-ui test-agent e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants test-ui test-agent test-acp e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -35,6 +35,9 @@ test-ui: $(built) ## The official web UI and our own pages in a real browser; pi
 
 test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or 3.13; UV_PYTHON; see test/agent/run)
 	@test/agent/run
+
+test-acp: $(built) ## The agents of the Agent Client Protocol with a mock of their models and without a network (see test/acp/run)
+	@test/acp/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
 	@test/e2e/run

@@ -48,10 +48,12 @@ const stateEvent = (
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
-/** Identifies a call of a tool, whatever id it has. */
-const callHash = ({ tool_kind, input }: Pick<ApprovalRequest, 'tool_kind' | 'input'>): string =>
+/**
+ * Identifies a call of a tool, whatever id it has. Some agents have the command in the title alone.
+ */
+const callHash = ({ tool_kind, title, input }: ApprovalRequest): string =>
   createHash('sha256')
-    .update(JSON.stringify([tool_kind, input]))
+    .update(JSON.stringify([tool_kind, title, input]))
     .digest('hex');
 
 /** An answer that a person gave to a process that has ended before it got the answer. */

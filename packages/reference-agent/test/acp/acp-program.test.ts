@@ -97,6 +97,18 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     expect(place.lines('tools.txt')).toEqual(['touch x']);
   });
 
+  it('asks again about another call that differs from the allowed one in its title alone', async () => {
+    await using place = new Place();
+    await becomes(await place.start('ask-titled one'), 'waiting_for_confirmation');
+    const conversation = await place.crash();
+    await conversation.respond(allowed);
+    await becomes(conversation, 'finished', 'error');
+    await conversation.post(message('ask-titled two'), { run: true });
+    await becomes(conversation, 'waiting_for_confirmation', 'finished', 'error');
+    expect(conversation.status).toBe('waiting_for_confirmation');
+    expect(place.lines('answers.txt')).toEqual([]);
+  });
+
   it('continues in its session after it was killed in a turn, and gets no message twice', async () => {
     await using place = new Place();
     const conversation = await place.start('say One.\nopen call\ndie here\nsay Two.');

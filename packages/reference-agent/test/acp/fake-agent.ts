@@ -116,6 +116,10 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     case 'ask':
       note('answers.txt', `${text}: ${await ask(client, sessionId, { text })}`);
       return;
+    // As agents that have the command in the title alone.
+    case 'ask-titled':
+      note('answers.txt', `${text}: ${await ask(client, sessionId, { text: '', title: text })}`);
+      return;
     case 'ask-both': {
       const asked = rest.map(async (each) => {
         note('answers.txt', `${each}: ${await ask(client, sessionId, { text: each })}`);

@@ -1,0 +1,11 @@
+import type { Config } from 'jest';
+import base from '../../jest.config.ts';
+
+const config: Config = {
+  ...base,
+  rootDir: '../..',
+  testMatch: ['<rootDir>/test/acp/**/*.acp.ts'],
+  testTimeout: 400_000,
+};
+
+export default config;

@@ -1,0 +1,171 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
+import { AgentService, startMs, type ServiceParts } from '../../support/agent-service.ts';
+import { eventually } from '../../support/eventually.ts';
+import { GitServer } from '../../support/git-server.ts';
+import { MockModels } from './mock-models.ts';
+
+export const names: readonly AcpVendorName[] = acpAgentNames;
+
+const approvalsSchema = z.array(z.looseObject({ id: z.string(), conversation_id: z.string() }));
+const inboxSchema = z.object({ items: approvalsSchema });
+
+/** How a person answers a question. */
+export type Way = 'rest' | 'kubectl' | 'ui';
+
+/** The built program with all agents of the table of vendors, and a mock of their models. */
+export class AcpAgents extends AgentService {
+  readonly models: MockModels;
+  readonly #host: GitServer;
+
+  private constructor(parts: ServiceParts, models: MockModels, host: GitServer) {
+    super(parts);
+    this.models = models;
+    this.#host = host;
+  }
+
+  static async start(): Promise<AcpAgents> {
+    const models = await MockModels.start();
+    const host = await GitServer.start({
+      repositories: { 'acme/shop': { files: { 'README.md': 'A shop.\n' } } },
+    });
+    const folder = process.env['ACP_AGENTS_DIR'];
+    const parts = await AgentService.startParts({
+      AGENTS: names.join(),
+      LLM_MODEL: 'm',
+      LLM_BASE_URL: models.baseUrl,
+      LLM_API_KEY: 'llm-key-of-the-tests',
+      GIT_HOSTS: JSON.stringify({ github: host.url }),
+      ...(folder === undefined ? {} : { AGENTS_DIR: folder }),
+    });
+    return new AcpAgents(parts, models, host);
+  }
+
+  override async stop(): Promise<void> {
+    await super.stop();
+    await this.#host.stop();
+    await this.models[Symbol.asyncDispose]();
+  }
+
+  /** The id of the question that a conversation waits with, in its record and in the inbox. */
+  async question(id: string): Promise<string> {
+    const record = await eventually(
+      `a question of ${id}`,
+      async () => {
+        const { pending_approval, execution_status, ...rest } = await this.up.conversation(id);
+        if (execution_status === 'error') throw new Error(JSON.stringify(rest));
+        return execution_status === 'waiting_for_confirmation' && (pending_approval ?? undefined);
+      },
+      startMs,
+    );
+    const { body } = await this.up.call('GET', '/api/v1/approvals');
+    const listed = inboxSchema.parse(body).items.map((item) => [item.conversation_id, item.id]);
+    expect(listed).toContainEqual([id, record.id]);
+    return record.id;
+  }
+
+  async answer(
+    id: string,
+    approval: string,
+    decision: 'approve' | 'reject',
+    way: Way = 'rest',
+  ): Promise<void> {
+    const reason = decision === 'reject' ? 'Not this one.' : undefined;
+    switch (way) {
+      case 'rest': {
+        const path = `/api/v1/app-conversations/${id}/approvals/${approval}`;
+        const { status, body } = await this.up.call('POST', path, { decision, reason });
+        expect([status, body]).toMatchObject([200, { success: true }]);
+        return;
+      }
+      case 'kubectl': {
+        const spec = { approvals: [{ id: approval, decision, by: 'alice', reason }] };
+        await this.k(
+          ...['patch', 'conversation', id, '--type', 'merge', '-p', JSON.stringify({ spec })],
+        );
+        return;
+      }
+      case 'ui':
+        await this.agent(id, 'POST', '/events/respond_to_confirmation', {
+          accept: decision === 'approve',
+          ...(reason === undefined ? {} : { reason }),
+        });
+    }
+  }
+
+  /** Processes of sandboxes, each with its descendants; the bridge of a sandbox is the first. */
+  processes(): readonly ProcessTree[] {
+    const pids = this.up.agentProcesses();
+    const parents = new Map(pids.map((pid) => [pid, parentOf(pid)]));
+    return pids
+      .filter((pid) => commandOf(pid).includes('reference-agent'))
+      .map((bridge) => ({ bridge, children: descendants(bridge, parents) }));
+  }
+
+  /** The bridge of the only sandbox that runs, and the processes of its agent. */
+  process(): ProcessTree {
+    const trees = this.processes();
+    const [tree] = trees;
+    if (trees.length !== 1 || tree === undefined) throw new Error(`${trees.length} bridges run`);
+    return tree;
+  }
+
+  /** Pauses a sandbox, and waits until its processes have ended. */
+  async pause(id: string, sandbox: string): Promise<void> {
+    await this.up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
+    await this.reaches(id, { sandbox_status: 'PAUSED' });
+    await this.#untilEnded();
+  }
+
+  /** Kills the processes of the agent, and waits until the bridge has noticed. */
+  async killAgent(): Promise<void> {
+    const { children } = this.process();
+    for (const pid of children) process.kill(pid, 'SIGKILL');
+    await eventually('the agent to end', () => !existsSync(`/proc/${children[0] ?? 0}`), startMs);
+  }
+
+  /** Deletes the conversations, and waits until their processes have ended. */
+  async removeAll(): Promise<void> {
+    const listed = (await this.k('get', 'conversations', '-o', 'name')).split('\n');
+    for (const name of listed.filter((line) => line !== ''))
+      await this.delete(name.split('/').at(-1) ?? '');
+    await this.#untilEnded();
+  }
+
+  async #untilEnded(): Promise<void> {
+    await eventually('the processes to end', () => this.processes().length === 0, startMs);
+  }
+}
+
+export interface ProcessTree {
+  readonly bridge: number;
+  readonly children: readonly number[];
+}
+
+/** A file of a process; empty when the process has ended. */
+function read(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+const commandOf = (pid: number): string => read(pid, 'cmdline');
+const parentOf = (pid: number): number =>
+  Number(/^PPid:\s*(\d+)/m.exec(read(pid, 'status'))?.[1] ?? 0);
+
+function descendants(pid: number, parents: ReadonlyMap<number, number>): readonly number[] {
+  const children = [...parents].flatMap(([child, parent]) => (parent === pid ? [child] : []));
+  return children.flatMap((child) => [child, ...descendants(child, parents)]);
+}
+
+/** Memory of processes in MiB, in which shared pages count in part. */
+export const memoryOf = (pids: readonly number[]): number =>
+  Math.round(
+    pids
+      .map((pid) => Number(/^Pss:\s*(\d+)/m.exec(read(pid, 'smaps_rollup'))?.[1] ?? 0))
+      .reduce((sum, kib) => sum + kib, 0) / 1024,
+  );
