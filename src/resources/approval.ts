@@ -158,6 +158,16 @@ export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer |
   return given === undefined ? undefined : meaningOf(approval, given);
 }
 
+/** Whether there is an answer that the agent can not have yet. */
+export const hasAnswerToGive = (asking: Asking): boolean => {
+  const { approval } = asking.status ?? {};
+  return (
+    approval !== undefined &&
+    approval.answer?.sentTime === undefined &&
+    answerTo(approval, asking) !== undefined
+  );
+};
+
 /** The question that waits for a person; undefined where there is none. */
 export function pendingApproval(asking: Asking): Approval | undefined {
   const { approval } = asking.status ?? {};

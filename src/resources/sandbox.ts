@@ -320,25 +320,6 @@ export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
 
 /**
- * Patch that requests a resume of the sandbox, and that a run continues which its owner's pause has
- * interrupted. The request names a generation, so the patch names the version that was read.
- */
-export function runRequestPatch(
-  { metadata, spec }: Pick<Sandbox, 'metadata' | 'spec'>,
-  now: string,
-) {
-  const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
-  const annotations = {
-    [resumeRequestedAnnotation]: now,
-    [runRequestedAnnotation]: String(generation),
-  };
-  return {
-    metadata: { resourceVersion: metadata.resourceVersion, annotations },
-    spec: { replicas: 1 as const },
-  };
-}
-
-/**
  * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. An annotation,
  * because a change of the spec makes another generation of the sandbox, which is how a pause is
  * known.

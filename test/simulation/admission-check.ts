@@ -33,7 +33,7 @@ import { isIn, isMadeFor, makerReferences } from './made-for.ts';
 import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
-import { isUnfinished, works } from './stored-work.ts';
+import { isToBeAnswered, isUnfinished, works } from './stored-work.ts';
 
 export interface AdmissionCheckOptions {
   readonly cluster: Cluster;
@@ -213,10 +213,10 @@ export class AdmissionCheck {
         return;
       }
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
-      // Asked for by users, or made for a conversation.
-      if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
-      if (before === undefined || isAskedSince(before, sandbox))
-        this.#comebacks.delete(sandbox.metadata.uid);
+      // Asked for by users, also by an answer, or made for a conversation.
+      const isAsked = before === undefined || isAskedSince(before, sandbox);
+      if (isAsked || !this.#options.isOperator(change.actor)) this.#pauses.clear();
+      if (isAsked) this.#comebacks.delete(sandbox.metadata.uid);
       this.#follow(sandbox, change.type === 'DELETED');
       this.#remember();
     }
@@ -301,7 +301,9 @@ export class AdmissionCheck {
       !makers.some((maker) => inIt.some(({ metadata }) => metadata.uid === maker.uid));
     const isAsked = inIt.some(
       (conversation) =>
-        !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0,
+        !isStartOver(startStatusOf(conversation)) ||
+        undeliveredMessages(conversation).length > 0 ||
+        isToBeAnswered(conversation),
     );
     return (
       (isOrphaned || this.#hasRun.has(uid)) &&
@@ -466,7 +468,8 @@ export class AdmissionCheck {
     // A message that waits is a person's request, whenever it was sent.
     if (
       this.#conversationsIn(sandbox).some(
-        (conversation) => undeliveredMessages(conversation).length > 0,
+        (conversation) =>
+          undeliveredMessages(conversation).length > 0 || isToBeAnswered(conversation),
       )
     )
       this.#comebacks.delete(uid);
@@ -616,11 +619,12 @@ const isBegun = (conversation: Conversation): boolean => {
   );
 };
 /**
- * Whether a message was sent since the version `before`. Other changes by a person ask for nothing:
- * an annotation, a setting.
+ * Whether a message or an answer was sent since the version `before`. Other changes by a person ask
+ * for nothing: an annotation, a setting.
  */
 const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
-  (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0);
+  (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0) ||
+  spec.approvals?.at(-1)?.id !== before?.spec.approvals?.at(-1)?.id;
 /**
  * Whether a person paused the sandbox or asked for it since the version `before`. Another
  * annotation asks for nothing.

@@ -17,6 +17,8 @@ import type {
   NewAgentConversation,
 } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
+import { sleep } from '@conversation-operator/base/clock';
+import type { AnswerDoubts } from './answer-doubts.ts';
 import type { AgentProcess, AskedQuestion, StoredConversation } from './agent-process.ts';
 import type { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
@@ -35,6 +37,8 @@ export interface AgentNetworkOptions {
   readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
   /** This process sends the order to interrupt a run, or to reject the action that waits in it. */
   readonly onInterruptSent?: (process: AgentProcess, conversation: StoredConversation) => void;
+  /** Doubts about the calls that answer questions; absent: there are none but other faults. */
+  readonly answerDoubts?: AnswerDoubts | undefined;
   /** An action that waited is rejected because this process says so. */
   readonly onReject?: (conversation: StoredConversation) => void;
   /** A repository or a branch that isn't there; checked in what is asked. */
@@ -50,6 +54,9 @@ export interface AgentNetworkOptions {
 }
 
 const callMs = 10_000;
+/** Time until the caller of an answer in doubt gives up, and until a late one arrives. */
+const doubtMs = 4_000;
+const lateMs = 12_000;
 const probeMs = 3_000;
 /** Maximum time for which a process may still act on a call that got no answer. */
 const troubleMs = 10_000;
@@ -298,9 +305,18 @@ export class SimulatedAgentClient implements AgentClient {
   ): Promise<void> {
     const asked = await this.question(endpoint, id, options);
     if (asked?.id !== questionId) throw new AgentError('refused', 'the agent asks no longer');
-    await this.#about('answer', endpoint, id, options, (agent, conversation) =>
-      agent.respond(conversation, accept),
-    );
+    const respond = (callOptions: AgentCallOptions) =>
+      this.#about('answer', endpoint, id, callOptions, (agent, conversation) =>
+        agent.respond(conversation, accept),
+      );
+    const doubt = this.#options.answerDoubts?.next(questionId);
+    if (doubt === undefined) return respond(options);
+    const { scheduler } = this.#options;
+    const give = () => void respond({}).catch(() => undefined);
+    if (doubt === 'late') scheduler.after(lateMs, give);
+    else give();
+    await sleep(scheduler, doubtMs);
+    throw new AgentError('timeout', 'the agent call ended: timeout');
   }
 
   losableQuestions(

@@ -99,7 +99,9 @@ export class ApprovalCheck {
     const subject = `conversation ${metadata.name}, question ${question.id}`;
     if (status.approval?.id !== question.id)
       return [{ rule: 'a question is shown in time', subject, boundMs: shownMs }];
+    // A question may have the answer of an earlier one about the same call.
     const isAnswered =
+      status.approval.answer !== undefined ||
       spec.approvals?.some((answer) => answer.id === question.id && isValid(answer)) === true;
     return isAnswered
       ? [{ rule: 'an answer reaches its agent in time', subject, boundMs: answeredMs }]
@@ -117,7 +119,9 @@ export class ApprovalCheck {
       if (!isValid(answer) || call === undefined) continue;
       if (answer.decision === 'approve' || answer.option === 'yes') this.#approve(call, id);
       const sandbox = this.#options.cluster.sandboxOf(status?.sandboxUID ?? '');
-      if (status?.approval?.id === id && sandbox !== undefined && !isOn(sandbox))
+      // A question may have the answer of an earlier one about the same call.
+      const isFirst = status?.approval?.id === id && status.approval.answer === undefined;
+      if (isFirst && sandbox !== undefined && !isOn(sandbox))
         this.#toResume.set(sandbox.metadata.uid, {
           name: sandbox.metadata.name,
           questionId: id,

@@ -74,7 +74,7 @@ export class Approvers {
   async #work(random: Random): Promise<void> {
     const { busyMs, scheduler } = this.#options;
     while (scheduler.monotonic() < busyMs) {
-      await sleep(this.#machine.clock, random.between(200, busyMs / 8));
+      await sleep(this.#machine.clock, random.between(200, 3_000));
       await this.answerOne(random);
     }
   }

@@ -18,6 +18,8 @@ export interface Emphasis {
   /** Whether pods need long to be scheduled. */
   readonly slowStarts?: boolean;
   readonly ends?: Partial<EndChances>;
+  /** Whether some calls that answer a question arrive late, or have no reply. */
+  readonly answerDoubts?: boolean;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd?: boolean;
   readonly quota?: QuotaStyle;
@@ -75,12 +77,11 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
     ends: { finished: 0.1, deadly: 0, broken: 0 },
     actions: ['pause', 'resume', 'start', 'message', 'crash'],
   },
-  /** Runs end in questions, calls to agents are slow, and their answers are lost. */
+  /** Runs end in questions, and calls that answer them arrive late or without a reply. */
   questions: {
     ends: { finished: 0, deadly: 0, broken: 0, questions: 0.9 },
-    chances: { agentAnswerLost: 0.2, agentSlow: 0.2 },
-    crowd: true,
-    actions: ['answer', 'answer', 'answer', 'pause', 'resume', 'start', 'delete pod'],
+    answerDoubts: true,
+    actions: ['answer', 'answer', 'answer', 'pause', 'resume', 'start', 'delete pod', 'hand over'],
   },
   /** Operators begin while their caches are filled slowly. */
   restarts: { blows: ['terminate'], chances: { slow: 0.5 }, crowd: true },

@@ -217,6 +217,7 @@ class Play {
         users,
         messageSender,
         approvers,
+        approvalCheck,
         exercise,
         retention,
         pools,
@@ -227,6 +228,8 @@ class Play {
         !users.done ||
         !messageSender.done ||
         !approvers.done ||
+        // The answer lets the run continue.
+        approvalCheck.duties().length > 0 ||
         exercise.busy ||
         retention.busy ||
         pools.busy ||

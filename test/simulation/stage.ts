@@ -6,6 +6,7 @@ import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
+import { AnswerDoubts } from './answer-doubts.ts';
 import { ApprovalCheck } from './approval-check.ts';
 import { Approvers, isAnsweredByResource } from './approvers.ts';
 import type { StoredConversation } from './agent-process.ts';
@@ -287,6 +288,8 @@ export function stage(
           outcomeOf: (command) => outcomeOf(command, commands.nextOf(command)),
         })
       : undefined;
+  const answerDoubts =
+    emphasis.answerDoubts === true ? new AnswerDoubts(random.fork('doubts')) : undefined;
   const count = faults.startsWith('of ') || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count && ground === undefined; index++) {
     operators.push(
@@ -308,6 +311,7 @@ export function stage(
         },
         random: random.fork(`operator-${index}`),
         agentNetwork: {
+          answerDoubts,
           onRun: (conversation) => safety.operatorRuns(conversation),
           onInterruptSent: (actor, process, conversation) =>
             interruptedRuns.sent(actor, process.sandboxUid, conversation),
@@ -528,6 +532,7 @@ export function stage(
     clocksAreRight,
     messageSender,
     approvers,
+    approvalCheck,
     withMessages: messages,
   };
 }

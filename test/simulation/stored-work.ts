@@ -4,6 +4,7 @@ import {
   undeliveredMessages,
   type Conversation,
 } from '../../src/resources/conversation.ts';
+import { isAnswered } from './stored-answers.ts';
 import { SandboxReason } from '../../src/resources/sandbox.ts';
 
 const isToResume = ({ status }: Conversation): boolean =>
@@ -12,7 +13,12 @@ const isToResume = ({ status }: Conversation): boolean =>
   status.interruption.abandonedReason === undefined;
 
 const hasMessage = (conversation: Conversation): boolean =>
-  conversation.status?.executionStatus !== 'error' && undeliveredMessages(conversation).length > 0;
+  conversation.status?.executionStatus !== 'error' &&
+  (undeliveredMessages(conversation).length > 0 || isToBeAnswered(conversation));
+
+/** Whether the answer of a person waits for the agent. */
+export const isToBeAnswered = (conversation: Conversation): boolean =>
+  isAnswered(conversation) && conversation.status?.approval?.answer?.sentTime === undefined;
 
 /** Whether the stored status shows work of the agent, a wait for a person, or a run to resume. */
 export function works(conversation: Conversation): boolean {

@@ -29,7 +29,7 @@ import type { Services } from '../services.ts';
 import { optional, paging, shownText } from './fields.ts';
 import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
-import { comesBackFromError, refuseUnusable, requestRun } from './resume.ts';
+import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { conversationParams } from './schemas.ts';
 
 const inbox = '/api/v1/approvals';
@@ -126,7 +126,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
         // The resume comes before the write, so that a quota that refuses it refuses the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
           refuseOverQuota(services, call.owner);
-          await requestRun(services, sandbox.metadata.name);
+          await requestResume(services, sandbox.metadata.name);
         }
         const { name } = known.metadata;
         const isNew = answerOf(conversation, id) === undefined;

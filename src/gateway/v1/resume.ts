@@ -4,7 +4,7 @@ import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
   hasRun,
   resumeRequestedAnnotation,
-  runRequestPatch,
+  runRequestedAnnotation,
   sandboxes,
   viewOfSandbox,
   type Sandbox,
@@ -58,8 +58,17 @@ export async function requestRun(services: Services, name: string): Promise<void
   const { client, namespace, clock, feeds } = services;
   const updated = await writeOnStored(
     () => client.get(sandboxes, namespace, name),
-    (stored) =>
-      client.mergePatch(sandboxes, namespace, name, runRequestPatch(stored, isoTime(clock))),
+    ({ metadata, spec }) => {
+      const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
+      const annotations = {
+        [resumeRequestedAnnotation]: isoTime(clock),
+        [runRequestedAnnotation]: String(generation),
+      };
+      return client.mergePatch(sandboxes, namespace, name, {
+        metadata: { resourceVersion: metadata.resourceVersion, annotations },
+        spec: { replicas: 1 },
+      });
+    },
   );
   await feeds.sandboxes.shows(updated);
 }

@@ -32,10 +32,6 @@ export function hasInvalidAnswer({ spec, status }: Asking): boolean {
   return given !== undefined && meaningOf(approval, given) === undefined;
 }
 
-/** Whether an answer is recorded that the agent can not have yet. */
-export const hasAnswerToGive = ({ approval }: ConversationStatus): boolean =>
-  approval?.answer !== undefined && approval.answer.sentTime === undefined;
-
 /** The status without the question, which is closed with this outcome. */
 export function withQuestionClosed(
   { approval, ...status }: ConversationStatus,

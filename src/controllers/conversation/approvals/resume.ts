@@ -2,10 +2,10 @@ import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { runRequestPatch, sandboxes, viewOfSandbox } from '../../../resources/sandbox.ts';
+import { hasAnswerToGive } from '../../../resources/approval.ts';
+import { resumeRequestedAnnotation, sandboxes, viewOfSandbox } from '../../../resources/sandbox.ts';
 import { storedObject } from '../../stored-object.ts';
 import type { Scope } from '../scope.ts';
-import { hasAnswerToGive } from './decide.ts';
 
 /**
  * Requests a resume of the paused sandbox of a conversation whose answer the agent does not have
@@ -22,7 +22,7 @@ export async function resumeForAnswer(
     sandbox === undefined ||
     approval?.answer === undefined ||
     approval.answer.resumeTime !== undefined ||
-    !hasAnswerToGive(status) ||
+    !hasAnswerToGive({ spec: {}, status }) ||
     viewOfSandbox(sandbox).phase !== 'PAUSED'
   )
     return status;
@@ -31,9 +31,10 @@ export async function resumeForAnswer(
   const resumeTime = isoTime(clock);
   const { namespace, name } = stored.metadata;
   try {
-    await client.mergePatch(sandboxes, namespace, name, runRequestPatch(stored, resumeTime), {
-      signal,
-    });
+    const { resourceVersion } = stored.metadata;
+    const annotations = { [resumeRequestedAnnotation]: resumeTime };
+    const patch = { metadata: { resourceVersion, annotations }, spec: { replicas: 1 as const } };
+    await client.mergePatch(sandboxes, namespace, name, patch, { signal });
   } catch (error) {
     // A sandbox that changes is seen again, and one that is gone needs no resume.
     if (isConflict(error) || isNotFound(error)) return status;

@@ -4,11 +4,11 @@ import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../age
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { pods } from '@conversation-operator/kube/core';
+import { hasAnswerToGive } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { LastingValues } from '../../lasting-values.ts';
 import { storedObject } from '../../stored-object.ts';
-import { hasAnswerToGive } from '../approvals/decide.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
 import {
   withAgentError,
@@ -96,7 +96,7 @@ export class RunObserver {
     const key = runKey(run);
     const interruptions: NonNullable<Sandbox['status']> = sandbox.status ?? {};
     // A person who answers wants the run to continue.
-    const runRequested = isRunRequested(sandbox) || hasAnswerToGive(before);
+    const runRequested = isRunRequested(sandbox) || hasAnswerToGive({ spec: {}, status: before });
     const { agentEpoch = 0 } = interruptions;
     const isInterrupting =
       before.interruption?.abandonedReason === 'Stalled' && stuck.isInterrupting(key);
