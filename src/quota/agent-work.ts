@@ -4,14 +4,16 @@ import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
 
 /**
- * Whether a message or an answer of a person waits for the agent of a conversation that has started.
+ * Whether a message or an answer of a person waits for the agent of a conversation that has
+ * started.
  */
 export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
 /**
- * Whether an undelivered message or answer makes the agent work. A conversation in `error` may never get one.
+ * Whether an undelivered message or answer makes the agent work. A conversation in `error` may
+ * never get one.
  */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';

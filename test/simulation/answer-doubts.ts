@@ -1,6 +1,6 @@
 import type { Random } from './random.ts';
 
-/** What happens to the first call that gives the answer of some questions to an agent. */
+/** Faults of the first call that gives the answer of a question to an agent. */
 export class AnswerDoubts {
   readonly #random: Random;
   readonly #seen = new Set<string>();
