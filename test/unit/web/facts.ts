@@ -1,6 +1,6 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import type { ConversationRecord } from '../../../src/web/wire.ts';
-import { aConversation, aSandbox, aTask } from '../../support/page-records.ts';
+import { aConversation, aSandbox, aTask, idOf } from '../../support/page-records.ts';
 
 type Fields = Partial<ConversationRecord>;
 
@@ -24,6 +24,16 @@ export const withSandbox = (
     ...fields,
   }),
   sandbox: aSandbox(1, { status: sandbox_status, status_detail }),
+});
+
+/** Fields of a conversation whose agent asks whether it may run a command. */
+export const asking = (command: string): Fields => ({
+  execution_status: 'waiting_for_confirmation',
+  pending_approval: {
+    ...{ id: 'q1', conversation_id: idOf(1), title: command, kind: 'execute', tool: 'terminal' },
+    ...{ summary: command, options: [], sandbox_status: 'RUNNING' },
+    requested_at: '2026-01-01T11:48:00.000000Z',
+  },
 });
 
 /** Facts about a start whose conversation the stream has not brought yet. */

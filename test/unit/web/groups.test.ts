@@ -1,6 +1,6 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { groupOf, pillOf, type Group } from '../../../src/web/groups.ts';
-import { running, started, withSandbox } from './facts.ts';
+import { asking, running, started, withSandbox } from './facts.ts';
 
 const cases: readonly (readonly [string, Facts, Group, string])[] = [
   ['an agent asks', running({ execution_status: 'waiting_for_confirmation' }), 'needs-you', 'Asks'],
@@ -18,6 +18,12 @@ const cases: readonly (readonly [string, Facts, Group, string])[] = [
   ['a pod comes up', withSandbox('STARTING', 'waiting-for-pod'), 'working', 'Starting'],
   ['a start waits', withSandbox('STARTING', 'waiting-for-quota'), 'waiting', 'Waiting'],
   ['a resume waits', withSandbox('STARTING', 'waiting-for-idle-sandbox'), 'waiting', 'Waiting'],
+  [
+    'a paused agent asks',
+    withSandbox('PAUSED', 'quota', null, asking('rm -rf build')),
+    'needs-you',
+    'Paused',
+  ],
   ['a quota has paused it', withSandbox('PAUSED', 'quota'), 'paused', 'Paused'],
   ['its run was stopped', running({ execution_status: 'paused' }), 'paused', 'Paused'],
   ['its run is over', running({ execution_status: 'finished' }), 'finished', 'Finished'],

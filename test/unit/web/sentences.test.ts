@@ -1,6 +1,6 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { sentenceOf } from '../../../src/web/sentences.ts';
-import { running, started, withSandbox } from './facts.ts';
+import { asking, running, started, withSandbox } from './facts.ts';
 
 const now = Date.parse('2026-01-01T12:00:00Z');
 const at = (time: string) => `2026-01-01T${time}.000000Z`;
@@ -11,6 +11,16 @@ const around = {
 };
 
 const cases: readonly (readonly [string, Facts, string])[] = [
+  [
+    'the command that the agent asks about',
+    running({ ...asking('rm -rf build'), updated_at: at('11:59:00') }),
+    'Asks whether it may run “rm -rf build”. Waiting for 12 min.',
+  ],
+  [
+    'the question of a paused agent',
+    withSandbox('PAUSED', 'quota', 'Paused 3 min ago.', asking('make')),
+    'Asks whether it may run “make”. Paused 3 min ago.',
+  ],
   [
     'a question of the agent with how long it waits',
     running({
