@@ -3,6 +3,7 @@ import {
   maxApprovalSummary,
   maxApprovalTitle,
   maxApprovalTool,
+  maxOptionLength,
   type ApprovalKind,
 } from '../resources/approval.ts';
 import { plainText } from '../resources/plain-text.ts';
@@ -68,10 +69,15 @@ export function acpQuestionOf({
     kind: kinds[tool_kind] ?? 'other',
     tool: plainText(tool_kind, maxApprovalTool),
     summary: plainText(summary === '' ? title : summary, maxApprovalSummary),
-    options: options.map(({ option_id, name, kind }) => ({ id: option_id, name, kind })),
+    options: options.flatMap(({ option_id: optionId, name, kind }) =>
+      isStorable(optionId) ? [{ id: optionId, name: plainText(name, maxOptionLength), kind }] : [],
+    ),
     callHash: callHashOf([tool_kind, input]),
   };
 }
+
+/** Whether a resource can hold the id as it is: an answer has to repeat it. */
+const isStorable = (id: string): boolean => plainText(id, maxOptionLength) === id;
 
 /** A command as it is, and any other input as JSON. */
 function inputOf(input: unknown): string {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { maxOptions, optionKinds } from '../resources/approval.ts';
+import { maxOptionLength, maxOptions, optionKinds } from '../resources/approval.ts';
 
 /**
  * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
@@ -108,8 +108,6 @@ export const actionEventsSchema = pageOf(
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
 
-const shortText = z.string().transform((text) => text.slice(0, 200));
-
 /** The question of the bridge to an agent; an option of an unknown kind can not be chosen. */
 export const acpApprovalSchema = z.object({
   approval: z
@@ -121,8 +119,8 @@ export const acpApprovalSchema = z.object({
       options: z
         .array(
           z.object({
-            option_id: z.string().min(1).max(200),
-            name: shortText,
+            option_id: z.string().min(1).max(maxOptionLength),
+            name: z.string(),
             kind: z.string(),
           }),
         )

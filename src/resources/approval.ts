@@ -13,7 +13,8 @@ export const approvalDecisions = ['approve', 'reject'] as const;
 export type ApprovalDecision = (typeof approvalDecisions)[number];
 
 export const maxOptions = 20;
-const maxOptionLength = 200;
+/** Maximum characters of the id and of the name of an option. */
+export const maxOptionLength = 200;
 export const maxApprovalTitle = 200;
 export const maxApprovalTool = 200;
 export const maxApprovalSummary = 4096;

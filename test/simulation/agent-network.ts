@@ -37,6 +37,8 @@ export interface AgentNetworkOptions {
   readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
   /** This process sends the order to interrupt a run, or to reject the action that waits in it. */
   readonly onInterruptSent?: (process: AgentProcess, conversation: StoredConversation) => void;
+  /** Whether agents keep their question when they end, and know it by its id. */
+  readonly keepsQuestions?: boolean | undefined;
   /** Doubts about the calls that answer questions; absent: there are none but other faults. */
   readonly answerDoubts?: AnswerDoubts | undefined;
   /** An action that waited is rejected because this process says so. */
@@ -307,7 +309,10 @@ export class SimulatedAgentClient implements AgentClient {
     if (asked?.id !== questionId) throw new AgentError('refused', 'the agent asks no longer');
     const respond = (callOptions: AgentCallOptions) =>
       this.#about('answer', endpoint, id, callOptions, (agent, conversation) =>
-        agent.respond(conversation, accept),
+        // A late answer is for the question that it names.
+        this.#options.keepsQuestions === true && conversation.question?.id !== questionId
+          ? undefined
+          : agent.respond(conversation, accept),
       );
     const doubt = this.#options.answerDoubts?.next(questionId);
     if (doubt === undefined) return respond(options);
@@ -324,7 +329,9 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<readonly string[]> {
     return this.#call('waiting', endpoint, options, callMs, (agent) =>
-      agent.shownAs('waiting_for_confirmation').map(({ id }) => id),
+      this.#options.keepsQuestions === true
+        ? []
+        : agent.shownAs('waiting_for_confirmation').map(({ id }) => id),
     );
   }
 

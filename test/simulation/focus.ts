@@ -20,6 +20,8 @@ export interface Emphasis {
   readonly ends?: Partial<EndChances>;
   /** Whether some calls that answer a question arrive late, or have no reply. */
   readonly answerDoubts?: boolean;
+  /** Whether agents keep their question when they end, as agents of the kind acp do. */
+  readonly keepsQuestions?: boolean;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd?: boolean;
   readonly quota?: QuotaStyle;
@@ -37,6 +39,7 @@ export const focusNames = [
   'broken',
   'ends',
   'questions',
+  'kept questions',
   'restarts',
   'answers',
   'clocks',
@@ -81,6 +84,13 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
   questions: {
     ends: { finished: 0, deadly: 0, broken: 0, questions: 0.9 },
     answerDoubts: true,
+    actions: ['answer', 'answer', 'answer', 'pause', 'resume', 'start', 'delete pod', 'hand over'],
+  },
+  /** The same with agents that keep their question when they end, and know it by its id. */
+  'kept questions': {
+    ends: { finished: 0, deadly: 0, broken: 0, questions: 0.9 },
+    answerDoubts: true,
+    keepsQuestions: true,
     actions: ['answer', 'answer', 'answer', 'pause', 'resume', 'start', 'delete pod', 'hand over'],
   },
   /** Operators begin while their caches are filled slowly. */

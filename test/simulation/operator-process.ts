@@ -44,7 +44,7 @@ export interface OperatorProcessOptions {
   readonly pageSize?: number | undefined;
   readonly agentNetwork: Pick<
     AgentNetworkOptions,
-    'onRun' | 'outcomeOf' | 'steps' | 'onCommand' | 'answerDoubts'
+    'onRun' | 'outcomeOf' | 'steps' | 'onCommand' | 'answerDoubts' | 'keepsQuestions'
   > & {
     /** See `AgentNetworkOptions`; `actor` is the process in its present run. */
     readonly onInterruptSent: (

@@ -43,6 +43,8 @@ export interface SafetyOptions {
    * of the deletion.
    */
   readonly unknownMs: number;
+  /** Whether agents keep their question when they end. */
+  readonly keepsQuestions: boolean;
   /** `agent.stuckAfter` of the template; absent: no run is interrupted as stuck. */
   readonly stuckAfterMs?: number | undefined;
   /**
@@ -351,7 +353,7 @@ export class Safety {
         ({ status, before }) =>
           status === 'waiting_for_confirmation' && now - before.until > unknownMs,
       );
-      if (asking.length > 0)
+      if (asking.length > 0 && !this.#options.keepsQuestions)
         throw new Violation(
           'no pod is deleted while an action waits for a confirmation',
           `${asking.map(({ id }) => id).join(' ')} in ${process.id}`,

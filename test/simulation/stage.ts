@@ -209,6 +209,7 @@ export function stage(
       isOperator,
       stuckAfterMs: traits.stuckAfterMs,
       clocksAreRight,
+      keepsQuestions: emphasis.keepsQuestions === true,
     },
     unknownMs: faults === 'none' ? 1_000 : 15_000,
   });
@@ -312,6 +313,7 @@ export function stage(
         random: random.fork(`operator-${index}`),
         agentNetwork: {
           answerDoubts,
+          keepsQuestions: emphasis.keepsQuestions,
           onRun: (conversation) => safety.operatorRuns(conversation),
           onInterruptSent: (actor, process, conversation) =>
             interruptedRuns.sent(actor, process.sandboxUid, conversation),

@@ -53,11 +53,13 @@ describe('the client of the bridge', () => {
       },
     ],
     [
-      'options, without those of an unknown kind',
+      'options, without those of an unknown kind and those that no resource can hold',
       {
         options: [
           { option_id: 'ever', name: 'n'.repeat(999), kind: 'allow_always' },
           { option_id: 'odd', name: 'Odd', kind: 'allow_all_tools' },
+          { option_id: 'half \ud800', name: 'Half of a pair', kind: 'allow_once' },
+          { option_id: 'bell\u0007', name: 'A control character', kind: 'allow_once' },
         ],
       },
       { options: [{ id: 'ever', name: 'n'.repeat(200), kind: 'allow_always' }] },
