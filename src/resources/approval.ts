@@ -24,7 +24,12 @@ export const maxReasonLength = 1024;
 /** Maximum closed questions of a conversation in its status. */
 const maxClosed = 8;
 
-const approvalId = () => z.string().regex(/^[\x21-\x7e]{1,128}$/);
+const approvalId = () =>
+  z
+    .string()
+    .min(1)
+    .max(128)
+    .regex(/^[\x21-\x7e]+$/);
 const optionId = () => z.string().min(1).max(maxOptionLength);
 
 const optionSchema = z.object({

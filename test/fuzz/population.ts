@@ -15,6 +15,7 @@ import {
   type Owner,
   type TwoOwners,
 } from '../support/gateway/two-owners.ts';
+import { openApproval } from '../support/gateway/open-approval.ts';
 import type { Pools } from './values.ts';
 
 const time = '2026-01-01T00:00:00Z';
@@ -127,6 +128,7 @@ export class Population {
       key: [...this.#keys.values(), 'key-none'],
       cursor: this.#cursors,
       ...this.#agentPools,
+      option: [...openApproval.options.map(({ id }) => id), 'none'],
       idempotencyKey: ['one', 'two', 'a key with spaces ~!', `turn-${this.#generation}`],
     };
   }

@@ -15,6 +15,8 @@ export interface Pools {
   readonly host: readonly string[];
   readonly path: readonly string[];
   readonly sessionKey: readonly string[];
+  /** Ids of options of the question of an agent. */
+  readonly option: readonly string[];
 }
 
 /** The pool from which a property or parameter of this name takes its values, most of the time. */
@@ -27,6 +29,7 @@ const poolOfName: Readonly<Record<string, keyof Pools>> = {
   sandbox_spec_id: 'spec',
   page_id: 'cursor',
   'idempotency-key': 'idempotencyKey',
+  option_id: 'option',
   host: 'host',
   path: 'path',
 };

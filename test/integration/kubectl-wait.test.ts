@@ -115,6 +115,7 @@ it('kubectl get shows the title first, shortened', async () => {
     'TITLE',
     'SANDBOX',
     'EXECUTION',
+    'APPROVAL',
     'START',
     'REPOSITORY',
     'OWNER',

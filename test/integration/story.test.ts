@@ -48,6 +48,7 @@ describe('a conversation', () => {
       'TITLE',
       'SANDBOX',
       'EXECUTION',
+      'APPROVAL',
       'START',
       'REPOSITORY',
       'OWNER',
