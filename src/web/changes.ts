@@ -30,7 +30,6 @@ function* stepsOf(store: Store, change: Change): Generator<void> {
 
 function* stepsOfSnapshot(store: Store, snapshot: Snapshot): Generator<void> {
   store.beginSnapshot();
-  store.quota.value = snapshot.quota;
   // Sandboxes first: each conversation then finds its own, and changes once.
   for (const sandbox of snapshot.sandboxes) {
     store.putSandbox(sandbox);
@@ -44,6 +43,8 @@ function* stepsOfSnapshot(store: Store, snapshot: Snapshot): Generator<void> {
     store.putConversation(conversation);
     yield;
   }
+  // The quota names conversations by their titles, so it comes after them.
+  store.quota.value = snapshot.quota;
   if (snapshot.last) store.endSnapshot();
 }
 
