@@ -10,7 +10,7 @@ it('knows the conversations of a snapshot when it shows the quota, which names t
   effect(() => {
     if (store.quota.value !== undefined) titles.push(store.titleOf(idOf(3000)));
   });
-  // So many conversations take several slices of time.
+  // 3000 conversations take several slices of time.
   const conversations = Array.from({ length: 3000 }, (_, index) => aConversation(index + 1));
   new ChangeQueue(store).push(() => ({
     kind: 'snapshot',
