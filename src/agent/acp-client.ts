@@ -72,7 +72,8 @@ export function acpQuestionOf({
     options: options.flatMap(({ option_id: optionId, name, kind }) =>
       isStorable(optionId) ? [{ id: optionId, name: plainText(name, maxOptionLength), kind }] : [],
     ),
-    callHash: callHashOf([tool_kind, input]),
+    // Some agents have the command in the title alone.
+    callHash: callHashOf([tool_kind, title, input]),
   };
 }
 

@@ -80,14 +80,18 @@ describe('the client of the bridge', () => {
     await expect(questionTo(answer)).rejects.toMatchObject({ code: 'malformed' });
   });
 
-  it('identifies a call by the tool and its input alone', async () => {
-    const [one, same, other] = await Promise.all(
-      [{}, { id: 'q2', title: 'Again' }, { input: { command: ['rm', '-rf', '/'] } }].map((fields) =>
-        questionTo({ approval: { ...approval, ...fields } }),
-      ),
+  it.each<[string, object, boolean]>([
+    ['another id', { id: 'q2', tool_call_id: 't2' }, true],
+    ['other options', { options: [] }, true],
+    ['another input', { input: { command: ['rm', '-rf', '/'] } }, false],
+    // Some agents have the command in the title alone.
+    ['another title', { title: 'rm -rf /' }, false],
+    ['another tool', { tool_kind: 'edit' }, false],
+  ])('identifies a call, also with %s', async (_case, fields, isSame) => {
+    const [one, other] = await Promise.all(
+      [{}, fields].map((each) => questionTo({ approval: { ...approval, ...each } })),
     );
-    expect(same?.callHash).toBe(one?.callHash);
-    expect(other?.callHash).not.toBe(one?.callHash);
+    expect(other?.callHash === one?.callHash).toBe(isSame);
   });
 
   it('answers by the id of the question and the option', async () => {
