@@ -2,9 +2,7 @@ import { queueMessage } from '../../src/gateway/v1/message-queue.ts';
 import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/base/logger';
+import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import {
   resumeRequestedAnnotation,
@@ -12,7 +10,7 @@ import {
   viewOfSandbox,
 } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
-import { SimulatedConnection } from './connection.ts';
+import { apiClient } from './api-client.ts';
 import { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -46,22 +44,8 @@ export class MessageSender {
     const { scheduler, cluster, faultSchedule, trace, random } = options;
     this.#options = options;
     this.#machine = new Machine('messages', scheduler);
-    const dispatcher = new SimulatedConnection({
-      machine: this.#machine,
-      cluster,
-      faultSchedule,
-      scheduler,
-      trace,
-      isolated: () => false,
-    });
-    const transport = new Transport({
-      connection: { server: 'http://api' },
-      clock: this.#machine.clock,
-      random: random.fork('transport').next,
-      logger: silentLogger,
-      dispatcher,
-    });
-    this.#client = new HttpKubeClient({ transport });
+    const machine = this.#machine;
+    this.#client = apiClient({ machine, cluster, faultSchedule, scheduler, trace, random });
   }
 
   get done(): boolean {

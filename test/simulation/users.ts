@@ -9,16 +9,14 @@ import {
   isConflict,
   isNotFound,
 } from '../../packages/kube/src/errors.ts';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
-import { silentLogger } from '@conversation-operator/base/logger';
+import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { conversations, type ConversationSpec } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownSandboxName } from '../../src/resources/ids.ts';
 import { resumeRequestedAnnotation, sandboxes } from '../../src/resources/sandbox.ts';
 import { SimulatedAgentClient, type AgentNetworkOptions } from './agent-network.ts';
 import type { Cluster } from './cluster.ts';
-import { SimulatedConnection } from './connection.ts';
+import { apiClient } from './api-client.ts';
 import { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Random } from './random.ts';
@@ -72,23 +70,8 @@ export class Users {
     const { scheduler, cluster, faultSchedule, trace, random, node, agentNetwork } = options;
     this.#options = options;
     this.#machine = new Machine('gateway', scheduler);
-    const dispatcher = new SimulatedConnection({
-      machine: this.#machine,
-      cluster,
-      faultSchedule,
-      scheduler,
-      trace,
-      isolated: () => false,
-    });
-    const clock = this.#machine.clock;
-    const transport = new Transport({
-      connection: { server: 'http://api' },
-      clock,
-      random: random.fork('transport').next,
-      logger: silentLogger,
-      dispatcher,
-    });
-    this.#client = new HttpKubeClient({ transport });
+    const machine = this.#machine;
+    this.#client = apiClient({ machine, cluster, faultSchedule, scheduler, trace, random });
     this.#agents = new SimulatedAgentClient({
       machine: this.#machine,
       node,

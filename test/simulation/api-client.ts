@@ -1,0 +1,20 @@
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/base/logger';
+import { SimulatedConnection, type ConnectionOptions } from './connection.ts';
+import type { Random } from './random.ts';
+
+/** The client of a machine of people, which no fault cuts off from the API server. */
+export function apiClient({
+  random,
+  ...connection
+}: Omit<ConnectionOptions, 'isolated'> & { readonly random: Random }): HttpKubeClient {
+  const transport = new Transport({
+    connection: { server: 'http://api' },
+    clock: connection.machine.clock,
+    random: random.fork('transport').next,
+    logger: silentLogger,
+    dispatcher: new SimulatedConnection({ ...connection, isolated: () => false }),
+  });
+  return new HttpKubeClient({ transport });
+}
