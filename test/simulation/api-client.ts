@@ -4,7 +4,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import { SimulatedConnection, type ConnectionOptions } from './connection.ts';
 import type { Random } from './random.ts';
 
-/** The client of a machine of people, which no fault cuts off from the API server. */
+/** The client of a machine of people, which no fault isolates from the API server. */
 export function apiClient({
   random,
   ...connection
