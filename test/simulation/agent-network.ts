@@ -308,12 +308,14 @@ export class SimulatedAgentClient implements AgentClient {
     const asked = await this.question(endpoint, id, options);
     if (asked?.id !== questionId) throw new AgentError('refused', 'the agent asks no longer');
     const respond = (callOptions: AgentCallOptions) =>
-      this.#about('answer', endpoint, id, callOptions, (agent, conversation) =>
-        // A late answer is for the question that it names.
-        this.#options.keepsQuestions === true && conversation.question?.id !== questionId
-          ? undefined
-          : agent.respond(conversation, accept),
-      );
+      this.#about('answer', endpoint, id, callOptions, (agent, conversation) => {
+        // An agent with ids in its protocol gives a late answer to the question that it names.
+        if (this.#options.keepsQuestions === true && conversation.question?.id !== questionId)
+          return;
+        // The protocol has no protection against a client whose message overtakes an answer.
+        if (conversation.acceptedByMessage === questionId) return;
+        agent.respond(conversation, accept);
+      });
     const doubt = this.#options.answerDoubts?.next(questionId);
     if (doubt === undefined) return respond(options);
     const { scheduler } = this.#options;

@@ -32,6 +32,8 @@ export interface StoredConversation {
   asked: number;
   /** The call of a question that was rejected because its agent was stopped. */
   lostCall: string | undefined;
+  /** Id of the last question that a message accepted. */
+  acceptedByMessage: string | undefined;
   /** Why its last run ended in `error`: not known where its container ended it. */
   failure: AgentFailure | undefined;
   /**
@@ -291,6 +293,7 @@ export class AgentProcess {
       question: undefined,
       asked: 0,
       lostCall: undefined,
+      acceptedByMessage: undefined,
       failure: undefined,
       reloaded: false,
       deadly: this.#options.ends?.chance(this.#chances.deadly) ?? false,
@@ -344,6 +347,8 @@ export class AgentProcess {
     conversation.broken = false;
     conversation.remainingMs += this.#options.random.between(500, 5_000);
     // A message that starts a run accepts the action that waits: that is up to its sender.
+    if (conversation.question !== undefined)
+      conversation.acceptedByMessage = conversation.question.id;
     conversation.question = undefined;
     this.run(conversation);
   }
