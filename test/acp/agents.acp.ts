@@ -2,7 +2,7 @@ import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { AcpAgents, memoryOf, names, type Way } from './support/acp-agents.ts';
-import { answerTo, appendTask, task } from './support/mock-models.ts';
+import { answerTo, appendTask, holdTask, task } from './support/mock-models.ts';
 
 interface Figures {
   promptMs?: number;
@@ -146,6 +146,44 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     await agents.answer(id, approval, 'approve');
     await agents.reaches(id, { execution_status: 'finished' });
     await expectOnce(about, sandbox, 'orphan.txt');
+  });
+
+  it('calls a tool once that is approved after the end of everything', async () => {
+    const about = `powerless-${name}`;
+    const { id, sandbox, approval } = await askingAbout(about, name, 'powerless.txt');
+    await agents.kill();
+    await agents.startAgain();
+    await agents.answer(id, approval, 'approve');
+    await agents.reaches(id, { sandbox_status: 'RUNNING', execution_status: 'finished' });
+    await expectOnce(about, sandbox, 'powerless.txt');
+  });
+
+  it('answers once a message that comes during a turn', async () => {
+    const [about, second] = [`interrupted-${name}`, `meanwhile-${name}`];
+    const { id, sandbox, approval } = await askingAbout(about, name, 'interrupted.txt');
+    await agents.say(id, `And then. ${task(second)}`);
+    await agents.answer(id, approval, 'approve');
+    await eventually(
+      'the second answer',
+      async () => (await said(id)).includes(answerTo(second)),
+      startMs,
+    );
+    await agents.reaches(id, { execution_status: 'finished' });
+    await expectOnce(about, sandbox, 'interrupted.txt');
+    expect(agents.models.prompts(second)).toHaveLength(1);
+  });
+
+  it('ends a turn in which its sandbox is paused, and sends its prompt once', async () => {
+    const about = `held-${name}`;
+    const { id, sandbox } = await agents.begin(`Begin. ${holdTask(about)}`, {
+      sandbox_spec_id: name,
+    });
+    await eventually('the prompt', () => agents.models.prompts(about).length === 1, startMs);
+    await agents.pause(id, sandbox);
+    await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`, { run: true });
+    await agents.reaches(id, { sandbox_status: 'RUNNING', execution_status: 'finished' });
+    expect(agents.models.prompts(about)).toHaveLength(1);
+    expect(await said(id)).toContain(answerTo('nothing'));
   });
 
   it('calls a tool once that is approved after the death of the bridge', async () => {

@@ -2,7 +2,7 @@ import { sleep } from '@conversation-operator/base/clock';
 import { ApiError, TransportError, isConflict } from '../../packages/kube/src/errors.ts';
 import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import type { ApprovalAnswer } from '../../src/resources/approval.ts';
-import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import { conversations } from '../../src/resources/conversation.ts';
 import type { Cluster } from './cluster.ts';
 import { apiClient } from './api-client.ts';
 import { Machine } from './machine.ts';
@@ -19,6 +19,14 @@ export interface ApproversOptions {
   readonly trace: Trace;
   /** In milliseconds: when the last answer has been given. */
   readonly busyMs: number;
+  /** Whether people answer nothing before `answerAll`. */
+  readonly answersLate: boolean;
+}
+
+/** Question of an agent, with the name of its conversation. */
+interface OpenQuestion {
+  readonly name: string;
+  readonly id: string;
 }
 
 const namespace = 'default';
@@ -48,7 +56,12 @@ export class Approvers {
     return this.#running === 0;
   }
 
+  get answersLate(): boolean {
+    return this.#options.answersLate;
+  }
+
   start(): void {
+    if (this.answersLate) return;
     this.#running++;
     void this.#work(this.#options.random.fork('answers')).then(() => {
       this.#running--;
@@ -65,23 +78,35 @@ export class Approvers {
 
   /** Answers a question; undefined where no agent asks. */
   answerOne(random: Random): Promise<void> | undefined {
-    const asking = this.#options.cluster.conversations.filter(
-      ({ metadata, status }) =>
-        status?.approval !== undefined && isAnsweredByResource(metadata.name),
+    const question = random.pick(this.#questions);
+    return question && this.#answerTwice(question, random);
+  }
+
+  /** Answers each question that an agent asks now. */
+  answerAll(): void {
+    const questions = this.#questions;
+    const random = this.#options.random.fork('late answers');
+    this.#running++;
+    void Promise.all(questions.map((question) => this.#answerTwice(question, random))).then(() => {
+      this.#running--;
+    });
+  }
+
+  get #questions(): readonly OpenQuestion[] {
+    return this.#options.cluster.conversations.flatMap(({ metadata: { name }, status }) =>
+      status?.approval !== undefined && isAnsweredByResource(name)
+        ? [{ name, id: status.approval.id }]
+        : [],
     );
-    const conversation = random.pick(asking);
-    const id = conversation?.status?.approval?.id;
-    if (conversation === undefined || id === undefined) return undefined;
-    return this.#answerTwice(conversation, id, random);
   }
 
   /** The same person may answer once more, or another one who has another opinion. */
-  async #answerTwice(conversation: Conversation, id: string, random: Random): Promise<void> {
-    await this.#answer(conversation, answerOf(id, random));
-    if (random.chance(0.3)) await this.#answer(conversation, answerOf(id, random));
+  async #answerTwice({ name, id }: OpenQuestion, random: Random): Promise<void> {
+    await this.#answer(name, answerOf(id, random));
+    if (random.chance(0.3)) await this.#answer(name, answerOf(id, random));
   }
 
-  async #answer({ metadata: { name } }: Conversation, answer: ApprovalAnswer): Promise<void> {
+  async #answer(name: string, answer: ApprovalAnswer): Promise<void> {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {
         const stored = await this.#client.get(conversations, namespace, name);

@@ -302,15 +302,18 @@ export class WholeCluster {
     });
   }
 
-  async #observe({ group, version, plural }: (typeof observed)[number]): Promise<void> {
+  async #observe(kind: (typeof observed)[number], after?: number): Promise<void> {
+    const { group, version, plural } = kind;
     const path = `${group === '' ? '/api' : `/apis/${group}`}/${version}/${plural}`;
     const query = new URLSearchParams({ watch: 'true', timeoutSeconds: '3600' });
+    if (after !== undefined) query.set('resourceVersion', String(after));
     const { body } = await this.#plane.handle({ method: 'GET', path, query, headers: {} });
     if (!(body instanceof WatchStream))
       throw new Error(`no watch of ${plural}: ${JSON.stringify(body)}`);
     void (async () => {
       for await (const text of body) this.#lines.push({ plural, text });
-      throw new Error('a simulation must not last longer than its observer');
+      // Nothing is written between the end of a watch and the next one: only steps write.
+      await this.#observe(kind, this.#plane.revision);
     })();
   }
 }

@@ -22,6 +22,8 @@ export interface Emphasis {
   readonly answerDoubts?: boolean;
   /** Whether agents keep their question when they end, as agents of the kind acp do. */
   readonly keepsQuestions?: boolean;
+  /** Whether people answer questions an hour after everything else has come to rest. */
+  readonly answersLate?: boolean;
   /** Whether there are many conversations, whose users scarcely wait. */
   readonly crowd?: boolean;
   readonly quota?: QuotaStyle;
@@ -40,6 +42,7 @@ export const focusNames = [
   'ends',
   'questions',
   'kept questions',
+  'late answers',
   'restarts',
   'answers',
   'clocks',
@@ -92,6 +95,12 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
     answerDoubts: true,
     keepsQuestions: true,
     actions: ['answer', 'answer', 'answer', 'pause', 'resume', 'start', 'delete pod', 'hand over'],
+  },
+  /** Questions outlive pauses, pods and operators, and are answered an hour later. */
+  'late answers': {
+    ends: { finished: 0, deadly: 0, broken: 0, questions: 0.9 },
+    answersLate: true,
+    actions: ['pause', 'pause', 'start', 'message', 'delete pod', 'evict', 'hand over', 'restart'],
   },
   /** Operators begin while their caches are filled slowly. */
   restarts: { blows: ['terminate'], chances: { slow: 0.5 }, crowd: true },

@@ -24,6 +24,8 @@ const settleMs = 20 * 60_000;
 const quietMs = 60_000;
 /** Before there is ordinary use, which is followed by a quiet minute of its own. */
 const pauseMs = 15_000;
+/** How long questions wait whose answers are late. */
+const answerMs = 60 * 60_000;
 /** Reads that may happen in a quiet minute: a watch that begins anew, and none that repeats. */
 const quietReads = 20;
 /** Writes of the rates of pools in a quiet minute: two pools, every 10 s. */
@@ -107,6 +109,15 @@ class Play {
       retention.startExercise();
       tenant.startExercise();
     }
+    await this.#settle();
+    await this.#beQuiet(quietMs);
+    if (this.#stages.some(({ approvers }) => approvers.answersLate)) await this.#answerLate();
+  }
+
+  /** People answer the questions that have waited for an hour. */
+  async #answerLate(): Promise<void> {
+    await this.#run(this.#stage.scheduler.monotonic() + answerMs);
+    for (const { approvers } of this.#stages) approvers.answerAll();
     await this.#settle();
     await this.#beQuiet(quietMs);
   }

@@ -346,6 +346,7 @@ export function stage(
   });
   const approvers = new Approvers({
     ...{ cluster, faultSchedule, scheduler, trace, busyMs },
+    answersLate: emphasis.answersLate === true,
     random: random.fork('approvers'),
   });
   const messageSender = new MessageSender({

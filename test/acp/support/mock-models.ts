@@ -7,6 +7,8 @@ import { z } from 'zod';
 export const task = (name: string): string => `[task ${name}]`;
 /** A part of a user's message: the model calls the shell once, to append a line to the file. */
 export const appendTask = (name: string, file: string): string => `[task ${name}: append ${file}]`;
+/** A part of a user's message: the model says nothing to it for as long as the request is open. */
+export const holdTask = (name: string): string => `[task ${name}: hold]`;
 /** Text of the model about a task. */
 export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
@@ -16,7 +18,7 @@ export const appendCommand = (file: string): string => `echo once >> ${file}`;
  * whose turn was interrupted.
  */
 const wishPattern =
-  /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
+  /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
 
 /** One message of a request, whatever the API. */
 interface Said {
@@ -39,6 +41,8 @@ export interface PromptSeen {
 }
 
 type Reply = { readonly text: string } | { readonly command: string; readonly tool: string };
+/** held: the model says nothing for as long as the request is open. */
+type Decision = Reply | 'held';
 
 const parts = z.array(z.looseObject({ type: z.string().optional(), text: z.string().optional() }));
 const content = z.union([z.string(), parts]).nullish();
@@ -349,6 +353,10 @@ export class MockModels implements AsyncDisposable {
     const body = Buffer.concat(chunks).toString();
     const asked = api.read(JSON.parse(body), path);
     const reply = this.#reply(api, asked, body);
+    if (reply === 'held') {
+      await once(response, 'close');
+      return;
+    }
     const written = api.write(reply, String(++this.#replies), asked.isStream);
     response.writeHead(200, {
       'content-type': asked.isStream ? 'text/event-stream' : 'application/json',
@@ -356,17 +364,18 @@ export class MockModels implements AsyncDisposable {
     response.end(Array.isArray(written) ? written.join('') : JSON.stringify(written));
   }
 
-  #reply({ shells }: Api, { messages: said, tools }: Asked, body: string): Reply {
+  #reply({ shells }: Api, { messages: said, tools }: Asked, body: string): Decision {
     const last = said.findLastIndex(
       ({ by, text }) => by === 'user' && text.search(wishPattern) >= 0,
     );
     const wish = [...(said[last]?.text ?? '').matchAll(wishPattern)].at(-1)?.groups;
-    const { name, file, verdict, again } = wish ?? {};
+    const { name, file, hold, verdict, again } = wish ?? {};
     const shell = shells.find((known) => tools.includes(known));
     const isFirst = said.slice(last + 1).every(({ by }) => by === 'user' || by === 'system');
     // Requests without a shell are for titles and the like.
     if (shell !== undefined && isFirst && last >= 0)
       this.#prompts.push({ name, at: performance.now(), body });
+    if (shell !== undefined && isFirst && hold !== undefined) return 'held';
     const target = verdict === 'allowed' ? again : file;
     if (shell !== undefined && isFirst && target !== undefined)
       return { tool: shell, command: appendCommand(target) };
