@@ -326,21 +326,13 @@ export class AcpChild {
     const input = ReadableStream.from(this.#output()) as ReadableStream<Uint8Array>;
     const output = Writable.toWeb(this.#child.stdin) as WritableStream<Uint8Array>;
     const stream = ndJsonStream(output, input, { maxMessageBytes });
-    // The connection refuses updates that it does not know, and these are to be kept.
-    const withoutUpdates = new TransformStream<AnyMessage, AnyMessage>({
-      transform: (message, controller) => {
-        const update = updateSchema.safeParse(message).data;
-        if (update === undefined) controller.enqueue(message);
-        else this.#update(update.params);
-      },
-    });
     const connection = client({ name: 'bridge' })
       .onRequest('session/request_permission', ({ params, signal }) =>
         this.#permission(params, signal),
       )
       .connect({
         writable: stream.writable,
-        readable: stream.readable.pipeThrough(withoutUpdates),
+        readable: ReadableStream.from(this.#withoutUpdates(stream.readable)),
       });
     this.#connection = connection;
     void connection.closed.then(
@@ -368,6 +360,15 @@ export class AcpChild {
       while (this.#recorder.size > maxBacklog && this.#failure === undefined)
         await this.#drained.promise;
       yield chunk;
+    }
+  }
+
+  /** The connection refuses updates that it does not know, and these are to be kept. */
+  async *#withoutUpdates(messages: AsyncIterable<AnyMessage>): AsyncGenerator<AnyMessage> {
+    for await (const message of messages) {
+      const update = updateSchema.safeParse(message).data;
+      if (update === undefined) yield message;
+      else this.#update(update.params);
     }
   }
 
