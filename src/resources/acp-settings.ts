@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { described, listMap, optional, text, validations } from './schema.ts';
 
 /** Agents that speak the Agent Client Protocol, by the names of the bridge's table. */
-export const acpAgentNames = ['codex', 'claude', 'qwen', 'opencode', 'gemini'] as const;
+export const acpAgentNames = ['codex', 'claude', 'qwen', 'opencode', 'gemini', 'kimi'] as const;
 export type AcpAgentName = (typeof acpAgentNames)[number];
 
 /** Maximum parts of a command line, the program among them. */

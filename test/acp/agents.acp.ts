@@ -6,6 +6,7 @@ import { answerTo, appendTask, holdTask, task } from './support/mock-models.ts';
 
 interface Figures {
   promptMs?: number;
+  spareMs?: number;
   questionMs?: number;
   continues?: string;
   bridgeMiB?: number;
@@ -22,11 +23,12 @@ beforeAll(async () => {
 afterEach(() => agents.removeAll(), startMs);
 afterAll(() => agents.stop(), hookMs);
 afterAll(() => {
-  const rows = [...figures].map(([name, { promptMs, questionMs, continues, ...memory }]) =>
+  const seconds = (ms: number | undefined) =>
+    ms === undefined ? '-' : `${(ms / 1000).toFixed(1)} s`;
+  const rows = [...figures].map(([name, { promptMs, spareMs, questionMs, continues, ...memory }]) =>
     [
       name,
-      promptMs === undefined ? '-' : `${(promptMs / 1000).toFixed(1)} s`,
-      questionMs === undefined ? '-' : `${(questionMs / 1000).toFixed(1)} s`,
+      ...[promptMs, spareMs, questionMs].map(seconds),
       continues ?? '-',
       `${memory.bridgeMiB ?? '-'} MiB`,
       `${memory.agentMiB ?? '-'} MiB`,
@@ -34,7 +36,7 @@ afterAll(() => {
   );
   process.stdout.write(
     [
-      'name | POST to the prompt | POST to the question about a tool call | continues by | memory of the bridge | of the agent',
+      'name | POST to the prompt | the same from a spare | POST to the question about a tool call | continues by | memory of the bridge | of the agent',
       ...rows,
       '',
     ].join('\n'),
@@ -110,6 +112,19 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     expect(agents.models.prompts(second)[0]?.body).toContain(task(first));
     figure.continues = String(await continuation(id));
     expect(figure.continues).toBe(acpVendors[name].continues);
+  });
+
+  it('sends its first prompt from a spare of a pool', async () => {
+    const about = `spare-${name}`;
+    await agents.keepSpare(name);
+    const begun = performance.now();
+    const { id, sandbox } = await agents.begin(`Begin. ${task(about)}`, { sandbox_spec_id: name });
+    await agents.reaches(id, { execution_status: 'finished' });
+    expect(await said(id)).toContain(answerTo(about));
+    const prompts = agents.models.prompts(about);
+    expect(prompts).toHaveLength(1);
+    figure.spareMs = (prompts[0]?.at ?? NaN) - begun;
+    expect(await agents.k('get', 'sandbox', sandbox, '-o', 'jsonpath={.spec.poolName}')).toBe(name);
   });
 
   it(`calls a tool once after an approval by ${way}`, async () => {

@@ -71,6 +71,7 @@ describe('a conversation on a cluster', () => {
       'TITLE',
       'SANDBOX',
       'EXECUTION',
+      'APPROVAL',
       'START',
       'REPOSITORY',
       'OWNER',

@@ -48,7 +48,7 @@ describe('the images', () => {
   );
 
   it.each([
-    ['codec', '', 'AGENT must be one of codex, claude, qwen, opencode, gemini, not "codec"'],
+    ['codec', '', 'AGENT must be one of codex, claude, qwen, opencode, gemini, kimi, not "codec"'],
     ['claude', '', 'ACCEPTED_LICENSE=claude builds an image with it'],
     ['claude', 'codex', 'the license of claude is not an open one'],
   ])('have no agent %s with the accepted license "%s"', (name, accepted, message) => {

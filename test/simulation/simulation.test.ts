@@ -4,7 +4,7 @@ import { mustAllBeClean, ranges } from './seed-ranges.ts';
 import { simulate } from './simulation.ts';
 
 mustAllBeClean([
-  ...ranges({}, 500, 50),
+  ...ranges({}, 250, 50),
   [{ world: 'plain' }, 25],
   [{ world: 'single-owner' }, 25],
   [{ faults: 'of leaders' }, 25],

@@ -156,10 +156,10 @@ function store(
     async (stored) => {
       if (stored.metadata.uid !== uid) throw notFound('conversation');
       if (hasAnswer(stored, id, given) || answerOf(stored, id) !== undefined) return;
-      const { option_id: option, decision: decided, reason: why, by } = { ...noAnswer, ...given };
+      const { reason: why, by } = given;
       const answer: ApprovalAnswer = {
         id,
-        ...(option === undefined ? { decision: decided } : { option }),
+        ...('option_id' in given ? { option: given.option_id } : { decision: given.decision }),
         ...(why === undefined ? {} : { reason: why }),
         by,
       };
@@ -176,9 +176,6 @@ function store(
     },
   );
 }
-
-/** Every field of either form of an answer. */
-const noAnswer: { readonly option_id?: string; readonly decision?: 'approve' | 'reject' } = {};
 
 const openApproval = ({ status }: Conversation, id: string): Approval | undefined =>
   status?.approval?.id === id ? status.approval : undefined;

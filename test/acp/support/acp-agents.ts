@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
+import { apiVersion } from '../../../src/resources/group.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { AgentService, startMs, type ServiceParts } from '../../support/agent-service.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -126,8 +127,24 @@ export class AcpAgents extends AgentService {
     await eventually('the agent to end', () => !existsSync(`/proc/${children[0] ?? 0}`), startMs);
   }
 
-  /** Deletes the conversations, and waits until their processes have ended. */
+  /** Keeps one spare sandbox of a template, and waits until it is ready. `removeAll` ends that. */
+  async keepSpare(templateName: string): Promise<void> {
+    await this.apply({
+      ...{ apiVersion, kind: 'SandboxPool', metadata: { name: templateName } },
+      spec: { templateName, replicas: 1, refill: { delay: '10m' } },
+    });
+    await eventually(
+      'a spare to be ready',
+      async () =>
+        (await this.k('get', 'sandboxpool', templateName, '-o', 'jsonpath={..readyReplicas}')) ===
+        '1',
+      startMs,
+    );
+  }
+
+  /** Deletes the pools and the conversations, and waits until their processes have ended. */
   async removeAll(): Promise<void> {
+    await this.k('delete', 'sandboxpools', '--all');
     const listed = (await this.k('get', 'conversations', '-o', 'name')).split('\n');
     for (const name of listed.filter((line) => line !== ''))
       await this.delete(name.split('/').at(-1) ?? '');

@@ -102,7 +102,7 @@ const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 const description = 'Appends a line to a file';
 
 const chatCompletions: Api = {
-  shells: ['bash', 'run_shell_command'],
+  shells: ['bash', 'Bash', 'run_shell_command'],
   read: (body) => {
     const { stream, messages, tools = [] } = chatSchema.parse(body);
     return {

@@ -53,6 +53,14 @@ export const conversationMutants = {
     rule: approved,
     ...answers,
   },
+  'a question that waits for half an hour is approved': {
+    file: `${approvals}/approvals.ts`,
+    from: 'const status = withRecordedAnswer(withQuestion(before, asked, now), asker.spec);',
+    to: "const asking = withQuestion(before, asked, now);\nconst isOld = Date.parse(now) - Date.parse(asked.requestedTime) > 1_800_000;\nconst status = withRecordedAnswer(asking, isOld ? { approvals: [{ id: asked.id, decision: 'approve' }] } : asker.spec);",
+    rule: approved,
+    messages: true,
+    focus: 'late answers',
+  },
   'a question ends with a pause': {
     file: 'src/controllers/conversation/reconcile.ts',
     from: "if (view.phase === 'MISSING')\nscope.status = withQuestionClosed",
@@ -83,8 +91,8 @@ export const conversationMutants = {
   },
   'an answer is never given': {
     file: `${approvals}/approvals.ts`,
-    from: 'return status.approval?.answer === undefined\n',
-    to: 'return status.approval !== undefined\n',
+    from: 'return questionId === undefined || answer === undefined',
+    to: 'return questionId !== undefined || answer === undefined',
     rule: 'an answer reaches its agent in time',
     ...answers,
   },

@@ -136,11 +136,11 @@ describe('errors of settings', () => {
     [{ LEGACY_API: 'perhaps' }, 'LEGACY_API: must be true, false, 1 or 0, not "perhaps"'],
     [
       { AGENT: 'other' },
-      'AGENT: must be reference, openhands, codex, claude, qwen, opencode or gemini, not "other"',
+      'AGENT: must be reference, openhands, codex, claude, qwen, opencode, gemini or kimi, not "other"',
     ],
     [
       { AGENTS: 'codex,other' },
-      'AGENTS: must be reference, openhands, codex, claude, qwen, opencode or gemini, not "other"',
+      'AGENTS: must be reference, openhands, codex, claude, qwen, opencode, gemini or kimi, not "other"',
     ],
     [
       { AGENT: 'codex', AGENTS: 'claude' },

@@ -57,7 +57,7 @@ describe('an agent of the Agent Client Protocol in a template', () => {
     [
       'neither agent nor command',
       agentOf({}),
-      'spec.agent.acp.agent: exactly one of agent and command must be present: agent is one of codex, claude, qwen, opencode, gemini',
+      'spec.agent.acp.agent: exactly one of agent and command must be present: agent is one of codex, claude, qwen, opencode, gemini, kimi',
     ],
     [
       'both of them',

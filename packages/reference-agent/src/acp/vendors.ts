@@ -134,6 +134,21 @@ export const acpVendors = {
     modes: { asks: 'default', free: 'yolo' },
     continues: 'transcript',
   },
+  kimi: {
+    package: '@moonshot-ai/kimi-code',
+    version: '2.1.0',
+    license: 'MIT',
+    command: ['kimi', 'acp'],
+    env: {
+      KIMI_MODEL_NAME: '{model}',
+      KIMI_MODEL_BASE_URL: '{baseUrl}',
+      KIMI_MODEL_API_KEY: '{apiKey}',
+      KIMI_MODEL_PROVIDER_TYPE: 'openai',
+      KIMI_CODE_NO_AUTO_UPDATE: '1',
+    },
+    modes: { asks: 'default', free: 'auto' },
+    continues: 'resume',
+  },
 } as const satisfies Readonly<Record<string, AcpVendor>>;
 
 export type AcpVendorName = keyof typeof acpVendors;

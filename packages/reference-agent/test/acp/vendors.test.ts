@@ -39,7 +39,10 @@ describe('the agent that the environment names', () => {
   });
 
   it.each([
-    [{ ACP_AGENT: 'codec' }, 'ACP_AGENT must be one of codex, claude, qwen, opencode, gemini'],
+    [
+      { ACP_AGENT: 'codec' },
+      'ACP_AGENT must be one of codex, claude, qwen, opencode, gemini, kimi',
+    ],
     [{ ACP_COMMAND: 'my-agent' }, 'ACP_COMMAND must be a JSON list of texts, the program first'],
     [{ ACP_COMMAND: '[]' }, 'ACP_COMMAND must be a JSON list of texts, the program first'],
   ])('is refused: %j', (env, message) => {

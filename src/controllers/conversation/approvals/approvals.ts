@@ -13,6 +13,7 @@ import {
   maxApprovalTitle,
   maxApprovalTool,
   type Approval,
+  type RecordedAnswer,
 } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { abortedAfter } from '../../aborted-after.ts';
@@ -85,9 +86,10 @@ export class Approvals {
     // The report was behind: the next one decides.
     if (asked === undefined) return { status: before, againAfterMs };
     const status = withRecordedAnswer(withQuestion(before, asked, now), asker.spec);
-    return status.approval?.answer === undefined
+    const { id: questionId, answer } = status.approval ?? {};
+    return questionId === undefined || answer === undefined
       ? { status }
-      : this.#give(asker, status, status.approval, signal);
+      : this.#give(asker, status, { questionId, answer }, signal);
   }
 
   /** The question of the agent, which is read once for each update of its conversation. */
@@ -110,11 +112,10 @@ export class Approvals {
   async #give(
     { key, endpoint, id, save }: Asker,
     status: ConversationStatus,
-    { id: questionId, answer }: Approval,
+    { questionId, answer }: { readonly questionId: string; readonly answer: RecordedAnswer },
     signal: AbortSignal,
   ): Promise<Followed> {
     const { agent, clock, logger } = this.#options;
-    if (answer === undefined) return { status };
     const { sentTime, accept, option, reason } = answer;
     // A call that another process has made may still arrive.
     if (sentTime !== undefined && this.#sent.lastsMs(key, sentTime) < settleMs)
@@ -147,10 +148,7 @@ export class Approvals {
 }
 
 /** The question with this answer; the status as it is where it has no question. */
-const withAnswer = (
-  status: ConversationStatus,
-  answer: NonNullable<Approval['answer']>,
-): ConversationStatus =>
+const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
 
 /** The texts of a question as every reader of the resource may see them. */
