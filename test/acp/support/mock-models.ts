@@ -127,7 +127,8 @@ const chatCompletions: Api = {
                 function: {
                   name: reply.tool,
                   arguments: JSON.stringify({
-                    ...{ command: reply.command, description, is_background: false },
+                    ...{ command: reply.command, description },
+                    ...(reply.tool === 'run_shell_command' ? { is_background: false } : {}),
                   }),
                 },
               },
