@@ -6,11 +6,15 @@ import {
   type CallbackServerOptions,
 } from '../gateway/callback-server/callback-server.ts';
 import { webhooks, type WebhooksOptions } from '../gateway/callback-server/webhooks.ts';
-import { CloneHandler } from '../gateway/git/clone-handler.ts';
+import { GitHandler } from '../gateway/git/git-handler.ts';
 import type { GitCredentials } from '../gateway/git/hosts.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
+import { PushRecords } from '../gateway/git/push-records.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
+import { EventRecorder } from '@conversation-operator/kube/events';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
+import { auditOf } from './gateway-settings.ts';
 
 export interface AgentSideOptions
   extends
@@ -18,39 +22,44 @@ export interface AgentSideOptions
     Pick<WebhooksOptions, 'notify'> {
   readonly credentials: GitCredentials;
   readonly keys: SandboxKeys;
-  readonly caches: Pick<Caches, 'conversations' | 'sandboxes'>;
+  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly client: KubeClient;
 }
 
-/** To one git host, of all the sandboxes that clone from it. */
-const cloneConnections = 128;
+/** To one git host, of all the sandboxes. */
+const hostConnections = 128;
 
 /**
- * Serves what sandboxes may ask of the gateway until the stack ends: clones of private
- * repositories, and webhooks. Returns the port.
+ * Serves what sandboxes may ask of the gateway until the stack ends: git, and webhooks. Returns the
+ * port.
  */
 export async function serveAgentSide(
-  { GIT_HOSTS: hosts }: GatewayConfig | UpConfig,
-  { credentials, keys, caches, notify, ...server }: AgentSideOptions,
+  config: GatewayConfig | UpConfig,
+  { credentials, keys, caches, notify, client, ...server }: AgentSideOptions,
   runtime: MeasuredRuntime,
   stack: AsyncDisposableStack,
 ): Promise<number> {
+  const { GIT_HOSTS: hosts } = config;
   const { clock, metrics } = runtime;
   const logger = runtime.logger.child({ component: 'git' });
   const host = new PrivateHost({
     ...{ hosts, credentials, clock, logger },
-    connections: cloneConnections,
+    connections: hostConnections,
   });
   stack.defer(() => host.close());
-  const { conversations, sandboxes } = caches;
+  const { conversations, sandboxes, templates } = caches;
   const [defaultProvider] = Object.keys(hosts);
-  const clones = new CloneHandler({
-    ...{ host, keys, conversations, defaultProvider },
+  const events = new EventRecorder({ client, component: 'gateway', ...runtime });
+  stack.defer(() => events.close());
+  const git = new GitHandler({
+    ...{ host, keys, conversations, templates, defaultProvider },
+    records: new PushRecords({ client, events, audit: auditOf(config), clock, logger }),
     ...{ clock, logger, metrics },
   });
   const hooks = webhooks({ keys, notify, clock, metrics });
   const agentSide = createCallbackServer({
     ...{ ...runtime, ...server, sandboxes },
-    handlers: [clones, hooks],
+    handlers: [git, hooks],
   });
   stack.defer(() => agentSide.close());
   return (await agentSide.listen()).port;

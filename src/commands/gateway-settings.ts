@@ -7,12 +7,15 @@ import { join } from 'node:path';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
+/** Where lines of the audit go, whatever the level of the other lines. */
+export const auditOf = (config: GatewayConfig | UpConfig) =>
+  loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
+
 /** Options of a gateway that follow from the settings, on a cluster and locally. */
 export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
     legacyApi: config.LEGACY_API,
-    // Whatever the level of the other lines.
-    audit: loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' }),
+    audit: auditOf(config),
     gitHosts: config.GIT_HOSTS,
     corsOrigins: config.CORS_ORIGINS,
     trustedProxies: config.TRUSTED_PROXIES,

@@ -181,7 +181,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const agentSidePort = await serveAgentSide(
     config,
     {
-      ...{ credentials, keys, caches, namespace, host: loopback, port: 0 },
+      ...{ client, credentials, keys, caches, namespace, host: loopback, port: 0 },
       notify: (notification) => notify(notification),
     },
     runtime,

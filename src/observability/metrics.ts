@@ -145,8 +145,13 @@ export function createMetrics(registry: Registry = new Registry()) {
     ),
     gitClones: counter(
       'git_clones_total',
-      'Requests of sandboxes for private repositories, by result: stream (passed on), open (no credential is needed or there), denied, failed.',
-      { result: ['stream', 'open', 'denied', 'failed'] },
+      'Requests of sandboxes to git hosts, by result: stream (passed on), open (no credential is needed or there), denied, locked (a push needs a credential, and there is none), failed.',
+      { result: ['stream', 'open', 'denied', 'locked', 'failed'] },
+    ),
+    gitPushes: counter(
+      'git_pushes_total',
+      'Pushes of sandboxes, by result: accepted or rejected by the git host, refused by the gateway.',
+      { result: ['accepted', 'rejected', 'refused'] },
     ),
     quotaSlots: gauge(
       'quota_slots',

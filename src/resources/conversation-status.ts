@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { approvalSchema, closedApprovalsSchema } from './approval.ts';
 import { conditionsSchema } from './conditions.ts';
+import { pushesSchema } from './git-settings.ts';
 import {
   count,
   described,
@@ -195,6 +196,10 @@ export const conversationStatusSchema = z.object({
       completionTokens: optional(count(), 'Number of tokens in completions.'),
     }),
     'Usage that the agent reports. Absent until the agent has reported some.',
+  ),
+  pushes: optional(
+    pushesSchema,
+    'Last pushes of the sandbox to the repository of the conversation, oldest first. Written by the gateway.',
   ),
   conditions: conditionsSchema,
 });

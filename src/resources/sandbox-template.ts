@@ -9,6 +9,7 @@ import {
   toolNames,
 } from './agent-settings.ts';
 import { acpSettingsSchema } from './acp-settings.ts';
+import { gitSettingsSchema } from './git-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import {
   column,
@@ -130,6 +131,10 @@ export const sandboxTemplateSpecSchema = z.object({
     })
     .meta({ ...validations(...agentRules), description: 'Settings of the agent in the sandbox.' })
     .prefault({}),
+  git: optional(
+    gitSettingsSchema,
+    'What sandboxes may read from and push to git hosts through the gateway. Absent: the defaults of git.push.',
+  ),
   storage: described(
     z.object({
       size: described(

@@ -140,6 +140,11 @@ export class GitServer {
     return `${this.origin}${this.#options.prefix ?? ''}`;
   }
 
+  /** The bare repository with this name. */
+  folderOf(name: string): string {
+    return join(this.#folder, `${name}.git`);
+  }
+
   /** Those about a repository, since the last time. */
   taken(): readonly SeenRequest[] {
     return this.requests.splice(0);
@@ -187,7 +192,7 @@ export class GitServer {
     } else if (this.#options.isPlain === true) {
       this.#sendFile(path, response);
     } else {
-      this.#runBackend(request, response, path, search.slice(1));
+      this.#runBackend(request, response, { path, query: search.slice(1), reader });
     }
   }
 
@@ -202,8 +207,16 @@ export class GitServer {
   #runBackend(
     request: IncomingMessage,
     response: ServerResponse,
-    path: string,
-    query: string,
+    {
+      path,
+      query,
+      reader,
+    }: {
+      readonly path: string;
+      readonly query: string;
+      /** Everybody who may read a private repository may push to it. */
+      readonly reader: string | undefined;
+    },
   ): void {
     const protocol = request.headers['git-protocol'];
     const child = spawn('git', ['http-backend'], {
@@ -212,6 +225,7 @@ export class GitServer {
         HOME: '/nonexistent',
         GIT_PROJECT_ROOT: this.#folder,
         GIT_HTTP_EXPORT_ALL: '1',
+        ...(reader === undefined ? {} : { REMOTE_USER: 'reader' }),
         PATH_INFO: path,
         QUERY_STRING: query,
         REQUEST_METHOD: request.method,

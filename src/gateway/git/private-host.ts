@@ -2,6 +2,8 @@ import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import { GitHostError } from '@conversation-operator/git/git-host-error';
 import { GitHttp, type GitStream } from '@conversation-operator/git/git-http';
+import { lsRemote } from '@conversation-operator/git/ls-remote';
+import type { Refs } from '@conversation-operator/git/ref-list';
 import {
   repositoryUrl,
   isDenial,
@@ -10,6 +12,7 @@ import {
   requestOf,
   smartType,
   version2,
+  type GitService,
 } from '@conversation-operator/git/smart-http';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { expiryBy } from '../lookup/expiry.ts';
@@ -34,6 +37,9 @@ export interface Wanted {
   readonly owner: string;
   readonly provider: string;
   readonly repository: string;
+  readonly service: GitService;
+  /** Whether reads of repositories that need no credential are relayed too. */
+  readonly relaysOpen: boolean;
   /**
    * The headers of the client about the protocol. The caller leaves out all others, so that the
    * host does not get them.
@@ -47,6 +53,7 @@ export interface Wanted {
  *   gateway.
  * - denied: the host does not accept this credential, or has no such repository: hosts do not
  *   distinguish these.
+ * - locked: pushes need a credential, and there is none.
  * - failed: the host gave no usable answer; `reason` is one word, and does not disclose the address
  *   of the host.
  */
@@ -54,9 +61,9 @@ export type HostAnswer =
   | { readonly kind: 'stream'; readonly stream: GitStream }
   | { readonly kind: 'open' }
   | { readonly kind: 'denied' }
+  | { readonly kind: 'locked' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-const service = 'git-upload-pack';
 const connectTimeoutMs = 10_000;
 /**
  * Lifetime of a location in the cache: the maximum delay between the request for the references and
@@ -66,8 +73,8 @@ const locationMs = 600_000;
 const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
 
 /**
- * Reads repositories of git hosts by the credentials of owners. A host gets a credential only where
- * it refuses the request without one.
+ * Reads and pushes to repositories of git hosts by the credentials of owners. A host gets a
+ * credential for a read only where it refuses the request without one.
  */
 export class PrivateHost {
   readonly #options: PrivateHostOptions;
@@ -96,47 +103,76 @@ export class PrivateHost {
     return this.#http.close();
   }
 
-  /** The answer to `info/refs?service=git-upload-pack`. */
+  /** The answer to `info/refs`. */
   refs(wanted: Wanted): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
-      if (await this.#isOpen(host, wanted)) return { kind: 'open' };
+      if (wanted.service === 'git-upload-pack' && (await this.#isOpen(host, wanted)))
+        return wanted.relaysOpen ? this.#refs(host, undefined, wanted) : { kind: 'open' };
       return this.#refs(host, credential, wanted);
     });
   }
 
-  /** The answer to `git-upload-pack`. */
+  /** The answer to the service. */
   pack(wanted: Wanted, body: Readable): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
-      const key = keyOf(credential, wanted);
-      if (!this.#locations.has(key)) {
-        const first = await this.#refs(host, credential, { ...wanted, headers: {} });
+      let found = this.#locationOf(credential, wanted);
+      if (found === undefined) {
+        const first = await this.refs({ ...wanted, headers: {} });
         if (first.kind !== 'stream') return first;
         first.stream.body.destroy();
+        found = this.#locationOf(credential, wanted);
       }
       const target = targetOf(host, wanted);
       const stream = await this.#http.open({
         ...target,
-        ...requestOf(service),
-        repository: this.#locations.get(key) ?? target.repository,
+        ...requestOf(wanted.service),
+        repository: found?.location ?? target.repository,
         body,
-        authorization: credential.authorization,
+        authorization: (found === undefined ? credential : found.credential)?.authorization,
       });
-      return this.#read(stream, host, 'result');
+      return this.#read(stream, host, wanted.service, 'result');
     });
   }
 
+  /** The branches of the repository as its owner sees them; undefined where that is not known. */
+  async references(
+    wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
+  ): Promise<Refs | undefined> {
+    const host = this.#hosts.get(wanted.provider);
+    if (host === undefined) return undefined;
+    const credential = await credentialFor(wanted.owner, host, this.#options.credentials);
+    const { refs } = await lsRemote(this.#http, {
+      repository: repositoryUrl(host.url, wanted.repository),
+      within: host.url,
+      authorization: credential?.authorization,
+      signal: wanted.signal,
+      wantsRefs: true,
+    });
+    return refs;
+  }
+
+  /** Where the repository is, and the credential with which it was found there. */
+  #locationOf(credential: GitCredential | undefined, wanted: Wanted) {
+    for (const each of [credential, undefined]) {
+      const location = this.#locations.get(keyOf(each, wanted));
+      if (location !== undefined) return { location, credential: each };
+    }
+    return undefined;
+  }
+
   async #guarded(
-    { owner, provider }: Wanted,
-    ask: (host: Host, credential: GitCredential) => Promise<HostAnswer>,
+    { owner, provider, service, relaysOpen }: Wanted,
+    ask: (host: Host, credential: GitCredential | undefined) => Promise<HostAnswer>,
   ): Promise<HostAnswer> {
     const host = this.#hosts.get(provider);
     const credential = host && (await credentialFor(owner, host, this.#options.credentials));
-    if (host === undefined || credential === undefined) return { kind: 'open' };
+    if (credential === undefined && service === 'git-receive-pack') return { kind: 'locked' };
+    if (host === undefined || (credential === undefined && !relaysOpen)) return { kind: 'open' };
     try {
       return await ask(host, credential);
     } catch (error) {
       if (!(error instanceof GitHostError)) throw error;
-      this.#options.logger.warn('a git host did not answer a clone', {
+      this.#options.logger.warn('a git host did not answer a sandbox', {
         provider,
         reason: error.reason,
         status: error.status,
@@ -153,7 +189,7 @@ export class PrivateHost {
     try {
       const { status, contentType, body } = await this.#http.open({
         ...targetOf(host, { ...wanted, headers: version2 }),
-        ...referencesOf(service),
+        ...referencesOf('git-upload-pack'),
       });
       body.destroy();
       // A login page has status 200, but is no answer of git.
@@ -164,19 +200,28 @@ export class PrivateHost {
     }
   }
 
-  async #refs(host: Host, credential: GitCredential, wanted: Wanted): Promise<HostAnswer> {
+  async #refs(
+    host: Host,
+    credential: GitCredential | undefined,
+    wanted: Wanted,
+  ): Promise<HostAnswer> {
     const stream = await this.#http.open({
       ...targetOf(host, wanted),
-      ...referencesOf(service),
-      authorization: credential.authorization,
+      ...referencesOf(wanted.service),
+      authorization: credential?.authorization,
     });
-    const answer = this.#read(stream, host, 'advertisement');
+    const answer = this.#read(stream, host, wanted.service, 'advertisement');
     if (answer.kind !== 'stream') return answer;
     this.#locations.set(keyOf(credential, wanted), stream.repository);
     return answer;
   }
 
-  #read(stream: GitStream, { provider }: Host, what: 'advertisement' | 'result'): HostAnswer {
+  #read(
+    stream: GitStream,
+    { provider }: Host,
+    service: GitService,
+    what: 'advertisement' | 'result',
+  ): HostAnswer {
     const { status, contentType, body } = stream;
     if (status === 200 && mediaTypeOf(contentType) === smartType(service, what))
       return { kind: 'stream', stream };
@@ -185,7 +230,7 @@ export class PrivateHost {
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
       // mean a refused credential.
       if (status !== 404)
-        this.#options.logger.warn('a git host does not accept a credential for a clone', {
+        this.#options.logger.warn('a git host does not accept a credential', {
           provider,
           status,
         });
@@ -203,5 +248,13 @@ const targetOf = (host: Host, { repository, headers, signal }: Wanted) => ({
   signal,
 });
 
-const keyOf = (credential: GitCredential, { provider, repository }: Wanted): string =>
-  JSON.stringify([provider, repository, fingerprintOf(credential)]);
+const keyOf = (
+  credential: GitCredential | undefined,
+  { provider, repository, service }: Wanted,
+): string =>
+  JSON.stringify([
+    provider,
+    repository,
+    service,
+    credential === undefined ? '' : fingerprintOf(credential),
+  ]);

@@ -90,6 +90,11 @@ const pools = {
     ...{ what: 'clones', total: 128, perOwner: 32, perSandbox: 4, retryAfterSeconds: 10 },
     ...{ codes: connections, queue: queue(600_000, 1000, 200) },
   },
+  /** Each has the beginning of a pack in memory, up to 16 MiB. */
+  pushes: {
+    ...{ what: 'pushes', total: 16, perOwner: 8, perSandbox: 2, retryAfterSeconds: 10 },
+    ...{ codes: connections, queue: queue(600_000, 500, 100) },
+  },
   /** A pool for each host. */
   hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
 } as const satisfies Readonly<Record<string, Pool>>;

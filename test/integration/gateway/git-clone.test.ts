@@ -8,7 +8,7 @@ import {
   createCallbackServer,
   type CallbackServer,
 } from '../../../src/gateway/callback-server/callback-server.ts';
-import { CloneHandler } from '../../../src/gateway/git/clone-handler.ts';
+import { GitHandler } from '../../../src/gateway/git/git-handler.ts';
 import { basicAuthorization, type GitCredentials } from '../../../src/gateway/git/hosts.ts';
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
@@ -19,6 +19,7 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
 import { GitServer } from '../../support/git-server.ts';
 
@@ -122,8 +123,10 @@ beforeAll(async () => {
     clock: systemClock,
     logger: silentLogger,
   });
-  const handler = new CloneHandler({
+  const handler = new GitHandler({
     ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
+    templates: cache(new IndexedStore<SandboxTemplate>({})),
+    records: { begin: () => Promise.reject(new Error('no push')), end: () => Promise.resolve() },
     ...{
       limits: { idleMs: 2000, lagMs: 500 },
       clock: systemClock,

@@ -2,7 +2,7 @@ import { ServerResponse, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { CloneRelay } from '../../../../src/gateway/git/clone-relay.ts';
+import { GitRelay, type RelayedRequest } from '../../../../src/gateway/git/git-relay.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { aSandbox } from '../../../support/builders.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -27,16 +27,16 @@ function aClone() {
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   const { signal } = new AbortController();
-  const relay = new CloneRelay({
+  const relay = new GitRelay({
     ...{ host, limits, clock, logger: silentLogger, metrics: createMetrics() },
   });
-  const grant = { url: 'https://git.example/a/b.git', repository: 'a/b' };
-  const relayed = relay.relay(
-    { request, response, signal } as unknown as Parameters<CloneRelay['relay']>[0],
-    aSandbox(),
-    grant as unknown as Parameters<CloneRelay['relay']>[2],
-    'references',
-  );
+  const relayed = relay.relay({
+    call: { request, response, signal } as unknown as RelayedRequest['call'],
+    sandbox: aSandbox(),
+    grant: { provider: 'github', repository: 'a/b' },
+    asked: { service: 'git-upload-pack', part: 'references' },
+    relaysOpen: false,
+  });
   /** One byte after each interval. */
   const trickle = async (bytes: number, intervalMs: number): Promise<void> => {
     for (let sent = 0; sent < bytes && !body.destroyed; sent++) {

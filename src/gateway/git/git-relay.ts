@@ -7,7 +7,7 @@ import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { CloneGrant } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
-import type { HostAnswer, PrivateHost } from './private-host.ts';
+import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
@@ -37,17 +37,32 @@ export class Transfer {
     this.#total = clock.after(totalMs, () => late.abort(new Error('it has taken too long')));
   }
 
-  /** A stream whose bytes count as progress. More bytes than the maximum are an error. */
-  newStream(maxBytes = Number.POSITIVE_INFINITY): Transform {
+  /**
+   * A stream whose bytes count as progress. More bytes than the maximum are an error. `onBytes` sees
+   * each piece.
+   */
+  newStream(
+    maxBytes = Number.POSITIVE_INFINITY,
+    onBytes: (chunk: Buffer) => void = () => undefined,
+  ): Transform {
     let bytes = 0;
     return new Transform({
       transform: (chunk: Buffer, _encoding, done) => {
-        this.#idle.touch();
+        this.touch();
         bytes += chunk.length;
-        if (bytes > maxBytes) done(new ProblemError('body-too-large', 'The request is too large.'));
-        else done(null, chunk);
+        if (bytes > maxBytes) {
+          done(new ProblemError('body-too-large', 'The request is too large.'));
+          return;
+        }
+        onBytes(chunk);
+        done(null, chunk);
       },
     });
+  }
+
+  /** Some bytes have moved. */
+  touch(): void {
+    this.#idle.touch();
   }
 
   end(): void {
@@ -61,7 +76,7 @@ export interface RelayLimits extends TransferLimits {
   readonly maxBodyBytes: number;
 }
 
-export interface CloneRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
+export interface GitRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
   readonly limits: RelayLimits;
 }
@@ -82,42 +97,75 @@ const answerHeaders = ['content-encoding', 'content-type'] as const;
 const refusals = {
   open: [404, 'Ask the git host itself'],
   denied: [403, 'There is no such repository, or the credential of its owner does not open it'],
+  locked: [403, 'The gateway has no credential with which to push to this git host'],
   failed: [502, 'The git host can not be asked'],
 } as const;
 
-/** Relays the requests of a clone from a sandbox to a git host, and the answers back. */
-export class CloneRelay {
-  readonly #options: CloneRelayOptions;
+/** A request of a sandbox to a git host, which the caller has authorized. */
+export interface RelayedRequest {
+  readonly call: CallbackRequest;
+  readonly sandbox: Sandbox;
+  readonly grant: CloneGrant;
+  readonly asked: Pick<SmartRequest, 'service' | 'part'>;
+  /** Whether reads of repositories that need no credential are relayed too. */
+  readonly relaysOpen: boolean;
+}
 
-  constructor(options: CloneRelayOptions) {
+/** Relays requests of git from a sandbox to a git host, and the answers back. */
+export class GitRelay {
+  readonly #options: GitRelayOptions;
+
+  constructor(options: GitRelayOptions) {
     this.#options = options;
   }
 
-  /** The caller has authorized the request. */
-  async relay(
-    { request, response, signal }: CallbackRequest,
-    { metadata, spec: { owner } }: Sandbox,
-    grant: CloneGrant,
-    part: SmartRequest['part'],
-  ): Promise<void> {
-    const { host, limits, clock, logger, metrics } = this.#options;
-    const transfer = new Transfer(limits, { clock, signal });
-    try {
-      const headers = headersOf(request);
-      const wanted = { owner, ...grant, headers, signal: transfer.signal };
-      const answer = await (part === 'references'
+  async relay(relayed: RelayedRequest): Promise<void> {
+    const { host, limits } = this.#options;
+    const { request, response } = relayed.call;
+    await this.within(relayed, async (transfer, wanted) => {
+      const answer = await (relayed.asked.part === 'references'
         ? host.refs(wanted)
         : host.pack(wanted, bodyOf(request, transfer, limits.maxBodyBytes)));
-      metrics.gitClones.inc({ result: answer.kind });
-      if (answer.kind === 'stream') await send(response, answer.stream, transfer);
-      else refuse(response, answer);
+      await this.answer(response, answer, transfer);
+    });
+  }
+
+  /** Does the work of a request within the limits of time. */
+  async within(
+    { call: { request, response, signal }, sandbox, grant, asked, relaysOpen }: RelayedRequest,
+    work: (transfer: Transfer, wanted: Wanted) => Promise<void>,
+  ): Promise<void> {
+    const { limits, clock, logger } = this.#options;
+    const { metadata, spec } = sandbox;
+    const transfer = new Transfer(limits, { clock, signal });
+    try {
+      await work(transfer, {
+        owner: spec.owner,
+        ...grant,
+        service: asked.service,
+        relaysOpen,
+        headers: headersOf(request),
+        signal: transfer.signal,
+      });
     } catch (error) {
       if (!transfer.signal.aborted && !response.headersSent) throw error;
-      logger.info('a clone was interrupted', { sandbox: metadata.name, error });
+      logger.info('a transfer of git was interrupted', { sandbox: metadata.name, error });
       response.destroy();
     } finally {
       transfer.end();
     }
+  }
+
+  /** Sends the answer of the host, or the reason why there is none. `onBytes` sees what is sent. */
+  async answer(
+    response: ServerResponse,
+    answer: HostAnswer,
+    transfer: Transfer,
+    onBytes?: (chunk: Buffer) => void,
+  ): Promise<void> {
+    this.#options.metrics.gitClones.inc({ result: answer.kind });
+    if (answer.kind === 'stream') await send(response, answer.stream, transfer, onBytes);
+    else refuse(response, answer);
   }
 }
 
@@ -129,7 +177,7 @@ const headersOf = ({ headers }: IncomingMessage): Record<string, string> =>
     }),
   );
 
-function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
+export function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
   const body = transfer.newStream(maxBytes);
   // The reader of the body gets the error.
   pipeline(request, body, { signal: transfer.signal }).catch(() => undefined);
@@ -140,6 +188,7 @@ async function send(
   response: ServerResponse,
   { headers, body }: GitStream,
   transfer: Transfer,
+  onBytes?: (chunk: Buffer) => void,
 ): Promise<void> {
   response.statusCode = 200;
   response.setHeader('cache-control', 'no-store');
@@ -147,19 +196,31 @@ async function send(
     const value = headers[name];
     if (typeof value === 'string') response.setHeader(name, value);
   }
-  await pipeline(body, transfer.newStream(), response, { signal: transfer.signal });
+  await pipeline(body, transfer.newStream(Number.POSITIVE_INFINITY, onBytes), response, {
+    signal: transfer.signal,
+  });
 }
 
-/** Answers with a text, because git shows it to people. */
 function refuse(
   response: ServerResponse,
   answer: Exclude<HostAnswer, { readonly kind: 'stream' }>,
 ): void {
   const [status, text] = refusals[answer.kind];
+  refuseInWords(response, status, `${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}`);
+}
+
+/** Answers with a text, because git shows it to people. */
+export function refuseInWords(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   response.writeHead(status, {
     'content-type': 'text/plain',
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    ...headers,
   });
-  response.end(`${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}\n`);
+  response.end(`${text}\n`);
 }

@@ -1,0 +1,260 @@
+import { readSmartRequest, type SmartRequest } from '@conversation-operator/git/smart-http';
+import { sleep } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { pushPolicyOf, type GitSettings } from '../../resources/git-settings.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import {
+  noSuchEndpoint,
+  type CallbackHandler,
+  type CallbackRequest,
+} from '../callback-server/callback-server.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { newPool } from '../limits/pools.ts';
+import { inNamespace, type Cache } from '../lookup/cache.ts';
+import { GitRelay, refuseInWords, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
+import type { PrivateHost } from './private-host.ts';
+import { PushRelay } from './push-relay.ts';
+import type { PushRecords } from './push-records.ts';
+
+export interface GitLimits extends RelayLimits {
+  /** Maximum delay of the cache behind the operator's write of the status. */
+  readonly lagMs: number;
+}
+
+export interface GitHandlerOptions extends Omit<GitRelayOptions, 'limits' | 'host'> {
+  readonly host: Pick<PrivateHost, 'refs' | 'pack' | 'references'>;
+  readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket' | 'acceptsGitToken'>;
+  /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
+  readonly conversations: Cache<CachedConversation>;
+  readonly templates: Cache<SandboxTemplate>;
+  readonly records: Pick<PushRecords, 'begin' | 'end'>;
+  /** The provider of conversations that name none. */
+  readonly defaultProvider: string | undefined;
+  /** Limits that replace the defaults. */
+  readonly limits?: Partial<GitLimits>;
+}
+
+const defaults: GitLimits = {
+  idleMs: 120_000,
+  totalMs: 3_600_000,
+  lagMs: 5_000,
+  maxBodyBytes: 16 * 1024 * 1024,
+};
+
+/** Delay before the cache is read again for the status of a start. */
+const cachePollMs = 50;
+
+/** Statuses of a start in which the agent may be at work with the repository. */
+const working: ReadonlySet<string | undefined> = new Set([
+  'PREPARING_REPOSITORY',
+  'SETTING_UP_SKILLS',
+  'READY',
+]);
+
+/**
+ * - ticket: opens one repository for reading while the operator prepares it in the sandbox.
+ * - token: opens the repositories of the conversations in the sandbox, for as long as these exist.
+ */
+type Credential =
+  | { readonly kind: 'ticket'; readonly text: string }
+  | { readonly kind: 'token'; readonly text: string };
+
+/** Git hands a password over by the scheme Basic, with any user. */
+function credentialOf(authorization: string | undefined): Credential | undefined {
+  const ticket = /^Bearer(?: (\S{1,256}))?$/.exec(authorization ?? '');
+  if (ticket !== null) return { kind: 'ticket', text: ticket[1] ?? '' };
+  const basic = /^Basic ([A-Za-z0-9+/=]{1,1024})$/.exec(authorization ?? '')?.[1];
+  if (basic === undefined) return undefined;
+  const decoded = Buffer.from(basic, 'base64').toString('utf8');
+  return { kind: 'token', text: decoded.slice(decoded.indexOf(':') + 1) };
+}
+
+/**
+ * Serves the repositories of git hosts to sandboxes; the credential of the host stays in the
+ * gateway. Status 404 means that the sandbox can read from the host itself.
+ */
+export class GitHandler implements CallbackHandler {
+  readonly name = 'git';
+  readonly #options: GitHandlerOptions;
+  readonly #lagMs: number;
+  readonly #reads: Shares;
+  readonly #pushes: Shares;
+  readonly #relay: GitRelay;
+  readonly #pushRelay: PushRelay;
+
+  constructor(options: GitHandlerOptions) {
+    const limits = { ...defaults, ...options.limits };
+    this.#options = options;
+    this.#lagMs = limits.lagMs;
+    this.#relay = new GitRelay({ ...options, limits });
+    this.#pushRelay = new PushRelay({ ...options, relay: this.#relay });
+    this.#reads = newPool('clones', options.clock);
+    this.#pushes = newPool('pushes', options.clock);
+  }
+
+  async handle(call: CallbackRequest): Promise<void> {
+    const [provider = '', ...path] = call.path;
+    const asked = readSmartRequest(call.request.method, path, call.query);
+    if (asked === undefined) {
+      if (!isLargeFiles(path)) throw noSuchEndpoint();
+      refuseInWords(call.response, 501, 'The gateway does not serve Git LFS');
+      return;
+    }
+    const grant = { provider, repository: asked.repository };
+    const credential = credentialOf(call.request.headers.authorization);
+    if (credential === undefined) {
+      refuseInWords(call.response, 401, 'The sandbox has a token for this', askForPassword);
+      return;
+    }
+    const sandbox = this.#holder(call, grant, credential);
+    if (credential.kind === 'ticket') await this.#prepare(call, sandbox, grant, asked);
+    else await this.#work(call, sandbox, grant, asked);
+  }
+
+  /** A clone, while the operator prepares it. */
+  async #prepare(
+    call: CallbackRequest,
+    sandbox: Sandbox | undefined,
+    grant: CloneGrant,
+    asked: SmartRequest,
+  ): Promise<void> {
+    if (sandbox === undefined) throw refusedTicket();
+    if (asked.service !== 'git-upload-pack')
+      throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
+    await this.#inTurn(call, sandbox, asked, async () => {
+      if (!(await this.#isPreparing(sandbox, grant, call.signal))) throw refusedTicket();
+      await this.#relay.relay({ call, sandbox, grant, asked, relaysOpen: false });
+    });
+  }
+
+  /** A read or a push of an agent at work. */
+  async #work(
+    call: CallbackRequest,
+    sandbox: Sandbox | undefined,
+    grant: CloneGrant,
+    asked: SmartRequest,
+  ): Promise<void> {
+    const { service, part } = asked;
+    const found = sandbox && this.#conversations(sandbox);
+    const conversation = found?.find((each) => this.#isAbout(each, grant));
+    const settings = sandbox && this.#settingsOf(sandbox);
+    const isReadable =
+      service === 'git-upload-pack' &&
+      settings?.readable?.includes(grant.repository) === true &&
+      found?.some((each) => this.#providerOf(each) === grant.provider) === true;
+    if (sandbox === undefined || (conversation === undefined && !isReadable)) {
+      refuseInWords(call.response, 403, 'No conversation in this sandbox has this repository');
+      return;
+    }
+    const relayed = { call, sandbox, grant, asked, relaysOpen: true };
+    const policy = pushPolicyOf(settings, {
+      owner: sandbox.spec.owner,
+      repository: grant.repository,
+    });
+    if (service === 'git-receive-pack' && !policy.enabled) {
+      refuseInWords(call.response, 403, 'Pushes are not allowed here');
+      return;
+    }
+    await this.#inTurn(call, sandbox, asked, () =>
+      service === 'git-receive-pack' && part === 'service' && conversation !== undefined
+        ? this.#pushRelay.push(relayed, conversation, policy)
+        : this.#relay.relay(relayed),
+    );
+  }
+
+  async #inTurn(
+    call: CallbackRequest,
+    { metadata, spec }: Sandbox,
+    { service, part }: SmartRequest,
+    work: () => Promise<void>,
+  ): Promise<void> {
+    const isPush = service === 'git-receive-pack' && part === 'service';
+    const release = await (isPush ? this.#pushes : this.#reads).wait(
+      { owner: spec.owner, sandbox: metadata.uid },
+      { signal: call.signal },
+    );
+    try {
+      await work();
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * The sandbox, if the credential is its own. The check of an unknown sandbox takes as long as that
+   * of a known one.
+   */
+  #holder(
+    { sandbox }: CallbackRequest,
+    grant: CloneGrant,
+    { kind, text }: Credential,
+  ): Sandbox | undefined {
+    const { keys, clock } = this.#options;
+    const uid = sandbox?.metadata.uid ?? 'none';
+    const isGood =
+      kind === 'ticket'
+        ? keys.acceptsCloneTicket(uid, grant, text, clock.now())
+        : keys.acceptsGitToken(uid, text);
+    return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
+  }
+
+  /**
+   * Whether the operator still prepares the repository. The ticket ends with this step, long before
+   * it expires.
+   */
+  async #isPreparing(sandbox: Sandbox, grant: CloneGrant, signal: AbortSignal): Promise<boolean> {
+    const { clock } = this.#options;
+    const lateMs = clock.monotonic() + this.#lagMs;
+    for (;;) {
+      const found = this.#conversations(sandbox).some(
+        (conversation) =>
+          conversation.status?.start?.status === 'PREPARING_REPOSITORY' &&
+          this.#isAbout(conversation, grant),
+      );
+      if (found) return true;
+      if (clock.monotonic() >= lateMs) return false;
+      await sleep(clock, cachePollMs, signal);
+    }
+  }
+
+  /** The conversations whose agent may work in the sandbox. */
+  #conversations({ metadata, spec }: Sandbox): readonly CachedConversation[] {
+    return this.#options.conversations.store
+      .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
+      .filter(
+        (conversation) =>
+          conversation.spec.owner === spec.owner &&
+          conversation.status?.sandboxUID === metadata.uid &&
+          conversation.metadata.deletionTimestamp === undefined &&
+          working.has(conversation.status.start?.status),
+      );
+  }
+
+  #settingsOf({ metadata: { namespace }, spec }: Sandbox): GitSettings | undefined {
+    const { store } = this.#options.templates;
+    return store.get(namespace, spec.templateName)?.spec.git;
+  }
+
+  #isAbout(conversation: CachedConversation, { provider, repository }: CloneGrant): boolean {
+    return (
+      conversation.spec.repository?.name === repository &&
+      this.#providerOf(conversation) === provider
+    );
+  }
+
+  #providerOf({ spec: { repository } }: CachedConversation): string | undefined {
+    return repository && (repository.provider ?? this.#options.defaultProvider);
+  }
+}
+
+const askForPassword = { 'www-authenticate': 'Basic realm="conversation-operator"' } as const;
+
+/** Whether a path is that of Git LFS, whose answers contain the credential of the host. */
+const isLargeFiles = (path: readonly string[]): boolean =>
+  path.some((segment, index) => segment === 'info' && path[index + 1] === 'lfs');
+
+const refusedTicket = (): ProblemError =>
+  new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');

@@ -1,0 +1,57 @@
+import { heads } from '@conversation-operator/git/ref-list';
+import type { RefCommand } from '@conversation-operator/git/receive-pack';
+import type { PushPolicy } from '../../resources/git-settings.ts';
+
+export interface PushedTo {
+  readonly policy: PushPolicy;
+  /** Undefined where the repository has no branches. */
+  readonly defaultBranch: string | undefined;
+}
+
+/** Whether an id stands for no commit: the reference is created, or deleted. */
+export const isNone = (id: string): boolean => /^0+$/.test(id);
+
+/** Whether a pattern, in which `*` matches any characters, matches the whole text. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...others] = pattern.split('*');
+  if (others.length === 0) return pattern === name;
+  const last = others.pop() ?? '';
+  if (!name.startsWith(first) || name.length < first.length + last.length) return false;
+  const end = name.length - last.length;
+  if (!name.endsWith(last)) return false;
+  let at = first.length;
+  for (const part of others) {
+    const found = name.indexOf(part, at);
+    if (found === -1 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/** The reasons why references may not be pushed, by their names, in words that git shows. Pure. */
+export function pushRefusals(
+  commands: readonly RefCommand[],
+  { policy, defaultBranch }: PushedTo,
+): ReadonlyMap<string, string> {
+  const reasonOf = ({ ref, newId }: RefCommand): string | undefined => {
+    if (!policy.enabled) return 'pushes are not allowed here';
+    if (!ref.startsWith(heads)) return 'only branches may be pushed';
+    const branch = ref.slice(heads.length);
+    if (branch === defaultBranch) return 'the default branch may not be pushed';
+    if (isNone(newId)) return 'branches may not be deleted';
+    if (policy.branches.some((pattern) => matches(pattern, branch))) return undefined;
+    return policy.branches.length === 0
+      ? 'no branch may be pushed'
+      : `only branches like ${policy.branches.join(' or ')} may be pushed`;
+  };
+  return new Map(
+    commands.flatMap((command) => {
+      const reason = reasonOf(command);
+      return reason === undefined ? [] : [[command.ref, reason]];
+    }),
+  );
+}
+
+/** The reason for which an update that may lose commits of the host is refused. */
+export const notFastForward =
+  'the gateway can not tell it from a forced push; push the commits to a new branch';

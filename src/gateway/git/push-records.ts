@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { isoTime } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { RefCommand } from '@conversation-operator/git/receive-pack';
+import type { CloneGrant } from '../../agent/keys.ts';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations } from '../../resources/conversation.ts';
+import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
+import { writeOnStored } from '../lookup/stored.ts';
+import { notFound } from '../errors/problem-error.ts';
+
+export interface PushRecordsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
+  readonly client: KubeClient;
+  readonly events: Pick<EventRecorder, 'record'>;
+  /** Where lines of the audit go. */
+  readonly audit: Logger;
+}
+
+/** A push that a sandbox has begun, to a repository of its conversation. */
+export interface BegunPush {
+  readonly id: string;
+  readonly conversation: CachedConversation;
+  readonly grant: CloneGrant;
+  readonly commands: readonly RefCommand[];
+}
+
+/** Result of a push, as the git host has reported it. */
+export interface PushResult {
+  /** Names of the references that the host has changed. */
+  readonly accepted: ReadonlySet<string>;
+  readonly bytes: number;
+}
+
+const shortId = (id: string): string => id.slice(0, 8);
+
+/**
+ * Records pushes in the status of their conversation, in Events and in the audit. The status has a
+ * push before the host gets it, so that no push is missing there, however the gateway ends.
+ */
+export class PushRecords {
+  readonly #options: PushRecordsOptions;
+
+  constructor(options: PushRecordsOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects where the push can't be stored: the host must not get it then. */
+  async begin(
+    conversation: CachedConversation,
+    grant: CloneGrant,
+    commands: readonly RefCommand[],
+  ): Promise<BegunPush> {
+    const id = randomUUID();
+    const time = isoTime(this.#options.clock);
+    const begun = commands.map(({ ref, oldId, newId }): PushRecord => ({
+      ...{ id, ref, oldId, newId, time, outcome: 'Unknown' },
+    }));
+    await this.#write(conversation, (pushes) => [...pushes, ...begun].slice(-maxPushes));
+    return { id, conversation, grant, commands };
+  }
+
+  async end(
+    { id, conversation, grant, commands }: BegunPush,
+    { accepted, bytes }: PushResult,
+  ): Promise<void> {
+    const { events, audit, logger } = this.#options;
+    const { metadata, spec } = conversation;
+    for (const { ref, oldId, newId } of commands) {
+      const outcome = accepted.has(ref) ? 'Accepted' : 'Rejected';
+      const change = `${shortId(oldId)} to ${shortId(newId)} in ${grant.repository}`;
+      audit.info('Push', {
+        ...{ owner: spec.owner, conversation: metadata.name, ...grant },
+        ...{ ref, oldId, newId, outcome, bytes },
+      });
+      events.record(
+        { apiVersion: conversation.apiVersion, kind: conversation.kind, metadata },
+        outcome === 'Accepted'
+          ? { type: 'Normal', reason: 'Pushed', message: `Pushed ${ref} from ${change}` }
+          : {
+              ...{ type: 'Warning', reason: 'PushRejected' },
+              message: `The git host has rejected ${ref} from ${change}`,
+            },
+      );
+    }
+    try {
+      await this.#write(conversation, (pushes) =>
+        pushes.map((push) =>
+          push.id === id
+            ? { ...push, outcome: accepted.has(push.ref) ? 'Accepted' : 'Rejected', bytes }
+            : push,
+        ),
+      );
+    } catch (error) {
+      // The push is over, and its record says that the outcome is unknown.
+      logger.warn('the outcome of a push was not stored', { conversation: metadata.name, error });
+    }
+  }
+
+  #write(
+    { metadata: { namespace, name, uid } }: CachedConversation,
+    change: (pushes: readonly PushRecord[]) => readonly PushRecord[],
+  ): Promise<unknown> {
+    const { client } = this.#options;
+    return writeOnStored(
+      () => client.get(conversations, namespace, name),
+      ({ metadata, status }) => {
+        if (metadata.uid !== uid) throw notFound('conversation');
+        return client.mergePatch(
+          conversations,
+          namespace,
+          name,
+          {
+            metadata: { resourceVersion: metadata.resourceVersion },
+            status: { pushes: change(status?.pushes ?? []) },
+          },
+          { subresource: 'status' },
+        );
+      },
+    );
+  }
+}

@@ -1,0 +1,220 @@
+import { Readable } from 'node:stream';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { unprovenUpdates } from '@conversation-operator/git/pack-head';
+import {
+  PushError,
+  readPush,
+  refusalOf,
+  PushBody,
+  ReportReader,
+  type Push,
+} from '@conversation-operator/git/receive-pack';
+import { smartType } from '@conversation-operator/git/smart-http';
+import { LRUCache } from 'lru-cache';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { PushPolicy } from '../../resources/git-settings.ts';
+import { refuseInWords, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
+import type { PrivateHost, Wanted } from './private-host.ts';
+import { notFastForward, pushRefusals } from './push-policy.ts';
+import type { PushRecords } from './push-records.ts';
+
+export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
+  readonly host: Pick<PrivateHost, 'pack' | 'references'>;
+  readonly relay: Pick<GitRelay, 'within' | 'answer'>;
+  readonly records: Pick<PushRecords, 'begin' | 'end'>;
+}
+
+const mebibyte = 1_048_576;
+const hourMs = 3_600_000;
+const maxSandboxes = 20_000;
+
+/** The reasons of refused references, by their names. */
+type Reasons = ReadonlyMap<string, string>;
+
+const all = ({ commands }: Push, reason: string): Reasons =>
+  new Map(commands.map(({ ref }) => [ref, reason]));
+
+class TooLargeError extends Error {
+  override readonly name = 'TooLargeError';
+}
+
+/** The body of a push as it arrives. The request stays open where its reader stops. */
+class IncomingPush {
+  readonly #request: IncomingMessage;
+  readonly #transfer: Pick<Transfer, 'touch'>;
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(request: IncomingMessage, transfer: Pick<Transfer, 'touch'>, maxBytes: number) {
+    this.#request = request;
+    this.#transfer = transfer;
+    this.#maxBytes = maxBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get isTooLarge(): boolean {
+    return this.#bytes > this.#maxBytes;
+  }
+
+  /** Throws `TooLargeError` after the maximum of bytes. */
+  async *read(): AsyncGenerator<Buffer> {
+    for await (const piece of this.#pieces()) {
+      if (this.isTooLarge) throw new TooLargeError('The push is too large.');
+      yield piece;
+    }
+  }
+
+  /**
+   * Discards the rest, at most twice the maximum: git reads an answer once it has sent everything.
+   */
+  async discard(): Promise<void> {
+    for await (const _piece of this.#pieces()) if (this.#bytes > 2 * this.#maxBytes) return;
+  }
+
+  async *#pieces(): AsyncGenerator<Buffer> {
+    const pieces = this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
+    for await (const piece of pieces) {
+      this.#transfer.touch();
+      this.#bytes += piece.length;
+      yield piece;
+    }
+  }
+}
+
+/**
+ * Relays pushes of sandboxes to git hosts. The commands of a push are read before the host gets
+ * anything of it, and a push that the policy does not allow is refused as a whole, in words that
+ * git shows. The pack itself is passed on as it arrives.
+ */
+export class PushRelay {
+  readonly #options: PushRelayOptions;
+  /** Times of the pushes of the last hour on the monotonic clock, by the UID of the sandbox. */
+  readonly #pushes = new LRUCache<string, readonly number[]>({ max: maxSandboxes });
+
+  constructor(options: PushRelayOptions) {
+    this.#options = options;
+  }
+
+  /** The caller has authorized the request. */
+  async push(
+    relayed: RelayedRequest,
+    conversation: CachedConversation,
+    policy: PushPolicy,
+  ): Promise<void> {
+    const { relay } = this.#options;
+    const { request, response } = relayed.call;
+    await relay.within(relayed, async (transfer, wanted) => {
+      const incoming = new IncomingPush(request, transfer, policy.maxMebibytes * mebibyte);
+      try {
+        const pieces = incoming.read();
+        const body = new PushBody(pieces);
+        const push = await readPush(body);
+        const reasons = await this.#reasons(relayed, { push, body, policy, wanted });
+        const passed = { push, body, incoming, transfer, wanted };
+        if (reasons.size === 0 && (await this.#pass(relayed, conversation, passed))) return;
+        await pieces.return(undefined);
+        await incoming.discard();
+        const tooLarge = all(push, `a push may have ${policy.maxMebibytes} MiB`);
+        this.#refuse(response, push, incoming.isTooLarge ? tooLarge : reasons);
+      } catch (error) {
+        if (!(error instanceof PushError) && !(error instanceof TooLargeError)) throw error;
+        this.#options.metrics.gitPushes.inc({ result: 'refused' });
+        refuseInWords(response, error instanceof PushError ? 400 : 413, error.message);
+      }
+    });
+  }
+
+  /** Empty where the push may be passed on. */
+  async #reasons(
+    { sandbox, grant }: RelayedRequest,
+    {
+      push,
+      body,
+      policy,
+      wanted: { owner, signal },
+    }: {
+      readonly push: Push;
+      readonly body: PushBody;
+      readonly policy: PushPolicy;
+      readonly wanted: Wanted;
+    },
+  ): Promise<Reasons> {
+    if (push.commands.length === 0) return new Map();
+    const refs = await this.#options.host.references({ owner, ...grant, signal });
+    if (refs === undefined)
+      return all(push, 'the git host does not say which branch is the default one; try again');
+    const isEmpty = refs.branches.length === 0;
+    const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
+    if (!isEmpty && defaultBranch === undefined)
+      return all(push, 'the git host does not say which branch is the default one');
+    const reasons = pushRefusals(push.commands, { policy, defaultBranch });
+    if (reasons.size > 0) return reasons;
+    const unproven = await unprovenUpdates(push, body);
+    if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
+    return this.#hasRoom(sandbox.metadata.uid, policy.maxPerHour)
+      ? new Map()
+      : all(push, `a sandbox may push ${policy.maxPerHour} times in an hour; try again later`);
+  }
+
+  #hasRoom(sandboxUid: string, maxPerHour: number): boolean {
+    const now = this.#options.clock.monotonic();
+    const recent = (this.#pushes.get(sandboxUid) ?? []).filter((time) => time > now - hourMs);
+    if (recent.length >= maxPerHour) return false;
+    this.#pushes.set(sandboxUid, [...recent, now]);
+    return true;
+  }
+
+  /** Returns false where the push has turned out to be too large, and nothing was answered. */
+  async #pass(
+    { call: { response }, grant }: RelayedRequest,
+    conversation: CachedConversation,
+    {
+      push,
+      body,
+      incoming,
+      transfer,
+      wanted,
+    }: {
+      readonly push: Push;
+
+      readonly transfer: Transfer;
+      readonly wanted: Wanted;
+    },
+  ): Promise<boolean> {
+    const { host, relay, records, metrics } = this.#options;
+    const { commands } = push;
+    const begun =
+      commands.length === 0 ? undefined : await records.begin(conversation, grant, commands);
+    const report = new ReportReader(push);
+    const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }));
+    const end = () => begun && records.end(begun, { accepted: report.accepted, bytes: incoming.bytes });
+    if (incoming.isTooLarge) {
+      await end();
+      return false;
+    }
+    await relay.answer(response, answer, transfer, (chunk) => report.push(chunk));
+    // A host that has not answered may have taken the push all the same.
+    if (answer.kind !== 'failed') await end();
+    if (begun !== undefined)
+      metrics.gitPushes.inc({ result: report.accepted.size > 0 ? 'accepted' : 'rejected' });
+    return true;
+  }
+
+  #refuse(response: ServerResponse, push: Push, reasons: Reasons): void {
+    this.#options.metrics.gitPushes.inc({ result: 'refused' });
+    const body = refusalOf(push, reasons);
+    if (body === undefined) {
+      refuseInWords(response, 403, [...new Set(reasons.values())].join('; '));
+      return;
+    }
+    response.writeHead(200, {
+      'content-type': smartType('git-receive-pack', 'result'),
+      'cache-control': 'no-store',
+    });
+    response.end(body);
+  }
+}

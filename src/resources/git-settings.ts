@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { count, described, optional, ownerName, text, timestamp } from './schema.ts';
+
+/** Maximum pushes in the status of a conversation. */
+export const maxPushes = 20;
+const maxPatterns = 20;
+const maxOverrides = 50;
+const maxReadable = 50;
+
+/** The name of a branch, in which `*` matches any characters. */
+const branchPattern = () =>
+  z
+    .string()
+    .min(1)
+    .max(255)
+    .regex(/^[^\s~^:?[\\-][^\s~^:?[\\]*$/);
+
+/** owner/name, or a path through groups. */
+const repositoryName = () =>
+  z
+    .string()
+    .max(255)
+    .regex(/^[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/);
+
+const pushFields = {
+  enabled: z.boolean(),
+  branches: z.array(branchPattern()).max(maxPatterns),
+  maxMebibytes: z.int().min(1).max(10_240),
+  maxPerHour: z.int().min(1).max(10_000),
+};
+
+const descriptions = {
+  enabled: 'Whether sandboxes may push at all.',
+  branches:
+    'Patterns of the branches that sandboxes may push; * matches any characters. The default branch of a repository, tags, deletions and forced updates are never pushed.',
+  maxMebibytes: 'Maximum size of one push in MiB, as git sends it.',
+  maxPerHour: 'Maximum number of pushes of one sandbox in an hour, through one gateway.',
+} as const;
+
+const pushSchema = z.object({
+  enabled: described(pushFields.enabled.default(true), descriptions.enabled),
+  branches: described(
+    pushFields.branches.default(['openhands/*', 'agent/*']),
+    descriptions.branches,
+  ),
+  maxMebibytes: described(pushFields.maxMebibytes.default(512), descriptions.maxMebibytes),
+  maxPerHour: described(pushFields.maxPerHour.default(60), descriptions.maxPerHour),
+});
+
+/** Fields of `spec.git` of a SandboxTemplate. */
+export const gitSettingsSchema = z.object({
+  push: described(pushSchema, 'What sandboxes may push through the gateway.').prefault({}),
+  overrides: optional(
+    z
+      .array(
+        z.object({
+          owner: optional(ownerName(), 'Owner of the sandboxes. Absent: every owner.'),
+          repository: optional(
+            repositoryName(),
+            'Repository, as a conversation names it. Absent: every repository.',
+          ),
+          push: described(
+            z.object({
+              enabled: optional(pushFields.enabled, descriptions.enabled),
+              branches: optional(pushFields.branches, descriptions.branches),
+              maxMebibytes: optional(pushFields.maxMebibytes, descriptions.maxMebibytes),
+              maxPerHour: optional(pushFields.maxPerHour, descriptions.maxPerHour),
+            }),
+            'Fields that replace those of git.push.',
+          ),
+        }),
+      )
+      .max(maxOverrides),
+    'Exceptions from git.push. The first one that fits an owner and a repository counts.',
+  ),
+  readable: optional(
+    z.array(repositoryName()).max(maxReadable),
+    "Repositories that sandboxes may read with the credential of their owner, beside those of their conversations: private submodules, for instance. They are on the host of the conversation's repository.",
+  ),
+});
+
+export type GitSettings = z.output<typeof gitSettingsSchema>;
+export type PushPolicy = GitSettings['push'];
+
+/**
+ * The policy for the pushes of an owner to a repository. A template that was stored without the
+ * field has the defaults.
+ */
+export function pushPolicyOf(
+  settings: GitSettings | undefined,
+  { owner, repository }: { readonly owner: string; readonly repository: string },
+): PushPolicy {
+  const { push, overrides = [] } = settings ?? gitSettingsSchema.parse({});
+  const override = overrides.find(
+    (each) => (each.owner ?? owner) === owner && (each.repository ?? repository) === repository,
+  );
+  const given = Object.entries(override?.push ?? {}).filter(([, value]) => value !== undefined);
+  return { ...push, ...Object.fromEntries(given) };
+}
+
+/**
+ * Unknown: a gateway began to pass the push on, and has not learned what became of it.
+ */
+export const pushOutcomes = ['Unknown', 'Accepted', 'Rejected'] as const;
+
+/** Field `status.pushes` of a Conversation. */
+export const pushesSchema = z
+  .array(
+    z.object({
+      id: described(
+        text(64),
+        'Identifies the push; a push of several references has one entry each.',
+      ),
+      ref: described(text(512), 'Full name of the reference, like refs/heads/agent/fix.'),
+      oldId: described(text(64), 'Commit before the push; zeros for a new branch.'),
+      newId: described(text(64), 'Commit after the push.'),
+      time: described(timestamp(), 'Time at which the gateway passed the push on.'),
+      outcome: described(
+        z.enum(pushOutcomes),
+        'Accepted or Rejected by the git host; Unknown until the gateway has learned it.',
+      ),
+      bytes: optional(count(), 'Size of the push in bytes. Absent while the outcome is Unknown.'),
+    }),
+  )
+  .max(maxPushes);
+
+export type PushRecord = z.output<typeof pushesSchema>[number];

@@ -1,0 +1,418 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { silentLogger } from '@conversation-operator/base/logger';
+import { systemClock } from '@conversation-operator/base/clock';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import {
+  createCallbackServer,
+  type CallbackServer,
+} from '../../../src/gateway/callback-server/callback-server.ts';
+import { GitHandler } from '../../../src/gateway/git/git-handler.ts';
+import { basicAuthorization } from '../../../src/gateway/git/hosts.ts';
+import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
+import { PushRecords } from '../../../src/gateway/git/push-records.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../src/resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
+import { gitSettingsSchema, type GitSettings } from '../../../src/resources/git-settings.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
+import { aConversation, aSandbox, aTemplate } from '../../support/builders.ts';
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
+import { GitServer } from '../../support/git-server.ts';
+import { recordingLogger } from '../../support/recording-logger.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'git-push-'));
+const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+const secret = 'bot:s3cret';
+const cache = <T extends object>(store: T) => ({
+  store,
+  addHandler: () => () => undefined,
+  hasSynced: true,
+});
+
+const stores = {
+  sandboxes: new IndexedStore<Sandbox>(gatewayIndexers.sandboxes),
+  conversations: new IndexedStore<CachedConversation>(gatewayIndexers.conversations),
+  templates: new IndexedStore<SandboxTemplate>({}),
+};
+const client = new FakeKubeClient();
+const audit = recordingLogger();
+const events: { readonly reason: string; readonly message: string }[] = [];
+let host: GitServer;
+let privateHost: PrivateHost;
+let side: CallbackServer;
+let url: string;
+
+beforeAll(async () => {
+  host = await GitServer.start({
+    prefix: '/scm',
+    repositories: {
+      'acme/shop': { files: { 'README.md': 'A shop.\n' } },
+      'acme/lib': { files: { 'lib.txt': 'A library.\n' } },
+      'acme/other': {},
+      'acme/open': {},
+      'acme/empty': { branches: [] },
+    },
+    readers: {
+      'acme/shop': [secret],
+      'acme/lib': [secret],
+      'acme/other': [secret],
+      'acme/empty': [secret],
+    },
+  });
+  privateHost = new PrivateHost({
+    hosts: { forgejo: host.url },
+    credentials: {
+      of: (owner) =>
+        Promise.resolve(
+          owner === 'alice'
+            ? { authorization: basicAuthorization('bot', 's3cret'), name: 'alice' }
+            : undefined,
+        ),
+    },
+    connections: 16,
+    clock: systemClock,
+    logger: silentLogger,
+  });
+  const handler = new GitHandler({
+    ...{ host: privateHost, keys, defaultProvider: 'forgejo' },
+    conversations: cache(stores.conversations),
+    templates: cache(stores.templates),
+    records: new PushRecords({
+      ...{ client, audit: audit.logger, clock: systemClock, logger: silentLogger },
+      events: { record: (_object, event) => void events.push(event) },
+    }),
+    ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+  });
+  side = createCallbackServer({
+    ...{ handlers: [handler], sandboxes: cache(stores.sandboxes) },
+    ...{ namespace: 'default', host: '127.0.0.1', port: 0 },
+    ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+  });
+  url = `http://127.0.0.1:${(await side.listen()).port}`;
+}, 60_000);
+afterEach(() => {
+  host.faults.clear();
+  events.length = 0;
+});
+afterAll(async () => {
+  await side.close();
+  await privateHost.close();
+  await host.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Wish {
+  readonly owner?: string;
+  readonly repository?: string;
+  readonly git?: object;
+}
+
+let number = 0;
+
+/** A sandbox with a conversation about a repository, under a template of its own. */
+async function aWorkplace({ owner = 'alice', repository = 'acme/shop', git }: Wish = {}) {
+  const name = `sbx-${++number}`;
+  const settings: GitSettings | undefined = git && gitSettingsSchema.parse(git);
+  const sandbox = aSandbox({ name, owner, spec: { templateName: name } });
+  const template = aTemplate(settings === undefined ? {} : { git: settings });
+  const conversation = await client.create(conversations, {
+    ...aConversation({ name: `c-${name}`, spec: { owner, repository: { name: repository } } }),
+    status: {
+      sandboxName: name,
+      sandboxUID: sandbox.metadata.uid,
+      start: { status: 'READY', transitions: [] },
+    },
+  } as Conversation);
+  stores.sandboxes.set(sandbox);
+  stores.templates.set({ ...template, metadata: { ...template.metadata, name } });
+  stores.conversations.set(cachedConversation(conversation));
+  return { name, sandbox, conversation };
+}
+type Workplace = Awaited<ReturnType<typeof aWorkplace>>;
+
+const pushesOf = async ({ conversation: { metadata } }: Workplace) =>
+  (await client.get(conversations, 'default', metadata.name)).status?.pushes ?? [];
+
+/** Runs git as an agent does: its remote has the URL of the host. */
+async function git(
+  { name, sandbox }: Workplace,
+  cwd: string,
+  args: readonly string[],
+  token = keys.gitToken(sandbox.metadata.uid),
+) {
+  const base = `${url}/git/${name}/forgejo/`;
+  const settings: Record<string, string> = {
+    [`url.${base}.insteadOf`]: `${host.url}/`,
+    [`credential.${url}.helper`]: `!printf 'username=agent\\npassword=%s\\n' "$TOKEN"; :`,
+    'user.name': 'agent',
+    'user.email': 'agent@localhost',
+    'init.defaultBranch': 'main',
+  };
+  const child = spawn('git', args, {
+    cwd,
+    env: {
+      ...{ PATH: process.env['PATH'], HOME: folder, TOKEN: token, LC_ALL: 'C' },
+      ...{ GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_NOSYSTEM: '1' },
+      GIT_CONFIG_COUNT: String(Object.keys(settings).length),
+      ...Object.fromEntries(
+        Object.entries(settings).flatMap(([key, value], index) => [
+          [`GIT_CONFIG_KEY_${index}`, key],
+          [`GIT_CONFIG_VALUE_${index}`, value],
+        ]),
+      ),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, output };
+}
+
+/** A clone of the workplace's repository, with a commit on a branch. */
+async function aClone(workplace: Workplace, repository = 'acme/shop', branch = 'agent/fix') {
+  const tree = join(mkdtempSync(join(folder, 'tree-')), 'tree');
+  const cloned = await git(workplace, folder, [
+    ...['clone', '--quiet', `${host.url}/${repository}.git`, tree],
+  ]);
+  expect(cloned).toEqual({ code: 0, output: expect.anything() as string });
+  await git(workplace, tree, ['checkout', '-q', '-b', branch]);
+  await commit(workplace, tree);
+  return tree;
+}
+
+async function commit(
+  workplace: Workplace,
+  tree: string,
+  content = randomBytes(8).toString('hex'),
+) {
+  writeFileSync(join(tree, 'work.txt'), content);
+  await git(workplace, tree, ['add', '.']);
+  expect(await git(workplace, tree, ['commit', '-q', '-m', 'Work'])).toMatchObject({ code: 0 });
+}
+
+/** Branches of the host. */
+const branches = (repository = 'acme/shop'): readonly string[] =>
+  execFileSync('git', ['ls-remote', '--heads', '--tags', host.folderOf(repository)])
+    .toString()
+    .trim()
+    .split('\n')
+    .map((line) => line.split('\t')[1] ?? '');
+
+describe('a push', () => {
+  it('reaches a new branch, and the same branch again, and is recorded', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/first');
+    expect(await git(workplace, tree, ['push', 'origin', 'agent/first'])).toMatchObject({
+      code: 0,
+    });
+    await commit(workplace, tree);
+    expect(await git(workplace, tree, ['push', 'origin', 'agent/first'])).toMatchObject({
+      code: 0,
+    });
+    expect(branches()).toContain('refs/heads/agent/first');
+    const head = execFileSync('git', ['-C', tree, 'rev-parse', 'HEAD']).toString().trim();
+    const pushes = await pushesOf(workplace);
+    expect(pushes).toMatchObject([
+      { ref: 'refs/heads/agent/first', oldId: '0'.repeat(40), outcome: 'Accepted' },
+      { ref: 'refs/heads/agent/first', newId: head, outcome: 'Accepted' },
+    ]);
+    expect(pushes[1]?.oldId).toBe(pushes[0]?.newId);
+    expect(events.map(({ reason }) => reason)).toEqual(['Pushed', 'Pushed']);
+    expect(audit.lines.filter(({ message }) => message === 'Push')).toHaveLength(2);
+    expect(JSON.stringify([pushes, events, audit.lines])).not.toMatch(/s3cret|Basic/);
+  });
+
+  it('of more than the buffer of git begins with a probe, and passes too', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/large');
+    await commit(workplace, tree, randomBytes(3 * 1024 * 1024).toString('base64'));
+    expect(await git(workplace, tree, ['push', 'origin', 'agent/large'])).toMatchObject({
+      code: 0,
+    });
+    expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Accepted' }]);
+  });
+
+  it.each<[string, readonly string[], string]>([
+    ['to the default branch', ['HEAD:main'], 'the default branch may not be pushed'],
+    ['to another name', ['HEAD:fix'], 'only branches like openhands/* or agent/* may be pushed'],
+    ['of a tag', ['HEAD:refs/tags/v1'], 'only branches may be pushed'],
+    ['of notes', ['HEAD:refs/notes/x'], 'only branches may be pushed'],
+    ['that deletes the default branch', [':main'], 'the default branch may not be pushed'],
+    [
+      'of which one part is not allowed',
+      ['HEAD:agent/partly', 'HEAD:main'],
+      'the default branch may not be pushed',
+    ],
+  ])('%s is refused in words, and the host gets nothing', async (_sentence, refs, words) => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace);
+    const before = branches();
+    host.taken();
+    const { code, output } = await git(workplace, tree, ['push', '--force', 'origin', ...refs]);
+    expect(code).toBe(1);
+    expect(output).toContain(words);
+    expect(branches()).toEqual(before);
+    expect(host.taken().filter(({ url: asked }) => asked.endsWith('/git-receive-pack'))).toEqual(
+      [],
+    );
+    expect(await pushesOf(workplace)).toEqual([]);
+  });
+
+  it('that deletes a branch, or loses commits of it, is refused', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/kept');
+    await git(workplace, tree, ['push', 'origin', 'agent/kept']);
+    const before = branches();
+    const deleted = await git(workplace, tree, ['push', 'origin', ':agent/kept']);
+    expect(deleted.output).toContain('branches may not be deleted');
+    await git(workplace, tree, ['commit', '-q', '--amend', '-m', 'Other work']);
+    const forced = await git(workplace, tree, ['push', '--force', 'origin', 'agent/kept']);
+    expect(forced).toMatchObject({ code: 1 });
+    expect(forced.output).toContain('can not tell it from a forced push');
+    expect(branches()).toEqual(before);
+  });
+
+  it('is refused where the template allows none, or fewer branches, with exceptions by owner and repository', async () => {
+    const none = await aWorkplace({ git: { push: { enabled: false } } });
+    const tree = await aClone(none, 'acme/shop', 'agent/none');
+    expect((await git(none, tree, ['push', 'origin', 'agent/none'])).output).toContain(
+      'Pushes are not allowed here',
+    );
+    const exceptions = await aWorkplace({
+      git: {
+        push: { enabled: false },
+        overrides: [
+          { owner: 'bob', push: { enabled: true } },
+          { repository: 'acme/shop', push: { enabled: true, branches: ['bots/*-x'] } },
+        ],
+      },
+    });
+    const push = (ref: string) => git(exceptions, tree, ['push', 'origin', `HEAD:${ref}`]);
+    expect(await push('bots/a-x')).toMatchObject({ code: 0 });
+    expect((await push('bots/a-y')).output).toContain('only branches like bots/*-x may be pushed');
+  });
+
+  it('that is too large is refused in words, and the next one passes', async () => {
+    const workplace = await aWorkplace({ git: { push: { maxMebibytes: 1 } } });
+    const tree = await aClone(workplace, 'acme/shop', 'agent/huge');
+    await commit(workplace, tree, randomBytes(3 * 1024 * 1024).toString('base64'));
+    const { code, output } = await git(workplace, tree, ['push', 'origin', 'agent/huge']);
+    expect({ code, output }).toEqual({
+      code: 1,
+      output: expect.stringContaining('a push may have 1 MiB') as string,
+    });
+    expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Rejected' }]);
+    await git(workplace, tree, ['reset', '-q', '--hard', 'HEAD~1']);
+    expect(await git(workplace, tree, ['push', 'origin', 'agent/huge'])).toMatchObject({ code: 0 });
+  });
+
+  it('is refused beyond the number of an hour', async () => {
+    const workplace = await aWorkplace({ git: { push: { maxPerHour: 2 } } });
+    const tree = await aClone(workplace);
+    for (const [branch, expected] of [
+      ['agent/one', 0],
+      ['agent/two', 0],
+      ['agent/three', 1],
+    ] as const) {
+      const { code, output } = await git(workplace, tree, ['push', 'origin', `HEAD:${branch}`]);
+      expect({ branch, code }).toEqual({ branch, code: expected });
+      if (expected === 1) expect(output).toContain('may push 2 times in an hour');
+    }
+  });
+
+  it('to an empty repository may begin with any branch that is allowed', async () => {
+    const workplace = await aWorkplace({ repository: 'acme/empty' });
+    const tree = await aClone(workplace, 'acme/empty', 'agent/begin');
+    expect(await git(workplace, tree, ['push', 'origin', 'agent/begin'])).toMatchObject({
+      code: 0,
+    });
+  });
+
+  it('is not passed on where it can not be recorded', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/unrecorded');
+    await client.delete(conversations, 'default', workplace.conversation.metadata.name);
+    const { code } = await git(workplace, tree, ['push', 'origin', 'agent/unrecorded']);
+    expect(code).not.toBe(0);
+    expect(branches()).not.toContain('refs/heads/agent/unrecorded');
+  });
+});
+
+describe('the token of a sandbox', () => {
+  it.each<[string, (own: Workplace) => Promise<{ where: Workplace; token?: string }>]>([
+    [
+      'of another sandbox',
+      async (own) => ({
+        where: own,
+        token: keys.gitToken((await aWorkplace()).sandbox.metadata.uid),
+      }),
+    ],
+    ['that is made up', (own) => Promise.resolve({ where: own, token: 'token' })],
+    [
+      'that is the session key',
+      (own) => Promise.resolve({ where: own, token: keys.sessionKey(own.sandbox.metadata.uid) }),
+    ],
+    [
+      'whose conversation is deleted',
+      (own) => {
+        stores.conversations.delete('default', own.conversation.metadata.name);
+        return Promise.resolve({ where: own });
+      },
+    ],
+    [
+      'whose conversation is about another repository',
+      async () => ({ where: await aWorkplace({ repository: 'acme/other' }) }),
+    ],
+  ])('does not open a repository: %s', async (_sentence, given) => {
+    const own = await aWorkplace();
+    const tree = await aClone(own);
+    const { where, token } = await given(own);
+    for (const args of [['fetch'], ['push', 'origin', 'agent/fix']]) {
+      const { code, output } = await git(where, tree, args, token);
+      expect(code).not.toBe(0);
+      expect(output).toContain('No conversation in this sandbox has this repository');
+    }
+  });
+
+  it('opens the repositories that the template names, for reading alone', async () => {
+    const workplace = await aWorkplace({ git: { readable: ['acme/lib'] } });
+    const tree = await aClone(workplace, 'acme/lib', 'agent/lib');
+    const { code, output } = await git(workplace, tree, ['push', 'origin', 'agent/lib']);
+    expect(code).not.toBe(0);
+    expect(output).toContain('No conversation in this sandbox has this repository');
+  });
+
+  it('of an owner without a credential reads what is open, and pushes nothing', async () => {
+    const workplace = await aWorkplace({ owner: 'bob', repository: 'acme/open' });
+    const tree = await aClone(workplace, 'acme/open');
+    const { code, output } = await git(workplace, tree, ['push', 'origin', 'agent/fix']);
+    expect(code).not.toBe(0);
+    expect(output).toContain('no credential with which to push');
+  });
+
+  it('is asked for where it is absent, and opens no large files', async () => {
+    const { name, sandbox } = await aWorkplace();
+    const path = `${url}/git/${name}/forgejo/acme/shop.git`;
+    const absent = await fetch(`${path}/info/refs?service=git-upload-pack`);
+    expect(absent.status).toBe(401);
+    expect(absent.headers.get('www-authenticate')).toContain('Basic');
+    const large = await fetch(`${path}/info/lfs/objects/batch`, {
+      method: 'POST',
+      headers: { authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)) },
+    });
+    expect(large.status).toBe(501);
+  });
+});
