@@ -45,19 +45,48 @@ export function readPackets<T>(
 }
 
 function* packetsOf(body: Buffer): Generator<Packet, void, undefined> {
-  for (let at = 0; at + headerBytes <= body.length;) {
-    const header = body.toString('latin1', at, at + headerBytes);
-    const length = /^[0-9a-fA-F]{4}$/.test(header) ? Number.parseInt(header, 16) : Number.NaN;
-    const mark = marks[length];
-    if (mark !== undefined) {
-      yield mark;
-      at += headerBytes;
-      continue;
-    }
-    if (!(length >= headerBytes && length <= maxPacketBytes))
-      throw new MalformedPacketError('This is no packet of git.');
-    if (at + length > body.length) return;
-    yield body.subarray(at + headerBytes, at + length);
-    at += length;
+  for (let at = 0; ;) {
+    const framed = packetAt(body, at);
+    if (framed === 'truncated') return;
+    if (framed === 'malformed') throw new MalformedPacketError('This is no packet of git.');
+    yield framed.packet;
+    at = framed.end;
   }
+}
+
+/** A packet, and the position of the byte behind it. */
+export interface Framed {
+  readonly packet: Packet;
+  readonly end: number;
+}
+
+/**
+ * The packet that begins at a position. Its data is a view of the bytes. `truncated`: the bytes end
+ * before the packet does.
+ */
+export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'malformed' {
+  const dataAt = at + headerBytes;
+  if (dataAt > bytes.length) return 'truncated';
+  const header = bytes.toString('latin1', at, dataAt);
+  const length = /^[0-9a-fA-F]{4}$/.test(header) ? Number.parseInt(header, 16) : Number.NaN;
+  const mark = marks[length];
+  if (mark !== undefined) return { packet: mark, end: dataAt };
+  if (!(length >= headerBytes && length <= maxPacketBytes)) return 'malformed';
+  const end = at + length;
+  return end > bytes.length ? 'truncated' : { packet: bytes.subarray(dataAt, end), end };
+}
+
+/** The side bands of an answer: packets of a service, and texts for people. */
+export const sideBand = { data: 1, progress: 2 } as const;
+
+/** The packets that carry these bytes in a side band. Source: git's gitprotocol-pack.adoc. */
+export function bandPackets(band: 1 | 2, bytes: Buffer): Buffer {
+  const maxBytes = maxPacketBytes - headerBytes - 1;
+  const packets: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += maxBytes) {
+    const data = bytes.subarray(at, at + maxBytes);
+    const length = (data.length + headerBytes + 1).toString(16).padStart(headerBytes, '0');
+    packets.push(Buffer.from(length), Buffer.of(band), data);
+  }
+  return Buffer.concat(packets);
 }

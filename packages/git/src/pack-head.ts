@@ -1,0 +1,486 @@
+import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
+import { inflateSync, type Inflate } from 'node:zlib';
+import type { Push, PushBody, RefCommand } from './receive-pack.ts';
+
+/** The bounds of a proof. An update whose proof exceeds them is not proven. */
+export interface ProofLimits {
+  /** Maximum bytes of a pack that are read, and held until they are forwarded. 16 MiB by default. */
+  readonly maxPackBytes: number;
+  /**
+   * Maximum commits and tags; all commits together have at most twice as many parents. 100,000 by
+   * default.
+   */
+  readonly maxCommits: number;
+  /** Maximum bytes of an object. 1 MiB by default. */
+  readonly maxObjectBytes: number;
+  /**
+   * Maximum bytes of all objects together, of which each counts as 512 bytes or more. The bound is
+   * one of computing time. 128 MiB by default.
+   */
+  readonly maxInflatedBytes: number;
+}
+
+const defaults: ProofLimits = {
+  maxPackBytes: 16 * 1024 * 1024,
+  maxCommits: 100_000,
+  maxObjectBytes: 1024 * 1024,
+  maxInflatedBytes: 128 * 1024 * 1024,
+};
+
+/** Maximum bytes of objects that are held, because others may be deltas of them. */
+const maxHeldBytes = 4 * 1024 * 1024;
+/** Bytes of memory of a held object besides its content. */
+const overheadBytes = 256;
+/** Bytes that a small object counts as, because each object costs a call. */
+const minObjectCost = 512;
+/** Maximum steps from a commit to a parent in all checks of a push, per commit of the limit. */
+const maxStepsPerCommit = 20;
+/** A step takes as long as this number of bytes of an object. */
+const stepCost = 16;
+/** Bytes of objects after which other work of the process gets its turn. */
+const turnCost = 256 * 1024;
+/** Minimum bytes that are read before a truncated object is read again. */
+const minMoreBytes = 64;
+/** Maximum size in the head of an object or of a delta; beyond it, numbers become inexact. */
+const maxSize = 2 ** 40;
+const packHeaderBytes = 12;
+
+/**
+ * The references of those updates that the pack of a push does not prove to be fast-forwards. An
+ * update is proven by a chain of commits in the pack, from the new id, over parents, to the old id.
+ * Each id is computed from the content of its commit, so no pack can claim another history.
+ *
+ * The pack is read from `rest.ahead` on, and only as far as necessary, because git writes the
+ * commits of a pack first; all bytes remain in `rest`. Whatever is invalid or beyond a limit ends
+ * the search, and is not an error: those updates are not proven. An error of the source is passed
+ * to the caller.
+ */
+export async function unprovenUpdates(
+  push: Push,
+  rest: PushBody,
+  limits: Partial<ProofLimits> = {},
+): Promise<readonly string[]> {
+  const [update] = push.commands.filter(isUpdate);
+  if (update === undefined) return [];
+  const all = { ...defaults, ...limits };
+  const turns = new Turns();
+  const history = new History(push, turns, maxStepsPerCommit * all.maxCommits);
+  const pack = new Pack(rest, update.oldId.length, turns, all);
+  for await (const commit of pack.commits()) if (await history.add(commit)) return [];
+  return history.unproven();
+}
+
+const zeros = /^0+$/;
+
+const isUpdate = ({ oldId, newId }: RefCommand): boolean =>
+  !zeros.test(oldId) && !zeros.test(newId);
+
+interface Commit {
+  readonly id: string;
+  readonly parents: readonly string[];
+}
+
+/** The commits that were read, and the updates that they do not prove yet. */
+class History {
+  readonly #pending: Set<RefCommand>;
+  readonly #shallow: ReadonlySet<string>;
+  readonly #turns: Turns;
+  readonly #parents = new Map<string, readonly string[]>();
+  /** The number of commits at which the updates are checked again. */
+  #nextCheck = 1;
+  #steps: number;
+
+  constructor({ commands, shallow }: Push, turns: Turns, maxSteps: number) {
+    this.#pending = new Set(commands.filter(isUpdate));
+    this.#shallow = shallow ?? new Set();
+    this.#turns = turns;
+    this.#steps = maxSteps;
+  }
+
+  /**
+   * Returns whether all updates are proven. The check walks through all commits, so a check only
+   * comes once their number has doubled.
+   */
+  async add({ id, parents }: Commit): Promise<boolean> {
+    if (!this.#shallow.has(id)) this.#parents.set(id, parents);
+    if (this.#parents.size < this.#nextCheck) return false;
+    this.#nextCheck = 2 * this.#parents.size;
+    return (await this.unproven()).length === 0;
+  }
+
+  async unproven(): Promise<readonly string[]> {
+    for (const update of this.#pending) {
+      const before = this.#steps;
+      if (this.#isProven(update)) this.#pending.delete(update);
+      await this.#turns.take((before - this.#steps) * stepCost);
+    }
+    return [...this.#pending].map(({ ref }) => ref);
+  }
+
+  #isProven({ oldId, newId }: RefCommand): boolean {
+    const reached = new Set([newId]);
+    // The iteration visits ids that are added during it too.
+    for (const id of reached) {
+      if (id === oldId) return true;
+      for (const parent of this.#parents.get(id) ?? []) {
+        if (this.#steps === 0) return false;
+        this.#steps--;
+        reached.add(parent);
+      }
+    }
+    return false;
+  }
+}
+
+/** Gives other work of the process its turn after a piece of computing. */
+class Turns {
+  #cost = 0;
+
+  /** @param cost In bytes of objects. */
+  async take(cost: number): Promise<void> {
+    this.#cost += cost;
+    if (this.#cost < turnCost) return;
+    this.#cost = 0;
+    await setImmediate();
+  }
+}
+
+/** An object of a kind that git writes before all others. */
+interface EarlyObject {
+  readonly kind: 'commit' | 'tag';
+  readonly content: Buffer;
+}
+
+interface Found {
+  readonly object: EarlyObject;
+  /** The offset of the next object. */
+  readonly end: number;
+}
+
+/**
+ * Reads the commits at the beginning of a pack. Offsets count from the first byte of the pack.
+ * Source: git's Documentation/gitformat-pack.adoc.
+ */
+class Pack {
+  readonly #body: PushBody;
+  readonly #idLength: number;
+  readonly #turns: Turns;
+  readonly #limits: ProofLimits;
+  readonly #offsets = new Map<string, number>();
+  /** Objects of which others may be deltas, by offset, the least recently used first. */
+  readonly #held = new Map<number, EarlyObject>();
+  #heldBytes = 0;
+  #inflatedBytes = 0;
+  #parents = 0;
+
+  constructor(body: PushBody, idLength: number, turns: Turns, limits: ProofLimits) {
+    this.#body = body;
+    this.#idLength = idLength;
+    this.#turns = turns;
+    this.#limits = limits;
+  }
+
+  /** The commits up to the first other object, the first invalid byte, or a limit. */
+  async *commits(): AsyncGenerator<Commit, void, undefined> {
+    const count = Math.min(await this.#objectCount(), this.#limits.maxCommits);
+    for (let [index, at] = [0, packHeaderBytes]; index < count; index++) {
+      const found = await this.#next(at);
+      if (found === undefined) return;
+      const { object, end } = found;
+      const id = idOf(object, this.#idLength);
+      this.#offsets.set(id, at);
+      this.#hold(at, object);
+      if (object.kind === 'commit') {
+        const parents = parentsOf(object.content, this.#idLength);
+        this.#parents += parents.length;
+        if (this.#parents > 2 * this.#limits.maxCommits) return;
+        yield { id, parents };
+      }
+      at = end;
+    }
+  }
+
+  async #objectCount(): Promise<number> {
+    await this.#fill(packHeaderBytes);
+    const bytes = this.#bytes;
+    const isPack =
+      bytes.length >= packHeaderBytes &&
+      bytes.toString('latin1', 0, 4) === 'PACK' &&
+      [2, 3].includes(bytes.readUInt32BE(4));
+    return isPack ? bytes.readUInt32BE(8) : 0;
+  }
+
+  get #bytes(): Buffer {
+    return this.#body.ahead.subarray(0, this.#limits.maxPackBytes);
+  }
+
+  /** Reads until this number of bytes is held, the body ends, or the limit is reached. */
+  async #fill(bytes: number): Promise<void> {
+    const wanted = Math.min(bytes, this.#limits.maxPackBytes);
+    while (this.#body.ahead.length < wanted && (await this.#body.more()));
+  }
+
+  /**
+   * The object at the end of what was read. A truncated object is read again once twice its bytes
+   * are held, so the pieces in which a body arrives do not multiply the work.
+   */
+  async #next(at: number): Promise<Found | undefined> {
+    for (let wanted = at + 1; ;) {
+      await this.#fill(wanted);
+      const bytes = this.#bytes;
+      const found = await this.#read(bytes, at);
+      if (found !== 'truncated') return found;
+      if (bytes.length < wanted) return undefined;
+      wanted = bytes.length + Math.max(minMoreBytes, bytes.length - at);
+    }
+  }
+
+  async #read(bytes: Buffer, at: number): Promise<Found | 'truncated' | undefined> {
+    const head = readHead(bytes, at, this.#idLength);
+    if (head === 'truncated' || head === undefined) return head;
+    const { kind } = head;
+    const baseAt = this.#baseOf(head, at);
+    if (kind === 'delta' && baseAt === undefined) return undefined;
+    const data = await this.#inflate(bytes, head);
+    if (data === 'truncated' || data === undefined) return data;
+    const { content, end } = data;
+    if (kind !== 'delta') return { object: { kind, content }, end };
+    const base = baseAt === undefined ? undefined : await this.#resolve(bytes, baseAt);
+    const object = base && (await this.#patch(base, content));
+    return object && { object, end };
+  }
+
+  /** The offset of the base of a delta. Each base precedes its delta, so no chain is a circle. */
+  #baseOf({ base }: Head, at: number): number | undefined {
+    const offset = typeof base === 'string' ? this.#offsets.get(base) : base;
+    return offset !== undefined && offset >= packHeaderBytes && offset < at ? offset : undefined;
+  }
+
+  /** The object at an offset that was read before. The deltas of a long chain are not all held. */
+  async #resolve(bytes: Buffer, offset: number): Promise<EarlyObject | undefined> {
+    const deltas: { readonly at: number; readonly head: Head }[] = [];
+    let object: EarlyObject | undefined;
+    for (let at = offset; ;) {
+      object = this.#held.get(at);
+      if (object !== undefined) {
+        this.#hold(at, object);
+        break;
+      }
+      const head = readHead(bytes, at, this.#idLength);
+      if (head === 'truncated' || head === undefined) return undefined;
+      if (head.kind !== 'delta') {
+        const data = await this.#inflate(bytes, head);
+        if (data === 'truncated' || data === undefined) return undefined;
+        object = { kind: head.kind, content: data.content };
+        this.#hold(at, object);
+        break;
+      }
+      deltas.push({ at, head });
+      const baseAt = this.#baseOf(head, at);
+      if (baseAt === undefined) return undefined;
+      at = baseAt;
+    }
+    for (const { at, head } of deltas.reverse()) {
+      const data = await this.#inflate(bytes, head);
+      if (data === 'truncated' || data === undefined) return undefined;
+      object = await this.#patch(object, data.content);
+      if (object === undefined) return undefined;
+      this.#hold(at, object);
+    }
+    return object;
+  }
+
+  async #patch({ kind, content }: EarlyObject, delta: Buffer): Promise<EarlyObject | undefined> {
+    const patched = applyDelta(content, delta, this.#limits.maxObjectBytes);
+    if (patched === undefined || !(await this.#spend(patched.length))) return undefined;
+    return { kind, content: patched };
+  }
+
+  async #inflate(
+    bytes: Buffer,
+    { size, dataAt }: Head,
+  ): Promise<Inflated | 'truncated' | undefined> {
+    if (size > this.#limits.maxObjectBytes || !(await this.#spend(size))) return undefined;
+    return inflateAt(bytes, dataAt, size);
+  }
+
+  /** Returns whether the limit allows an object of this size. */
+  async #spend(size: number): Promise<boolean> {
+    const cost = Math.max(size, minObjectCost);
+    this.#inflatedBytes += cost;
+    await this.#turns.take(cost);
+    return this.#inflatedBytes <= this.#limits.maxInflatedBytes;
+  }
+
+  #hold(at: number, { kind, content }: EarlyObject): void {
+    const size = (held: EarlyObject): number => held.content.length + overheadBytes;
+    const known = this.#held.get(at);
+    if (known !== undefined) this.#heldBytes -= size(known);
+    const object = { kind, content: owned(content) };
+    this.#held.delete(at);
+    this.#held.set(at, object);
+    this.#heldBytes += size(object);
+    for (const [oldest, held] of this.#held) {
+      if (this.#heldBytes <= maxHeldBytes) break;
+      this.#held.delete(oldest);
+      this.#heldBytes -= size(held);
+    }
+  }
+}
+
+/** The content in memory of its own: a view would hold the memory of its neighbours. */
+function owned(content: Buffer): Buffer {
+  if (content.buffer.byteLength === content.length) return content;
+  const copy = Buffer.alloc(content.length);
+  copy.set(content);
+  return copy;
+}
+
+/** The beginning of an object in a pack. */
+interface Head {
+  readonly kind: EarlyObject['kind'] | 'delta';
+  /** Bytes of the inflated data. */
+  readonly size: number;
+  /** The base of a delta: its offset, or its id. */
+  readonly base?: number | string;
+  /** The offset of the deflated data. */
+  readonly dataAt: number;
+}
+
+const objectTypes = { commit: 1, tag: 4, offsetDelta: 6, idDelta: 7 } as const;
+
+/** Undefined for objects of another type, which follow the commits, and for invalid bytes. */
+function readHead(bytes: Buffer, offset: number, idLength: number): Head | 'truncated' | undefined {
+  let at = offset;
+  let byte = bytes[at++];
+  if (byte === undefined) return 'truncated';
+  const type = (byte >> 4) & 7;
+  if (!Object.values<number>(objectTypes).includes(type)) return undefined;
+  let size = byte & 15;
+  for (let factor = 16; byte >= 128; factor *= 128) {
+    byte = bytes[at++];
+    if (byte === undefined) return 'truncated';
+    size += (byte & 127) * factor;
+    if (size > maxSize) return undefined;
+  }
+  switch (type) {
+    case objectTypes.commit:
+      return { kind: 'commit', size, dataAt: at };
+    case objectTypes.tag:
+      return { kind: 'tag', size, dataAt: at };
+    case objectTypes.idDelta: {
+      const dataAt = at + idLength / 2;
+      if (dataAt > bytes.length) return 'truncated';
+      return { kind: 'delta', size, base: bytes.toString('hex', at, dataAt), dataAt };
+    }
+    case objectTypes.offsetDelta: {
+      let distance = -1;
+      do {
+        byte = bytes[at++];
+        if (byte === undefined) return 'truncated';
+        distance = (distance + 1) * 128 + (byte & 127);
+        if (distance > offset) return undefined;
+      } while (byte >= 128);
+      return { kind: 'delta', size, base: offset - distance, dataAt: at };
+    }
+    default:
+      return undefined;
+  }
+}
+
+interface Inflated {
+  readonly content: Buffer;
+  /** The offset behind the deflated data. */
+  readonly end: number;
+}
+
+/**
+ * Inflates data whose size is known. Neither the memory nor the input exceeds what data of this
+ * size needs, whatever the bytes are.
+ */
+function inflateAt(bytes: Buffer, at: number, size: number): Inflated | 'truncated' | undefined {
+  const maxInputBytes = 2 * size + 1024;
+  const input = bytes.subarray(at, at + maxInputBytes);
+  try {
+    // The types of Node.js do not cover the option `info`, with which the result has two parts.
+    const { buffer, engine } = inflateSync(input, {
+      info: true,
+      maxOutputLength: Math.max(size, 1),
+      chunkSize: size + 64,
+    }) as unknown as { readonly buffer: Buffer; readonly engine: Inflate };
+    return buffer.length === size ? { content: buffer, end: at + engine.bytesWritten } : undefined;
+  } catch (error) {
+    const isTruncated = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR';
+    return isTruncated && input.length < maxInputBytes ? 'truncated' : undefined;
+  }
+}
+
+/** The result of a delta; undefined where the delta is invalid. Source: git's patch-delta.c. */
+function applyDelta(base: Buffer, delta: Buffer, maxBytes: number): Buffer | undefined {
+  let at = 0;
+  const next = (): number => delta[at++] ?? Number.NaN;
+  const nextSize = (): number => {
+    let size = 0;
+    for (let factor = 1; ; factor *= 128) {
+      const byte = next();
+      size += (byte & 127) * factor;
+      // The comparisons are also false for NaN, behind the last byte.
+      if (!(byte >= 128)) return Number.isNaN(byte) ? Number.NaN : size;
+      if (size > maxSize) return Number.NaN;
+    }
+  };
+  const baseSize = nextSize();
+  const size = nextSize();
+  if (baseSize !== base.length || !(size <= maxBytes)) return undefined;
+  const result = Buffer.alloc(size);
+  let filled = 0;
+  while (at < delta.length) {
+    const command = next();
+    let [source, from, length] = [delta, at, command];
+    if (command >= 128) {
+      const part = (bit: number, factor: number) => ((command & bit) === 0 ? 0 : next() * factor);
+      source = base;
+      from = part(1, 1) + part(2, 256) + part(4, 65_536) + part(8, 16_777_216);
+      length = part(16, 1) + part(32, 256) + part(64, 65_536) || 65_536;
+      if (at > delta.length) return undefined;
+    } else at += length;
+    const isValid = length > 0 && from + length <= source.length && filled + length <= size;
+    if (!isValid) return undefined;
+    // A loop is faster than a call for the short pieces of which a hostile delta consists.
+    if (length < 64)
+      for (let byte = 0; byte < length; byte++) result[filled + byte] = source[from + byte] ?? 0;
+    else source.copy(result, filled, from, from + length);
+    filled += length;
+  }
+  return filled === size ? result : undefined;
+}
+
+/** The id of an object is the hash of its kind, its size and its content. */
+const idOf = ({ kind, content }: EarlyObject, idLength: number): string =>
+  createHash(idLength === 40 ? 'sha1' : 'sha256')
+    .update(`${kind} ${content.length}\0`)
+    .update(content)
+    .digest('hex');
+
+const lineEnd = 0x0a;
+
+/**
+ * The parents in the header of a commit, as git reads them: directly behind the tree, and not what
+ * resembles a parent further down. Each id is a string of its own, not a view of the content.
+ */
+function parentsOf(content: Buffer, idLength: number): readonly string[] {
+  const idAfter = (name: string, at: number): string | undefined => {
+    const idAt = at + name.length;
+    const isLine =
+      content.toString('latin1', at, idAt) === name && content[idAt + idLength] === lineEnd;
+    return isLine ? content.toString('latin1', idAt, idAt + idLength) : undefined;
+  };
+  if (idAfter('tree ', 0) === undefined) return [];
+  const parents: string[] = [];
+  for (let at = 'tree '.length + idLength + 1; ; at += 'parent '.length + idLength + 1) {
+    const parent = idAfter('parent ', at);
+    if (parent === undefined) return parents;
+    parents.push(parent);
+  }
+}

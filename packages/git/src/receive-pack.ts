@@ -1,0 +1,382 @@
+import { isUtf8 } from 'node:buffer';
+import { bandPackets, flush, lineOf, linePacket, packetAt, sideBand } from './pkt-line.ts';
+import { isCommitSha } from './ref-list.ts';
+
+/** One command of a push. The ids are complete and in lower case. */
+export interface RefCommand {
+  /** The full name, below `refs/`. */
+  readonly ref: string;
+  /** The id that the client expects at the host; zeros where the reference is created. */
+  readonly oldId: string;
+  /** The id that the reference gets; zeros where it is deleted. */
+  readonly newId: string;
+}
+
+/** The beginning of the body of a request for `git-receive-pack`. */
+export interface Push {
+  /** The commands, each for another reference. No command comes with a request that only probes. */
+  readonly commands: readonly RefCommand[];
+  /** The capabilities that the client uses; those with a value are kept as `name=value`. */
+  readonly capabilities: ReadonlySet<string>;
+  /**
+   * The commits whose parents the client does not have; absent where its history is complete. A
+   * host may forget these parents too.
+   */
+  readonly shallow?: ReadonlySet<string>;
+}
+
+/** The beginning of a push is invalid. The message is a sentence for people. */
+export class PushError extends Error {
+  override readonly name = 'PushError';
+}
+
+/** Maximum commands of a push. */
+const maxCommands = 100;
+/** Maximum bytes of the list of commands, and of the list of push options. */
+const maxListBytes = 64 * 1024;
+/** Maximum bytes of the name of a reference: a name must fit into a packet beside a reason. */
+const maxRefBytes = 4096;
+/** Maximum bytes that are forwarded, or searched for packets, in one piece. */
+const pieceBytes = 64 * 1024;
+/** Maximum characters of a reason, and of a message. */
+const maxTextLength = 300;
+
+const nothing = Buffer.alloc(0);
+
+/** Bytes in one piece, to which more are added at an amortized constant cost per byte. */
+class HeldBytes {
+  #bytes = nothing;
+  #start = 0;
+  #end = 0;
+
+  /** A view, which is valid until bytes are dropped. */
+  get view(): Buffer {
+    return this.#bytes.subarray(this.#start, this.#end);
+  }
+
+  add(chunk: Uint8Array): void {
+    if (this.#end + chunk.length > this.#bytes.length) {
+      const { view } = this;
+      const size = Math.max(view.length + chunk.length, 2 * view.length);
+      this.#bytes = Buffer.allocUnsafeSlow(size);
+      this.#bytes.set(view);
+      this.#start = 0;
+      this.#end = view.length;
+    }
+    this.#bytes.set(chunk, this.#end);
+    this.#end += chunk.length;
+  }
+
+  drop(bytes: number): void {
+    this.#start += bytes;
+    if (this.#start < this.#end) return;
+    this.#bytes = nothing;
+    this.#start = 0;
+    this.#end = 0;
+  }
+}
+
+/**
+ * The body of a push. Its beginning can be read before a decision, and the bytes that were read are
+ * held in memory; the iteration yields all bytes, from the first one on and unchanged, once.
+ * Nothing is read from the source in advance. An error of the source is passed to the caller.
+ */
+export class PushBody implements AsyncIterable<Buffer> {
+  readonly #source: AsyncIterator<Uint8Array, unknown>;
+  readonly #held = new HeldBytes();
+  #passed = 0;
+  #isForwarded = false;
+
+  constructor(source: AsyncIterable<Uint8Array>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** The bytes that were read and not passed: a view, which is valid until the iteration begins. */
+  get ahead(): Buffer {
+    return this.#held.view.subarray(this.#passed);
+  }
+
+  /** Passes bytes of `ahead`. The iteration yields them nevertheless. */
+  pass(bytes: number): void {
+    this.#passed += bytes;
+  }
+
+  /** Reads more bytes; returns false at the end of the body. */
+  async more(): Promise<boolean> {
+    if (this.#isForwarded) throw new Error('The body of a push is being forwarded already.');
+    for (;;) {
+      const { value, done } = await this.#source.next();
+      if (done === true) return false;
+      if (value.length === 0) continue;
+      this.#held.add(value);
+      return true;
+    }
+  }
+
+  /** An iteration that ends early ends the source too. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+    if (this.#isForwarded) throw new Error('The body of a push is forwarded once.');
+    this.#isForwarded = true;
+    this.#passed = 0;
+    try {
+      for (let { view } = this.#held; view.length > 0; { view } = this.#held) {
+        yield view.subarray(0, pieceBytes);
+        this.#held.drop(Math.min(pieceBytes, view.length));
+      }
+      for (;;) {
+        const { value, done } = await this.#source.next();
+        if (done === true) return;
+        yield Buffer.from(value.buffer, value.byteOffset, value.length);
+      }
+    } finally {
+      await this.#source.return?.();
+    }
+  }
+}
+
+/**
+ * Reads the commands at the beginning of a push, up to its pack: `body.ahead` begins with the pack
+ * afterwards. Throws `PushError` where they are invalid; the body can be forwarded or discarded in
+ * that case too. Source: git's Documentation/gitprotocol-pack.adoc. The rules are stricter than
+ * those of git wherever two readers could understand the same bytes differently.
+ */
+export async function readPush(body: PushBody): Promise<Push> {
+  const commands: RefCommand[] = [];
+  const names = new Set<string>();
+  const shallow = new Set<string>();
+  let capabilities: ReadonlySet<string> | undefined;
+  for await (const data of listIn(body)) {
+    if (!isUtf8(data)) throw new PushError('A name in the push is no text in UTF-8.');
+    const line = lineOf(data);
+    if (line.startsWith('shallow ')) {
+      shallow.add(shallowCommit(line));
+      continue;
+    }
+    const nul = capabilities === undefined ? line.indexOf('\0') : -1;
+    const text = nul < 0 ? line : line.slice(0, nul);
+    if (text === 'push-cert')
+      throw new PushError('Signed pushes are not supported: push without --signed.');
+    capabilities ??= readCapabilities(nul < 0 ? '' : line.slice(nul + 1));
+    const command = readCommand(text, idLengthOf(capabilities));
+    if (names.has(command.ref)) throw new PushError('The push names a reference twice.');
+    if (commands.length === maxCommands)
+      throw new PushError(`A push can change at most ${maxCommands} references.`);
+    names.add(command.ref);
+    commands.push(command);
+  }
+  capabilities ??= new Set();
+  if (capabilities.has('push-options')) await passList(body);
+  return { commands, capabilities, ...(shallow.size > 0 ? { shallow } : {}) };
+}
+
+/** The packets up to the flush packet, which is passed too. */
+async function* listIn(body: PushBody): AsyncGenerator<Buffer, void, undefined> {
+  for (let bytes = 0; ;) {
+    const framed = packetAt(body.ahead, 0);
+    if (framed === 'malformed')
+      throw new PushError('The push does not begin with a list in the format of git.');
+    if (framed === 'truncated') {
+      if (!(await body.more())) throw new PushError('The push ends within its list of commands.');
+      continue;
+    }
+    const { packet, end } = framed;
+    bytes += end;
+    if (bytes > maxListBytes)
+      throw new PushError(
+        `The list of commands, or of options, of the push has more than ${maxListBytes} bytes.`,
+      );
+    body.pass(end);
+    if (packet === 'flush') return;
+    if (typeof packet === 'string')
+      throw new PushError('The list of commands of the push contains a mark that ends no list.');
+    yield packet;
+  }
+}
+
+/** Passes the list of push options, which only concern the host. */
+async function passList(body: PushBody): Promise<void> {
+  const list = listIn(body);
+  while ((await list.next()).done !== true);
+}
+
+function shallowCommit(line: string): string {
+  const id = line.slice('shallow '.length);
+  if (!isCommitSha(id)) throw new PushError('The push has a shallow line without a commit.');
+  return id;
+}
+
+/** The names behind the first command, between which only spaces separate. */
+function readCapabilities(text: string): ReadonlySet<string> {
+  if (!/^[\x20-\x7e]*$/.test(text))
+    throw new PushError('The capabilities of the push contain characters that git does not use.');
+  return new Set(text.split(' ').filter((name) => name !== ''));
+}
+
+const idLengths: Readonly<Record<string, number>> = { sha1: 40, sha256: 64 };
+
+/** The number of hex digits of an id. Without the capability, git takes SHA-1. */
+function idLengthOf(capabilities: ReadonlySet<string>): number {
+  const prefix = 'object-format=';
+  const formats = [...capabilities].filter((name) => name.startsWith(prefix));
+  const [format = `${prefix}sha1`, another] = formats;
+  const length = idLengths[format.slice(prefix.length)];
+  if (length === undefined || another !== undefined)
+    throw new PushError('The push uses a format of objects that is not supported.');
+  return length;
+}
+
+const zeros = /^0+$/;
+
+function readCommand(text: string, idLength: number): RefCommand {
+  const oldId = text.slice(0, idLength);
+  const newId = text.slice(idLength + 1, 2 * idLength + 1);
+  const spaces = `${text[idLength]}${text[2 * idLength + 1]}`;
+  if (spaces !== '  ' || ![oldId, newId].every((id) => isCommitSha(id) && id.length === idLength))
+    throw new PushError('A command of the push does not consist of two ids and a reference.');
+  const ref = text.slice(2 * idLength + 2);
+  if (!isPushableRef(ref))
+    throw new PushError(
+      'A command of the push names no valid reference below refs/, or one that is too long.',
+    );
+  if (zeros.test(oldId) && zeros.test(newId))
+    throw new PushError('A command of the push neither creates, changes nor deletes a reference.');
+  return { ref, oldId, newId };
+}
+
+/** Anything in the name of a reference that `git check-ref-format` refuses. */
+const badInRef =
+  // eslint-disable-next-line no-control-regex -- git refuses these too
+  /[\x00-\x20\x7f~^:?*[\\]|\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[./]$/;
+
+const isPushableRef = (ref: string): boolean =>
+  ref.startsWith('refs/') && Buffer.byteLength(ref) <= maxRefBytes && !badInRef.test(ref);
+
+/** The capabilities with which a client reads a report. */
+const reports = ['report-status', 'report-status-v2'] as const;
+const band = 'side-band-64k';
+
+/** Shown for references that are only refused because another one of the same push is. */
+const refusedWithAnother = 'another reference of this push was refused';
+
+/**
+ * The body of an answer of the type `application/x-git-receive-pack-result` that refuses all
+ * references of a push, so that `git push` fails and shows the reasons; undefined where the client
+ * does not read reports, and where a status such as 403 is the only possible answer.
+ *
+ * @param reasons By the name of a reference. The other references are refused with them.
+ * @param message A text that git shows besides. Clients without a side band do not get it.
+ */
+export function refusalOf(
+  { commands, capabilities }: Push,
+  reasons: ReadonlyMap<string, string>,
+  message?: string,
+): Buffer | undefined {
+  if (!reports.some((name) => capabilities.has(name))) return undefined;
+  const lines = commands.map(({ ref }) => {
+    const reason = reasons.get(ref);
+    return linePacket(
+      `ng ${ref} ${reason === undefined ? refusedWithAnother : shown(reason) || 'refused'}`,
+    );
+  });
+  const report = Buffer.from(`${linePacket('unpack ok')}${lines.join('')}${flush}`);
+  if (!capabilities.has(band)) return report;
+  return Buffer.concat([
+    bandPackets(sideBand.progress, Buffer.from(linesOf(message ?? ''))),
+    bandPackets(sideBand.data, report),
+    Buffer.from(flush),
+  ]);
+}
+
+/** The text on one line, without characters that control a terminal or the order of others. */
+const shown = (text: string): string =>
+  shortened(text)
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    .trim();
+
+/** The first characters, with a mark where others are left out. */
+function shortened(text: string): string {
+  const characters = Array.from(text.slice(0, 2 * maxTextLength + 2).toWellFormed());
+  if (characters.length <= maxTextLength) return characters.join('');
+  return `${characters.slice(0, maxTextLength - 1).join('')}…`;
+}
+
+/** The lines of a message, each with its end. */
+const linesOf = (message: string): string =>
+  shortened(message)
+    .split('\n')
+    .map(shown)
+    .filter((line) => line !== '')
+    .map((line) => `${line}\n`)
+    .join('');
+
+/** The packets of a stream. Malformed bytes end them, and the memory for one packet is held. */
+class PacketStream {
+  readonly #held = new HeldBytes();
+  #isMalformed = false;
+
+  /** The data of the packets that this chunk completes: views, which are valid until the next one. */
+  *add(chunk: Uint8Array): Generator<Buffer, void, undefined> {
+    for (let at = 0; at < chunk.length && !this.#isMalformed; at += pieceBytes) {
+      this.#held.add(chunk.subarray(at, at + pieceBytes));
+      yield* this.#complete();
+    }
+  }
+
+  *#complete(): Generator<Buffer, void, undefined> {
+    const { view } = this.#held;
+    let end = 0;
+    for (;;) {
+      const framed = packetAt(view, end);
+      if (framed === 'truncated') break;
+      if (framed === 'malformed') {
+        this.#isMalformed = true;
+        end = view.length;
+        break;
+      }
+      if (typeof framed.packet !== 'string') yield framed.packet;
+      end = framed.end;
+    }
+    this.#held.drop(end);
+  }
+}
+
+/**
+ * Reads the report of a host while its answer streams through. The memory for two packets is held,
+ * whatever the host sends, and bytes that are no report are ignored.
+ */
+export class ReportReader {
+  readonly #refs: ReadonlySet<string>;
+  readonly #accepted = new Set<string>();
+  readonly #packets = new PacketStream();
+  /** The packets within the side band of data; undefined where the client uses no side band. */
+  readonly #inner: PacketStream | undefined;
+  #isUnpacked: boolean | undefined;
+
+  constructor({ commands, capabilities }: Push) {
+    this.#refs = new Set(commands.map(({ ref }) => ref));
+    this.#inner = capabilities.has(band) ? new PacketStream() : undefined;
+  }
+
+  /** The references of the push whose commands the host has reported as done. */
+  get accepted(): ReadonlySet<string> {
+    return this.#accepted;
+  }
+
+  /** Reads the next bytes of the body of the answer. Never throws. */
+  push(chunk: Uint8Array): void {
+    for (const data of this.#packets.add(chunk)) {
+      if (this.#inner === undefined) this.#read(lineOf(data));
+      else if (data[0] === sideBand.data)
+        for (const line of this.#inner.add(data.subarray(1))) this.#read(lineOf(line));
+    }
+  }
+
+  /** A report begins with the result of the pack; lines of options follow their reference. */
+  #read(line: string): void {
+    this.#isUnpacked ??= line === 'unpack ok';
+    if (!this.#isUnpacked) return;
+    const [result, ref = ''] = line.split(' ', 2);
+    if (result === 'ng') this.#accepted.delete(ref);
+    if (result === 'ok' && this.#refs.has(ref)) this.#accepted.add(ref);
+  }
+}
