@@ -44,8 +44,8 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
 };
 
 /**
- * Makes every shell of the agent read the settings by which git reaches the gateway. Git ignores the
- * file while it is absent. A template with system settings of its own keeps them.
+ * Makes every shell of the agent read the settings by which git reaches the gateway. Git ignores
+ * the file while it is absent. A template with system settings of its own keeps them.
  */
 const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; value: string }[] =>
   env.some(({ name }) => name === 'GIT_CONFIG_SYSTEM' || name === 'GIT_CONFIG_NOSYSTEM')

@@ -55,7 +55,7 @@ until flock -n 9 || [ "$i" -ge 50 ]; do
   sleep 0.1
 done
 
-# An entry `PROVIDER` stands for a git host, an entry `PROVIDER NAME` for a private repository.
+# An entry `PROVIDER` is a git host, an entry `PROVIDER NAME` a private repository.
 entries() {
   if [ -n "$provider" ]; then echo "$provider"; fi
   if [ "$source" = gateway ]; then echo "$provider $name"; fi

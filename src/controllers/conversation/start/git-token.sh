@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the token that the operator has written to `.agent/git/token.new` in its place. A start at the
-# same time may have done that: all starts in a sandbox write the same token.
+# Puts the token that the operator has written to `.agent/git/token.new` in its place. A start at
+# the same time may have done that: all starts in a sandbox write the same token.
 set -eu
 folder=.agent/git
 is_file() { [ -f "$1" ] && ! [ -L "$1" ]; }
