@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import { uuidOfBytes } from '../resources/ids.ts';
 
-type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone';
+type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git';
 
 /** Scope of a clone token: read access to one repository. */
 export interface CloneGrant {
@@ -221,6 +221,24 @@ export class SandboxKeys {
       return `${end}.${ticketMac(key, grant, end)}`;
     });
     return accepted && nowMs < Number(end) * 1000;
+  }
+
+  /**
+   * Password with which git in the shells of a sandbox reaches the git hosts through the gateway.
+   * The token is constant for the life of the sandbox and readable by each of its processes, so the
+   * gateway decides for each request what the sandbox may do. Throws when `keyId` names no known
+   * master key.
+   */
+  gitToken(sandboxUid: string, keyId = this.currentKeyId): string {
+    return this.#derive(sandboxUid, 'git', keyId);
+  }
+
+  /**
+   * Whether the candidate is the git token of the sandbox under any master key. The comparison
+   * takes constant time.
+   */
+  acceptsGitToken(sandboxUid: string, candidate: string): boolean {
+    return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
   }
 
   #remember<T>(keys: Map<string, Map<string, T>>, first: string, second: string, value: T): void {

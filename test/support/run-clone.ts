@@ -18,6 +18,8 @@ export interface CloneWish {
   readonly from: string;
   /** URL of a gateway, with a ticket for it. */
   readonly through?: string;
+  /** Program that leaves the settings of git for the shells of the sandbox. */
+  readonly accessScript?: string;
   /** Folder of the mirrors. */
   readonly mirrors?: string;
   readonly maxMebibytes?: number;
@@ -28,7 +30,15 @@ export interface CloneWish {
 /** Runs the script as a step does, with its output in the step's log, in a new folder below `folder`. */
 export async function runClone(
   folder: string,
-  { name = 'acme/shop', from, through, mirrors, maxMebibytes = 100, before }: CloneWish,
+  {
+    name = 'acme/shop',
+    from,
+    through,
+    accessScript,
+    mirrors,
+    maxMebibytes = 100,
+    before,
+  }: CloneWish,
 ) {
   // Waits for what is shorter than a second, which the script does on its way.
   const programs = join(folder, 'programs');
@@ -46,6 +56,7 @@ export async function runClone(
     hosts: { forgejo: from },
     gatewayUrl,
     maxMebibytes,
+    accessScript,
   });
   const child = spawn('/bin/sh', ['-c', `exec >${log} 2>&1\n${script}`], {
     cwd,
@@ -64,6 +75,7 @@ export async function runClone(
   return {
     code,
     slept,
+    workspace: cwd,
     project,
     isThere: existsSync(join(project, 'README.md')),
     output: readFileSync(log, 'utf8'),

@@ -11,6 +11,7 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentSide } from './agent-webhook.ts';
 import { buildClaim } from './claim.ts';
 import { bindingMs, volumeNameTaken } from './claim-failure.ts';
 import { podEvent, volumeEvent } from './events.ts';
@@ -30,6 +31,8 @@ export interface CreationsOptions extends Pick<
 > {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
+  /** Where the sandboxes of a namespace reach the gateway. Absent: nowhere. */
+  readonly agentSide?: AgentSide | undefined;
 }
 
 /** Delay before the next attempt to create an object whose name is in use. */
@@ -106,7 +109,7 @@ export class Creations {
     template: SandboxTemplate,
     signal: AbortSignal,
   ): Promise<Outcome | undefined> {
-    const { keys } = this.#options;
+    const { keys, agentSide } = this.#options;
     const { sandbox } = scope;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
     // The slot was reserved while there was no template.
@@ -117,6 +120,7 @@ export class Creations {
         scope.sandbox,
         template,
         keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
+        agentSide,
       );
       scope.pod = await this.#createPod(pod, scope.sandbox, signal);
       return podEvent(sandbox, scope.claim);

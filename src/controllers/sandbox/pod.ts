@@ -17,6 +17,7 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentSide } from './agent-webhook.ts';
 
 type Container = Wire<V1Container>;
 
@@ -24,6 +25,9 @@ type Container = Wire<V1Container>;
 export const workspaceVolume = 'workspace';
 /** Folder of the agent's own state on that volume, below the working directory. */
 export const agentStateFolder = '.agent';
+
+/** Folder in which the starts of conversations leave the settings of git, below that folder. */
+export const gitFolder = `${agentStateFolder}/git`;
 
 /** Name of the port that every pod declares for its agent. */
 const agentPortName = 'agent';
@@ -39,11 +43,20 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
   return [...base.filter((entry) => !taken.has(key(entry))), ...wins];
 };
 
+/**
+ * Makes every shell of the agent read the settings by which git reaches the gateway. Git ignores
+ * the file while it is absent. A template with system settings of its own keeps them.
+ */
+const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; value: string }[] =>
+  env.some(({ name }) => name === 'GIT_CONFIG_SYSTEM' || name === 'GIT_CONFIG_NOSYSTEM')
+    ? []
+    : [{ name: 'GIT_CONFIG_SYSTEM', value: `${workingDir}/${gitFolder}/config` }];
+
 function agentContainer(
   container: Container,
   sandbox: Sandbox,
   template: SandboxTemplate,
-  bootstrapKey: string,
+  { bootstrapKey, reachesGateway }: PodOptions,
 ): Container {
   const { workingDir } = template.spec.agent;
   const port = agentPortOf(sandbox, template);
@@ -55,13 +68,18 @@ function agentContainer(
     agentName: agentNameOf(sandbox, template),
     acp: template.spec.agent.acp,
   });
+  // The steps of a start run in this folder.
+  const folder = container.workingDir ?? workingDir;
   return {
     ...container,
-    workingDir: container.workingDir ?? workingDir,
+    workingDir: folder,
     // The kubelet keeps the last output of an agent that crashes, because the pod is deleted when
     // its start has failed.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
-    env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
+    env: mergeBy(({ name }) => name, container.env ?? [], [
+      ...needs.env,
+      ...(reachesGateway ? gitEnv(container, folder) : []),
+    ]),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [
       { name: agentPortName, containerPort: port },
     ]),
@@ -94,18 +112,27 @@ const hardened = (container: Container): Container => ({
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 
+interface PodOptions {
+  readonly bootstrapKey: string;
+  readonly reachesGateway: boolean;
+}
+
 /**
  * The pod of a sandbox: the template's, with the agent's volume, port, probes and environment
  * added.
+ *
+ * @param agentSide Where sandboxes of a namespace reach the gateway. Absent: nowhere.
  */
 export function buildPod(
   sandbox: Sandbox,
   template: SandboxTemplate,
   bootstrapKey: string,
+  agentSide?: Pick<AgentSide, 'namespace'>,
 ): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
   const { poolName } = sandbox.spec;
+  const reachesGateway = agentSide?.namespace === sandbox.metadata.namespace;
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
@@ -138,7 +165,7 @@ export function buildPod(
       containers: (spec?.containers ?? []).map((container) =>
         hardened(
           container === agent
-            ? agentContainer(container, sandbox, template, bootstrapKey)
+            ? agentContainer(container, sandbox, template, { bootstrapKey, reachesGateway })
             : container,
         ),
       ),

@@ -3,6 +3,7 @@ import { isDerivedForm } from '../../../src/resources/ids.ts';
 
 const oldKey = Buffer.alloc(32, 1);
 const newKey = Buffer.alloc(32, 2);
+const goneKey = Buffer.alloc(32, 3);
 const uid = '0d6ad0d2-6b8f-4b5b-9d4b-0d8d2f6f3a11';
 
 describe('a clone ticket', () => {
@@ -29,6 +30,30 @@ describe('a clone ticket', () => {
   });
 });
 
+describe('a git token', () => {
+  const keys = new SandboxKeys([newKey, oldKey]);
+  const token = new SandboxKeys([oldKey]).gitToken(uid);
+
+  it('is good under every master key, and stays what it is when a new one comes in front', () => {
+    expect(keys.acceptsGitToken(uid, token)).toBe(true);
+    expect(keys.acceptsGitToken(uid, keys.gitToken(uid))).toBe(true);
+    expect(keys.gitToken(uid, new SandboxKeys([oldKey]).currentKeyId)).toBe(token);
+    expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
+  });
+
+  it.each([
+    ['another sandbox', 'another', token],
+    ['nothing', uid, ''],
+    ['what only begins like it', uid, `${token}x`],
+    ['a part of it', uid, token.slice(1)],
+    ['another key of the sandbox', uid, keys.secretKey(uid)],
+    ['a clone ticket', uid, keys.cloneTicket(uid, { provider: 'a', repository: 'b/c' }, 1)],
+    ['the token of a master key that is gone', uid, new SandboxKeys([goneKey]).gitToken(uid)],
+  ])('is not good for %s', (_sentence, sandbox, shown) => {
+    expect(keys.acceptsGitToken(sandbox, shown)).toBe(false);
+  });
+});
+
 describe('the keys of a sandbox', () => {
   it('are the same in every process', () => {
     expect(new SandboxKeys([oldKey]).sessionKey(uid)).toBe(
@@ -42,8 +67,9 @@ describe('the keys of a sandbox', () => {
       keys.sessionKey(each),
       keys.secretKey(each),
       keys.bootstrapKey(each),
+      keys.gitToken(each),
     ]);
-    expect(new Set(all).size).toBe(6);
+    expect(new Set(all).size).toBe(8);
   });
 
   it('stay as they are for a living sandbox when a new master key comes in front', () => {

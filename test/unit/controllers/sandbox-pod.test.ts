@@ -106,6 +106,52 @@ describe('the pod of a sandbox', () => {
   });
 });
 
+describe('the environment of the agent', () => {
+  const envOf = (
+    container: Partial<PodSpec['containers'][number]> = {},
+    agentSide: { readonly namespace: string } | undefined = { namespace: 'default' },
+  ) => {
+    const template = aTemplate({
+      agent: { workingDir: '/work' },
+      podTemplate: {
+        spec: {
+          containers: [
+            { name: 'agent', image: 'agent:1', ...container },
+            { name: 'database', image: 'database:1' },
+          ],
+        },
+      },
+    });
+    const { spec } = buildPod(aSandbox(), template, 'bootstrap-key', agentSide);
+    expect(spec?.containers[1]?.env).toBeUndefined();
+    return (spec?.containers[0]?.env ?? []).filter(({ name }) => name.startsWith('GIT_'));
+  };
+  const own = (name: string) => ({ env: [{ name, value: 'own' }] });
+  const settings = (value: string) => [{ name: 'GIT_CONFIG_SYSTEM', value }];
+
+  it.each([
+    ['names the settings of git', envOf(), settings('/work/.agent/git/config')],
+    [
+      'names them in the folder in which the agent starts',
+      envOf({ workingDir: '/work/sub' }),
+      settings('/work/sub/.agent/git/config'),
+    ],
+    ['keeps the settings of the template', envOf(own('GIT_CONFIG_SYSTEM')), settings('own')],
+    [
+      'keeps a template without system settings',
+      envOf(own('GIT_CONFIG_NOSYSTEM')),
+      own('GIT_CONFIG_NOSYSTEM').env,
+    ],
+    ['has none in another namespace', envOf({}, { namespace: 'another' }), []],
+  ])('%s', (_sentence, env, expected) => {
+    expect(env).toEqual(expected);
+  });
+
+  it('has none where sandboxes do not reach the gateway', () => {
+    expect(podOf()?.containers[0]?.env?.filter(({ name }) => name.startsWith('GIT_'))).toEqual([]);
+  });
+});
+
 describe('the bridge to an agent of the Agent Client Protocol', () => {
   const settingsOf = (acp: AcpSettings, status: Partial<SandboxState> = {}) => {
     const env = buildPod(

@@ -13,6 +13,8 @@ export interface CloneScriptOptions {
   readonly gatewayUrl?: string | undefined;
   /** Maximum size of the clone. */
   readonly maxMebibytes: number;
+  /** Result of `gitAccessScript`. Absent: sandboxes do not reach the gateway. */
+  readonly accessScript?: string | undefined;
 }
 
 /** File with the ticket for the gateway. The clone reads and removes the file first. */
@@ -29,6 +31,7 @@ export const cloneScript = ({
   hosts,
   gatewayUrl = '',
   maxMebibytes,
+  accessScript = '',
 }: CloneScriptOptions): string =>
   shellCommand(
     cloneProgram,
@@ -36,4 +39,5 @@ export const cloneScript = ({
     repository.branch ?? '',
     gatewayUrl,
     maxMebibytes * 1024,
+    accessScript,
   );

@@ -3,15 +3,17 @@
 # killed leaves no half tree in `project`, because one rename moves the tree there, and the next run
 # does not fetch again what was complete.
 #
-# arguments: URL BRANCH GATEWAY MAX_KIB
+# arguments: URL BRANCH GATEWAY MAX_KIB ACCESS
 #   BRANCH    a branch or a tag; empty for the branch that HEAD names
 #   GATEWAY   the repository at the gateway, which adds the credential of the owner; empty where
 #             there is none. The ticket for the gateway is in a file of the step, and the program
 #             removes that file first.
 #   MAX_KIB   maximum size of the clone on the volume, with its history
+#   ACCESS    a program that leaves the settings of git for the shells of the sandbox; empty where
+#             there is no gateway
 set -eu
 umask 022
-url=$1 branch=$2 gateway=$3 max_kib=$4
+url=$1 branch=$2 gateway=$3 max_kib=$4 access=$5
 half=.agent/clone step=.agent/steps/clone ticket=
 # exit-codes.ts has the same exit codes.
 branch_not_found=242 clone_failed=243 access_denied=244 too_large=245 git_missing=246 volume_full=247
@@ -31,7 +33,9 @@ if [ -f "$step/ticket" ]; then
   ticket=$(cat "$step/ticket")
   rm -f "$step/ticket"
 fi
-if [ -e project/.git ]; then exit 0; fi
+if [ -e project/.git ]; then
+  if [ -z "$access" ] || ! command -v git >/dev/null; then exit 0; fi
+fi
 command -v git >/dev/null || exit "$git_missing"
 # Git asks no question that would wait for an answer. An earlier conversation in the same sandbox
 # may have written any file of the user, and settings run programs and lead elsewhere: git reads
@@ -54,7 +58,7 @@ fail() {
   exit "$1"
 }
 
-tries=0
+tries=0 at_most=
 can_retry() { [ "$tries" -lt "$max_retries" ] && grep -qE "$may_pass" .agent/said && ! grep -qE "$full" .agent/said; }
 back_off() {
   echo "Trying again in $((1 << tries)) s."
@@ -65,7 +69,8 @@ back_off() {
 # Sets `code`; the refs are in .agent/refs, the messages of git in .agent/said.
 list_refs() {
   echo 0 >.agent/code
-  { git ls-remote -- "$url" HEAD "refs/heads/$branch" "refs/tags/$branch" >.agent/refs || echo "$?" >.agent/code; } 2>&1 |
+  # shellcheck disable=SC2086 # `at_most` is a command with its arguments.
+  { $at_most git ls-remote -- "$url" HEAD "refs/heads/$branch" "refs/tags/$branch" >.agent/refs || echo "$?" >.agent/code; } 2>&1 |
     head -c 65536 >.agent/said
   code=$(cat .agent/code)
 }
@@ -119,6 +124,25 @@ list_refs_anywhere() {
   list_refs
   if [ "$code" -ne 0 ] && ! grep -q "' not found\$" .agent/refused; then mv .agent/refused .agent/said; fi
 }
+
+# The settings are there before the tree is, so that a run that finds the tree finds them too.
+leave_access() { # SOURCE
+  [ -z "$access" ] || CLONE_SOURCE=$1 sh -c "$access" || fail "$clone_failed"
+}
+# Another conversation has prepared `project`, maybe with another repository, which this one may
+# fetch too. One question shows whether it is private; without an answer that stays unknown.
+if [ -e project/.git ]; then
+  source=
+  at_most='timeout 10'
+  cloned=$($at_most git config --file project/.git/config remote.origin.url 2>/dev/null) || :
+  if [ -n "$ticket" ] && [ "$cloned" != "$url" ]; then
+    list_refs_anywhere
+    [ "$code" -eq 0 ] || source=
+    use_host
+  fi
+  leave_access "$source"
+  exit 0
+fi
 
 list_refs_anywhere
 while [ "$code" -ne 0 ] && can_retry; do
@@ -263,6 +287,7 @@ if [ "$code" -ne 0 ] && [ -e "$half/mirrored" ]; then
   check_out
 fi
 [ "$code" -eq 0 ] || fail "$clone_failed"
+leave_access "$source"
 
 # One rename moves the tree. The rename fails where `project` has content already, and the content
 # that the agent has put there stays.

@@ -2,11 +2,19 @@ import type { AgentClient, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { lastWords } from '../../readable-output.ts';
-import { withoutGateway, type CloneAccess } from './clone-access.ts';
+import type { CloneAccess } from './clone-access.ts';
 import { cloneScript, ticketFile } from './clone-script.ts';
+import {
+  gitAccessScript,
+  gitTokenScript,
+  newTokenFile,
+  withoutGateway,
+  type GitAccess,
+} from './git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
-import { cloneUrlOf, type GitHosts } from './repository.ts';
+import type { GitHosts } from './repository.ts';
 import { projectFolder, setupScript, workspaceScript } from './setup-script.ts';
+import { shellQuote } from './shell-quote.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import {
   reportCommand,
@@ -19,6 +27,15 @@ import {
 export interface PreparationOptions extends PreparationLimits {
   readonly agent: AgentClient;
   readonly gitHosts: GitHosts;
+}
+
+/** A call for a step of a start. */
+interface StepCall {
+  /** Whether the last report says that the step is running. */
+  readonly isRunning: boolean;
+  /** Access of the sandbox to git hosts. Undefined: the sandbox does not reach the gateway. */
+  readonly git: GitAccess | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** Report of a step in the sandbox. */
@@ -51,14 +68,21 @@ export class Preparation {
   }
 
   /**
-   * Creates the folder of a conversation without a repository. Returns the absolute path of the
-   * folder.
+   * Creates the folder of a conversation without a repository, and the settings of git, because
+   * the agent's container names them. Returns the absolute path of the folder.
    */
-  async prepareWorkspace(endpoint: AgentEndpoint, signal: AbortSignal): Promise<string> {
-    const { agent } = this.#options;
+  async prepareWorkspace(
+    endpoint: AgentEndpoint,
+    git: GitAccess | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const { agent, gitHosts } = this.#options;
+    // The conversation does not depend on git, which the image may lack.
+    const settings = git && `sh -c ${shellQuote(gitAccessScript(git, gitHosts))} >&2 || :\n`;
+    const command = `${settings ?? ''}${workspaceScript}`;
     const result = await agent.execute(
       endpoint,
-      { command: workspaceScript, timeoutSeconds: callTimeoutSeconds },
+      { command, timeoutSeconds: callTimeoutSeconds },
       { signal },
     );
     const path = result.stdout.trimEnd().split('\n').at(-1) ?? '';
@@ -70,21 +94,13 @@ export class Preparation {
   }
 
   /**
-   * Clones the repository and checks out. `isRunning`: the last report says that the step is
-   * running.
+   * Clones the repository and checks out; then git in every shell of the sandbox has access to the
+   * host.
    */
   async clone(
     { spec: { repository }, metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
-    {
-      isRunning,
-      access,
-      signal,
-    }: {
-      readonly isRunning: boolean;
-      readonly access: CloneAccess | undefined;
-      readonly signal: AbortSignal;
-    },
+    { isRunning, access, git, signal }: StepCall & { readonly access: CloneAccess | undefined },
   ): Promise<PreparationStep> {
     const {
       agent,
@@ -93,7 +109,6 @@ export class Preparation {
       maxRepositoryMebibytes: maxMebibytes,
     } = this.#options;
     if (repository === undefined) throw new Error('there is no repository to clone');
-    const url = cloneUrlOf(repository, hosts);
     const step = { name: 'clone', id: uid };
     let report =
       isRunning || access !== undefined
@@ -111,14 +126,17 @@ export class Preparation {
         hosts,
         gatewayUrl: report === undefined ? undefined : access?.gatewayUrl,
         maxMebibytes,
+        accessScript: git && gitAccessScript(git, hosts),
       });
       report = await this.#begin(endpoint, { ...step, script, timeoutSeconds }, signal);
     }
-    if (access !== undefined)
-      report = { ...report, output: withoutGateway(report.output, access.gatewayUrl, url) };
+    report = this.#shown(report, git);
+    const failure = cloneFailure(report, repository, this.#options);
+    if (report.state === 'done' && failure === undefined && git?.repository !== undefined)
+      await this.#leaveToken(endpoint, report, git, signal);
     return {
       report,
-      failure: cloneFailure(report, repository, this.#options),
+      failure,
       workingDir: workingDirOf(report),
     };
   }
@@ -127,7 +145,7 @@ export class Preparation {
   async setUp(
     { metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
-    { isRunning, signal }: { readonly isRunning: boolean; readonly signal: AbortSignal },
+    { isRunning, git, signal }: StepCall,
   ): Promise<PreparationStep> {
     const step = {
       name: 'setup',
@@ -140,11 +158,46 @@ export class Preparation {
       : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost')
       report = await this.#begin(endpoint, step, signal);
+    report = this.#shown(report, git);
     return {
       report,
       failure: setupFailure(report, this.#options),
       workingDir: workingDirOf(report),
     };
+  }
+
+  /**
+   * Leaves the git token in the sandbox. The token is in a file and in no command, and has its name
+   * once it is whole.
+   */
+  async #leaveToken(
+    endpoint: AgentEndpoint,
+    { folder }: StepReport,
+    { token }: GitAccess,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { agent } = this.#options;
+    await agent.writeFile(endpoint, `${folder}/${newTokenFile}`, token, { signal });
+    const { exitCode, stderr, timedOut } = await agent.execute(
+      endpoint,
+      { command: gitTokenScript, timeoutSeconds: callTimeoutSeconds },
+      { signal },
+    );
+    if (timedOut)
+      throw new AgentError('timeout', 'The sandbox is too busy to store the token for git.');
+    if (exitCode !== 0)
+      throw new StartFailure(
+        StartErrorCode.workspaceUnusable,
+        `The token for git could not be stored: ${lastWords(stderr)}`,
+      );
+  }
+
+  /** The report as people may read it. */
+  #shown(report: StepReport, git: GitAccess | undefined): StepReport {
+    const { gitHosts } = this.#options;
+    return git === undefined
+      ? report
+      : { ...report, output: withoutGateway(report.output, git, gitHosts) };
   }
 
   #begin(endpoint: AgentEndpoint, step: SandboxStep, signal: AbortSignal): Promise<StepReport> {

@@ -3,6 +3,7 @@ import { startStatusOf } from '../../../resources/conversation.ts';
 import type { ConversationStatus, StartStep } from '../../../resources/conversation-status.ts';
 import type { UnresponsiveAgents } from '../../unresponsive-agents.ts';
 import { cloneAccessOf, type CloneAccessOptions } from './clone-access.ts';
+import { gitAccessOf } from './git-access.ts';
 import type { Preparation, PreparationStep } from './preparation.ts';
 import type { AgentStageContext, Stage, StageResult, StartScope } from './stage.ts';
 import { withTransition } from './start-status.ts';
@@ -44,15 +45,16 @@ export function prepareWorkspace(
       withTransition(before, 'SETTING_UP_SKILLS', isoTime(clock), detail);
     const isPreparing = startStatusOf({ status }) === 'PREPARING_REPOSITORY';
     if (stored.spec.repository === undefined) {
-      const workingDir = await preparation.prepareWorkspace(endpoint, signal);
+      const git = gitAccessOf(scope, options);
+      const workingDir = await preparation.prepareWorkspace(endpoint, git, signal);
       forgetFailures(scope);
       return { status: isPreparing ? settingUp(status) : status, workingDir };
     }
     if (!isPreparing) return { status };
-    const access = cloneAccessOf(scope, options);
     const step = await preparation.clone(stored, endpoint, {
       isRunning: isRunning(status, 'clone'),
-      access,
+      access: cloneAccessOf(scope, options),
+      git: gitAccessOf(scope, options),
       signal,
     });
     forgetFailures(scope);
@@ -68,6 +70,7 @@ export function prepareWorkspace(
     if (stored.spec.repository === undefined) return { status };
     const step = await preparation.setUp(stored, endpoint, {
       isRunning: isRunning(status, 'setup'),
+      git: gitAccessOf(scope, options),
       signal,
     });
     forgetFailures(scope);

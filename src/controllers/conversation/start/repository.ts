@@ -22,15 +22,23 @@ function withoutUser(base: string): string {
 export const providerOf = (repository: Repository, hosts: GitHosts): string | undefined =>
   repository.provider ?? Object.keys(hosts)[0];
 
+/**
+ * Base URL of a provider's host, without a credential and with a slash at its end; undefined for a
+ * provider that is not configured.
+ */
+export function hostUrlOf(provider: string, hosts: GitHosts): string | undefined {
+  const base = Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
+  return base === undefined ? undefined : `${withoutUser(base).replace(/\/+$/, '')}/`;
+}
+
 export function cloneUrlOf(repository: Repository, hosts: GitHosts): string {
   const provider = providerOf(repository, hosts);
-  const base =
-    provider === undefined || !Object.hasOwn(hosts, provider) ? undefined : hosts[provider];
+  const base = provider === undefined ? undefined : hostUrlOf(provider, hosts);
   if (base === undefined) {
     throw new StartFailure(
       StartErrorCode.providerNotConfigured,
       `The git provider ${provider ?? ''} is not configured.`,
     );
   }
-  return `${withoutUser(base).replace(/\/+$/, '')}/${repository.name}.git`;
+  return `${base}${repository.name}.git`;
 }

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import { gitFolder } from '../../sandbox/pod.ts';
+import { hostUrlOf, providerOf, type GitHosts, type Repository } from './repository.ts';
+import { shellCommand } from './shell-quote.ts';
+import type { StartScope } from './stage.ts';
+
+export interface GitAccessOptions {
+  readonly keys: Pick<SandboxKeys, 'gitToken'>;
+  readonly gitHosts: GitHosts;
+  /**
+   * URL at which the sandboxes of a namespace reach the gateway. Absent: sandboxes do not reach the
+   * gateway.
+   */
+  readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
+}
+
+/** A repository that the gateway serves, by the name of its host. */
+interface ServedRepository {
+  readonly provider: string;
+  /** Path on the host: owner/name. */
+  readonly name: string;
+}
+
+/**
+ * Access of the shells of a sandbox to git hosts, through the gateway and with the credentials of
+ * the owner, for the life of the sandbox.
+ */
+export interface GitAccess {
+  /** URL of the sandbox at the gateway, with a slash at its end. */
+  readonly gatewayUrl: string;
+  readonly token: string;
+  /**
+   * Repository of the start. Undefined for a start without a repository, and for a host that does
+   * not speak HTTP.
+   */
+  readonly repository: ServedRepository | undefined;
+}
+
+/** Returns the access for a start; undefined where sandboxes do not reach the gateway. */
+export function gitAccessOf(
+  { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,
+  { agentSide, gitHosts, keys }: GitAccessOptions,
+): GitAccess | undefined {
+  if (agentSide?.namespace !== stored.metadata.namespace || sandbox === undefined) return undefined;
+  const { metadata, status } = sandbox;
+  const base = agentSide.url.replace(/\/+$/, '');
+  return {
+    gatewayUrl: `${base}/git/${encodeURIComponent(metadata.name)}/`,
+    token: keys.gitToken(metadata.uid, status?.masterKeyId),
+    repository: servedRepository(stored.spec.repository, gitHosts),
+  };
+}
+
+function servedRepository(
+  repository: Repository | undefined,
+  hosts: GitHosts,
+): ServedRepository | undefined {
+  const provider = repository && providerOf(repository, hosts);
+  if (repository === undefined || provider === undefined) return undefined;
+  return hostUrlOf(provider, hosts)?.startsWith('http') === true
+    ? { provider, name: repository.name }
+    : undefined;
+}
+
+/** URL of a provider at the gateway, with a slash at its end. */
+const providerUrl = ({ gatewayUrl }: Pick<GitAccess, 'gatewayUrl'>, provider: string): string =>
+  `${gatewayUrl}${encodeURIComponent(provider)}/`;
+
+/** URL of a repository at the gateway. */
+export const repositoryUrlAt = (
+  access: Pick<GitAccess, 'gatewayUrl'>,
+  { provider, name }: ServedRepository,
+): string =>
+  `${providerUrl(access, provider)}${`${name}.git`.split('/').map(encodeURIComponent).join('/')}`;
+
+/** The hosts that speak HTTP, with their base URLs. */
+const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: string])[] =>
+  Object.keys(hosts).flatMap((provider) => {
+    const url = hostUrlOf(provider, hosts);
+    return url?.startsWith('http') === true ? [[provider, url]] : [];
+  });
+
+/** Whether the settings of git can have the URL as it is, between quotes. */
+const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
+
+/** File for the git token, below the agent's working directory, before the token is in its place. */
+export const newTokenFile = `${gitFolder}/token.new`;
+
+const accessProgram = readFileSync(new URL('./git-access.sh', import.meta.url), 'utf8');
+const credentialProgram = readFileSync(new URL('./git-credential.sh', import.meta.url), 'utf8');
+
+/**
+ * Returns a script that leaves the settings of git for the shells of the sandbox. The script has no
+ * secret.
+ */
+export const gitAccessScript = (
+  { gatewayUrl, repository }: Pick<GitAccess, 'gatewayUrl' | 'repository'>,
+  hosts: GitHosts,
+): string =>
+  shellCommand(
+    accessProgram,
+    credentialProgram,
+    gatewayUrl,
+    encodeURIComponent(repository?.provider ?? ''),
+    repository?.name ?? '',
+    ...httpHosts(hosts).flatMap(([provider, url]) =>
+      isPlain(url) ? [encodeURIComponent(provider), url] : [],
+    ),
+  );
+
+/** Puts the token of `newTokenFile` in its place, however often the script runs. */
+export const gitTokenScript = readFileSync(new URL('./git-token.sh', import.meta.url), 'utf8');
+
+/** Hides the address of the gateway from the output of a step. */
+export function withoutGateway(
+  output: string,
+  access: Pick<GitAccess, 'gatewayUrl'>,
+  gitHosts: GitHosts,
+): string {
+  const { hostname, host } = new URL(access.gatewayUrl);
+  const hosts = httpHosts(gitHosts);
+  const shown = hosts.reduce(
+    (text, [provider, url]) => text.replaceAll(providerUrl(access, provider), url),
+    output,
+  );
+  return hosts.some(([, url]) => new URL(url).hostname === hostname)
+    ? shown
+    : shown.replaceAll(host, 'the gateway').replaceAll(hostname, 'the gateway');
+}
