@@ -180,7 +180,8 @@ export class PushRelay {
       wanted,
     }: {
       readonly push: Push;
-
+      readonly body: PushBody;
+      readonly incoming: IncomingPush;
       readonly transfer: Transfer;
       readonly wanted: Wanted;
     },
@@ -191,7 +192,8 @@ export class PushRelay {
       commands.length === 0 ? undefined : await records.begin(conversation, grant, commands);
     const report = new ReportReader(push);
     const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }));
-    const end = () => begun && records.end(begun, { accepted: report.accepted, bytes: incoming.bytes });
+    const end = () =>
+      begun && records.end(begun, { accepted: report.accepted, bytes: incoming.bytes });
     if (incoming.isTooLarge) {
       await end();
       return false;

@@ -124,7 +124,7 @@ let number = 0;
 async function aWorkplace({ owner = 'alice', repository = 'acme/shop', git }: Wish = {}) {
   const name = `sbx-${++number}`;
   const settings: GitSettings | undefined = git && gitSettingsSchema.parse(git);
-  const sandbox = aSandbox({ name, owner, spec: { templateName: name } });
+  const sandbox = aSandbox({ name, owner });
   const template = aTemplate(settings === undefined ? {} : { git: settings });
   const conversation = await client.create(conversations, {
     ...aConversation({ name: `c-${name}`, spec: { owner, repository: { name: repository } } }),
@@ -134,7 +134,7 @@ async function aWorkplace({ owner = 'alice', repository = 'acme/shop', git }: Wi
       start: { status: 'READY', transitions: [] },
     },
   } as Conversation);
-  stores.sandboxes.set(sandbox);
+  stores.sandboxes.set({ ...sandbox, spec: { ...sandbox.spec, templateName: name } });
   stores.templates.set({ ...template, metadata: { ...template.metadata, name } });
   stores.conversations.set(cachedConversation(conversation));
   return { name, sandbox, conversation };
