@@ -109,6 +109,10 @@ spec:
     {{- with .agent.maxIterations }}
     maxIterations: {{ . | int64 }}
     {{- end }}
+  {{- with .git }}
+  git:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   storage:
     size: {{ .storage.size | quote }}
     {{- with .storage.storageClassName }}

@@ -146,6 +146,9 @@ export class AcpProgram implements Program {
       if (event.kind === 'MessageEvent') parts.push(textOf(event.llm_message.content));
     if (parts.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
+    // The protocol has no system message, so the first prompt of a session begins with its suffix.
+    const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
+    if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
     const last = pending.at(-1);
     await run.append({
       event: stateEvent('acp_turn', 'begun'),

@@ -27,6 +27,18 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     });
   });
 
+  it('begins the first prompt with the suffix of the system message, and no other', async () => {
+    await using place = new Place();
+    const conversation = await place.start('say One.', { systemMessageSuffix: 'Push to agent/*.' });
+    await becomes(conversation, 'finished', 'error');
+    await conversation.post(message('say Two.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('prompts.txt').map((line) => JSON.parse(line) as unknown)).toEqual([
+      'Push to agent/*.\n\nsay One.',
+      'say Two.',
+    ]);
+  });
+
   it.each([
     ['allowed', allowed, ['touch x: yes'], ['touch x']],
     ['refused', refused, ['touch x: no'], []],

@@ -6,17 +6,21 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
+import { pushPolicyOf } from '../../../resources/git-settings.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { withFirstMessage } from '../messages/message-status.ts';
 import type { RecentAnswers } from '../stored-conversation.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
+import { gitAccessOf, type GitAccessOptions } from './git-access.ts';
+import { pushNotice } from './push-notice.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withTransition } from './start-status.ts';
 
-export interface CreateConversationOptions extends AwaitAgentOptions {
-  readonly stores: Pick<Stores, 'sandboxes'>;
+export interface CreateConversationOptions
+  extends AwaitAgentOptions, Omit<GitAccessOptions, 'keys'> {
+  readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   readonly agent: AgentClient;
   readonly answers: Pick<RecentAnswers, 'conversation'>;
   readonly configurations: AgentConfigurations;
@@ -45,7 +49,7 @@ export const createConversation =
     const { created, status: state } = await create(
       conversation,
       agent.endpoint,
-      workingDir,
+      { workingDir, notice: noticeFor({ stored, sandbox }, options) },
       options,
       signal,
     );
@@ -78,10 +82,27 @@ function currentSandbox(
     : sandbox;
 }
 
+/** What the agent has to know about pushes; undefined where nothing can be pushed from a sandbox. */
+function noticeFor(
+  scope: Pick<StartScope, 'stored' | 'sandbox'>,
+  options: CreateConversationOptions,
+): string | undefined {
+  const { metadata, spec } = scope.stored;
+  if (gitAccessOf(scope, options)?.repository === undefined || spec.repository === undefined)
+    return undefined;
+  const repository = spec.repository.name;
+  const template = options.stores.templates.get(metadata.namespace, spec.templateName);
+  const { owner } = spec;
+  return pushNotice(repository, pushPolicyOf(template?.spec.git, { owner, repository }));
+}
+
+const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined =>
+  parts.filter((part) => part !== undefined).join('\n\n') || undefined;
+
 async function create(
   conversation: Conversation,
   endpoint: AgentEndpoint,
-  workingDir: string,
+  { workingDir, notice }: { readonly workingDir: string; readonly notice: string | undefined },
   { agent, configurations }: Pick<CreateConversationOptions, 'agent' | 'configurations'>,
   signal: AbortSignal,
 ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
@@ -96,7 +117,7 @@ async function create(
         workingDir,
         message: spec.initialMessage,
         ...(await configurations.of(conversation)),
-        systemMessageSuffix: spec.agent?.systemMessageSuffix,
+        systemMessageSuffix: suffixOf(notice, spec.agent?.systemMessageSuffix),
         hookConfig,
       },
       { signal },

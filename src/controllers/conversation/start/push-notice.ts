@@ -1,0 +1,9 @@
+import type { PushPolicy } from '../../../resources/git-settings.ts';
+
+/** Tells an agent what it may push, so that it does not try in vain. Pure. */
+export function pushNotice(repository: string, { enabled, branches }: PushPolicy): string {
+  if (!enabled || branches.length === 0)
+    return `Do not push to ${repository}: the git host is closed to pushes from here.`;
+  const names = branches.map((pattern) => `\`${pattern}\``).join(' or ');
+  return `You may push to ${repository} with git, to branches whose names match ${names}: the credential is in place. The default branch, tags, deletions and forced pushes are refused.`;
+}
