@@ -20,7 +20,7 @@ umask 077
 export LC_ALL=C
 helper=$1 gateway=$2 provider=$3 name=$4
 shift 4
-source=${CLONE_SOURCE:-} max_entries=200
+source=${CLONE_SOURCE:-} max_entries=50
 
 discard() { # NAME
   if [ -d "$1" ] && ! [ -L "$1" ]; then chmod -R u+rwx "$1"; fi
