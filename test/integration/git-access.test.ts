@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   gitAccessScript,
   gitTokenScript,
@@ -112,7 +112,7 @@ afterAll(async () => {
 
 /** Prepares a workspace with the repository as a start of the operator does. */
 async function prepared(name = 'acme/shop') {
-  const clone = await runClone(folder, {
+  const result = await runClone(folder, {
     name,
     from: host.url,
     through: `${gatewayUrl}forgejo`,
@@ -121,12 +121,13 @@ async function prepared(name = 'acme/shop') {
       { forgejo: host.url },
     ),
   });
-  expect(clone).toMatchObject({ code: 0, isThere: true });
-  writeFileSync(join(clone.workspace, newTokenFile), token);
-  execFileSync('/bin/sh', ['-c', gitTokenScript], { cwd: clone.workspace });
+  expect(result).toMatchObject({ code: 0, isThere: true });
+  const workspace = dirname(result.project);
+  writeFileSync(join(workspace, newTokenFile), token);
+  execFileSync('/bin/sh', ['-c', gitTokenScript], { cwd: workspace });
   requests.splice(0);
   host.taken();
-  return clone;
+  return { workspace, project: result.project };
 }
 
 /** Runs git in the project of the agent; returns its output, and its trace with all commands. */
@@ -274,7 +275,7 @@ describe('a start in a sandbox that has a project already', () => {
     const next = await start('acme/shop', workspace);
     expect(next.code).toBe(0);
     expect([requests, host.taken()]).toEqual([[], []]);
-    expect(readFileSync(join(next.workspace, '.agent/git/entries'), 'utf8')).toBe(
+    expect(readFileSync(join(dirname(next.project), '.agent/git/entries'), 'utf8')).toBe(
       'forgejo\nforgejo acme/shop\n',
     );
   });
@@ -283,7 +284,7 @@ describe('a start in a sandbox that has a project already', () => {
     const { workspace } = await prepared('acme/open');
     const next = await start('acme/shop', workspace);
     expect(next.code).toBe(0);
-    expect(readFileSync(join(next.workspace, '.agent/git/entries'), 'utf8')).toBe(
+    expect(readFileSync(join(dirname(next.project), '.agent/git/entries'), 'utf8')).toBe(
       'forgejo\nforgejo acme/shop\n',
     );
   });
@@ -292,7 +293,7 @@ describe('a start in a sandbox that has a project already', () => {
     const { workspace } = await prepared();
     const next = await start('acme/none', workspace);
     expect(next.code).toBe(0);
-    expect(readFileSync(join(next.workspace, '.agent/git/entries'), 'utf8')).toBe(
+    expect(readFileSync(join(dirname(next.project), '.agent/git/entries'), 'utf8')).toBe(
       'forgejo\nforgejo acme/shop\n',
     );
   });

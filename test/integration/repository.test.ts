@@ -145,6 +145,34 @@ describe('an installation with a git host', () => {
     }
   }, 60_000);
 
+  it('leaves the shells of the agent the settings of git, and the token in one file alone', async () => {
+    const ask = 'git remote get-url';
+    const shell = `\`\`\`sh\n{ ${ask} origin; ${ask} --push origin; } >../urls\n\`\`\``;
+    const { id } = await up.start(shell, { selected_repository: 'acme/secret' });
+    const task = await up.over(id, 30_000);
+    const workspace = join(await projectOf(task.sandbox_id), '..');
+    const urls = join(workspace, 'urls');
+    await eventually('the agent has run its commands', () =>
+      existsSync(urls) ? readFileSync(urls, 'utf8').trim().split('\n').length === 2 : false,
+    );
+    const url = `/git/${task.sandbox_id}/forgejo/acme/secret.git`;
+    for (const line of readFileSync(urls, 'utf8').trim().split('\n'))
+      expect(new URL(line)).toMatchObject({ pathname: url, username: '', password: '' });
+
+    const file = join(workspace, '.agent/git/token');
+    const token = readFileSync(file, 'utf8');
+    expect(token).toMatch(/^[\w-]{43}$/);
+    const { stdout } = await kubectl(up.kubeconfig, [
+      'get',
+      'conversations,sandboxes,pods,events',
+      '-o',
+      'yaml',
+    ]);
+    expect(stdout + processes() + up.output).not.toContain(token);
+    const found = spawnSync('grep', ['-rlF', '-e', token, up.dataDir]).stdout.toString();
+    expect(found.trim().split('\n')).toEqual([file]);
+  }, 60_000);
+
   it('clones again when everything is killed in the middle of it', async () => {
     const before = new Set(up.agentProcesses());
     const { id, open } = await hold();

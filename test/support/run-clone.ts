@@ -75,7 +75,6 @@ export async function runClone(
   return {
     code,
     slept,
-    workspace: cwd,
     project,
     isThere: existsSync(join(project, 'README.md')),
     output: readFileSync(log, 'utf8'),

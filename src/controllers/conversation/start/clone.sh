@@ -69,7 +69,6 @@ back_off() {
 # Sets `code`; the refs are in .agent/refs, the messages of git in .agent/said.
 list_refs() {
   echo 0 >.agent/code
-  # shellcheck disable=SC2086 # `at_most` is a command with its arguments.
   { $at_most git ls-remote -- "$url" HEAD "refs/heads/$branch" "refs/tags/$branch" >.agent/refs || echo "$?" >.agent/code; } 2>&1 |
     head -c 65536 >.agent/said
   code=$(cat .agent/code)

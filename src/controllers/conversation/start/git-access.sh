@@ -20,11 +20,11 @@ umask 077
 export LC_ALL=C
 helper=$1 gateway=$2 provider=$3 name=$4
 shift 4
-source=${CLONE_SOURCE:-} max_entries=200
+source=${CLONE_SOURCE:-} max_entries=50
 
 discard() { # NAME
   if [ -d "$1" ] && ! [ -L "$1" ]; then chmod -R u+rwx "$1"; fi
-  rm -rf "$1"
+  if [ -e "$1" ] || [ -L "$1" ]; then rm -rf "$1"; fi
 }
 is_file() { [ -f "$1" ] && ! [ -L "$1" ]; }
 # Replaces a file by the standard input. The shell creates the new file, or fails.
@@ -32,16 +32,18 @@ put() { # NAME
   discard "$1.new"
   (
     set -C
-    cat >"$1.new"
+    exec cat >"$1.new"
   )
   is_file "$1" || discard "$1"
   mv -fT "$1.new" "$1"
 }
 
-mkdir -p .agent
+[ -d .agent ] || mkdir -p .agent
 cd .agent
-if [ -L git ] || ! [ -d git ]; then discard git; fi
-mkdir -p git
+if [ -L git ] || ! [ -d git ]; then
+  discard git
+  mkdir -p git
+fi
 chmod 700 git
 cd git
 
@@ -104,15 +106,20 @@ other_names() { # URL_AT_GATEWAY URL NAME
     rule "$2$3.git$next" insteadOf "$2$3.git$next"
   done
 }
-quoted_for_shell() { printf '%s' "$1" | sed "s/'/'\\\\''/g"; }
-quoted_for_git() { printf '%s' "$1" | sed 's/[\\"]/\\&/g'; }
+# A word of the shell within a value of git.
+quoted() { # TEXT
+  case $1 in
+    *[\'\"\\]*) printf '%s' "$1" | sed "s/'/'\\\\''/g; s/[\\\\\"]/\\\\&/g" ;;
+    *) printf '%s' "$1" ;;
+  esac
+}
 
 printf '%s' "$helper" | put credential
 {
   printf '# conversation-operator writes this file at each start.\n'
   printf '[include]\n\tpath = /etc/gitconfig\n[push]\n\tautoSetupRemote = true\n'
-  printf '[credential "%s"]\n\thelper =\n\thelper = "%s"\n' "$gateway" \
-    "$(quoted_for_git "!sh '$(quoted_for_shell "$PWD/credential")'")"
+  printf '[credential "%s"]\n\thelper =\n\thelper = "!sh '\''%s'\''"\n' "$gateway" \
+    "$(quoted "$PWD/credential")"
   printf '[http "%s"]\n\tfollowRedirects = false\n' "$gateway"
   each_entry rules "$@"
   each_entry other_names "$@"

@@ -314,7 +314,7 @@ describe('what an earlier conversation has left', () => {
     leave(cwd, shop);
     const rules = rulesIn(cwd);
     expect(rules.slice(0, 3)).toEqual([pushesOf.github, ...fetchesOf('acme/shop')]);
-    expect(rules).toHaveLength(1 + 2 * 199);
+    expect(rules).toHaveLength(1 + 2 * 49);
   }, 30_000);
 
   it('keeps the token where a start at the same time has put it in its place', () => {
