@@ -51,6 +51,22 @@ export const isDenial = (status: number): boolean => denials.has(status);
 const isService = (text: string | null): text is GitService =>
   text === 'git-upload-pack' || text === 'git-receive-pack';
 
+/** Segments behind the repository, in paths of requests. */
+const endings = ['info/refs', 'git-upload-pack', 'git-receive-pack'].map((end) => end.split('/'));
+
+/**
+ * Number of segments of the repository in a path. Git keeps the URL of a remote as it is, so that
+ * the name may lack its ending `.git`.
+ */
+function repositoryLength(path: readonly string[]): number {
+  const end = path.findLastIndex((segment) => segment.endsWith('.git'));
+  if (end >= 0) return end + 1;
+  const ending = endings.find(
+    (segments) => path.slice(-segments.length).join('/') === segments.join('/'),
+  );
+  return path.length - (ending?.length ?? path.length);
+}
+
 /**
  * Reads requests to paths like `{owner}/{name}.git/info/refs`; undefined for all others.
  *
@@ -61,13 +77,13 @@ export function readSmartRequest(
   path: readonly string[],
   query: URLSearchParams,
 ): SmartRequest | undefined {
-  const end = path.findLastIndex((segment) => segment.endsWith('.git'));
+  const length = repositoryLength(path);
+  if (length < 2) return undefined;
   const repository = path
-    .slice(0, end + 1)
+    .slice(0, length)
     .join('/')
-    .slice(0, -'.git'.length);
-  if (end < 1) return undefined;
-  const what = `/${path.slice(end + 1).join('/')}`;
+    .replace(/\.git$/, '');
+  const what = `/${path.slice(length).join('/')}`;
   const isReferences = method === 'GET' && what === infoRefs;
   const isPost = method === 'POST' && query.size === 0;
   const service = isReferences ? query.get('service') : isPost ? what.slice(1) : null;

@@ -32,6 +32,16 @@ describe('a request of a git client', () => {
       'owner.git/name.git/git-upload-pack',
       { repository: 'owner.git/name', service: 'git-upload-pack', part: 'service' },
     ],
+    [
+      'POST',
+      'owner/name/git-upload-pack',
+      { repository: 'owner/name', service: 'git-upload-pack', part: 'service' },
+    ],
+    [
+      'GET',
+      'group/sub/name/info/refs?service=git-receive-pack',
+      { repository: 'group/sub/name', service: 'git-receive-pack', part: 'references' },
+    ],
   ])('is understood: %s %s', (method, text, expected) => {
     expect(read(method, text)).toEqual(expected);
   });
@@ -45,8 +55,11 @@ describe('a request of a git client', () => {
     ['POST', 'owner/name.git/git-upload-archive'],
     ['POST', 'owner/name.git'],
     ['GET', 'owner/name.git/HEAD'],
-    ['POST', 'owner/name/git-upload-pack'],
     ['POST', 'name.git/git-upload-pack'],
+    ['POST', 'name/git-upload-pack'],
+    ['GET', 'name/info/refs?service=git-upload-pack'],
+    ['POST', 'owner/name/git-upload-archive'],
+    ['POST', 'owner/name'],
   ])('is none: %s %s', (method, text) => {
     expect(read(method, text)).toBeUndefined();
   });
