@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { inflateSync, type Inflate } from 'node:zlib';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 import type { Push, PushBody, RefCommand } from './receive-pack.ts';
 
 /** The bounds of a proof. An update whose proof exceeds them is not proven. */
@@ -41,8 +42,8 @@ const stepCost = 16;
 /** Bytes of objects after which other work of the process gets its turn. */
 const turnCost = 256 * 1024;
 /** Minimum bytes that are read before a truncated object is read again. */
-const minMoreBytes = 64;
-/** Maximum size in the head of an object or of a delta; beyond it, numbers become inexact. */
+const minMoreBytes = 4096;
+/** Maximum factor of a digit in a size; beyond it, numbers become inexact. */
 const maxSize = 2 ** 40;
 const packHeaderBytes = 12;
 
@@ -301,8 +302,10 @@ class Pack {
     bytes: Buffer,
     { size, dataAt }: Head,
   ): Promise<Inflated | 'truncated' | undefined> {
-    if (size > this.#limits.maxObjectBytes || !(await this.#spend(size))) return undefined;
-    return inflateAt(bytes, dataAt, size);
+    if (size > this.#limits.maxObjectBytes) return undefined;
+    const data = inflateAt(bytes, dataAt, size);
+    // A truncated object costs nothing, so the result does not depend on the pieces of the body.
+    return typeof data !== 'object' || (await this.#spend(size)) ? data : undefined;
   }
 
   /** Returns whether the limit allows an object of this size. */
@@ -349,6 +352,7 @@ interface Head {
 }
 
 const objectTypes = { commit: 1, tag: 4, offsetDelta: 6, idDelta: 7 } as const;
+const earlyTypes: ReadonlySet<number> = new Set(Object.values(objectTypes));
 
 /** Undefined for objects of another type, which follow the commits, and for invalid bytes. */
 function readHead(bytes: Buffer, offset: number, idLength: number): Head | 'truncated' | undefined {
@@ -356,13 +360,13 @@ function readHead(bytes: Buffer, offset: number, idLength: number): Head | 'trun
   let byte = bytes[at++];
   if (byte === undefined) return 'truncated';
   const type = (byte >> 4) & 7;
-  if (!Object.values<number>(objectTypes).includes(type)) return undefined;
+  if (!earlyTypes.has(type)) return undefined;
   let size = byte & 15;
   for (let factor = 16; byte >= 128; factor *= 128) {
     byte = bytes[at++];
     if (byte === undefined) return 'truncated';
     size += (byte & 127) * factor;
-    if (size > maxSize) return undefined;
+    if (factor > maxSize) return undefined;
   }
   switch (type) {
     case objectTypes.commit:
@@ -411,7 +415,7 @@ function inflateAt(bytes: Buffer, at: number, size: number): Inflated | 'truncat
     }) as unknown as { readonly buffer: Buffer; readonly engine: Inflate };
     return buffer.length === size ? { content: buffer, end: at + engine.bytesWritten } : undefined;
   } catch (error) {
-    const isTruncated = error instanceof Error && 'code' in error && error.code === 'Z_BUF_ERROR';
+    const isTruncated = systemCodeOf(error) === 'Z_BUF_ERROR';
     return isTruncated && input.length < maxInputBytes ? 'truncated' : undefined;
   }
 }
@@ -427,7 +431,7 @@ function applyDelta(base: Buffer, delta: Buffer, maxBytes: number): Buffer | und
       size += (byte & 127) * factor;
       // The comparisons are also false for NaN, behind the last byte.
       if (!(byte >= 128)) return Number.isNaN(byte) ? Number.NaN : size;
-      if (size > maxSize) return Number.NaN;
+      if (factor > maxSize) return Number.NaN;
     }
   };
   const baseSize = nextSize();

@@ -38,6 +38,8 @@ const maxListBytes = 64 * 1024;
 const maxRefBytes = 4096;
 /** Maximum bytes that are forwarded, or searched for packets, in one piece. */
 const pieceBytes = 64 * 1024;
+/** Maximum bytes of memory that are kept for further bytes. */
+const maxReusedBytes = 256 * 1024;
 /** Maximum characters of a reason, and of a message. */
 const maxTextLength = 300;
 
@@ -55,14 +57,7 @@ class HeldBytes {
   }
 
   add(chunk: Uint8Array): void {
-    if (this.#end + chunk.length > this.#bytes.length) {
-      const { view } = this;
-      const size = Math.max(view.length + chunk.length, 2 * view.length);
-      this.#bytes = Buffer.allocUnsafeSlow(size);
-      this.#bytes.set(view);
-      this.#start = 0;
-      this.#end = view.length;
-    }
+    if (this.#end + chunk.length > this.#bytes.length) this.#makeRoomFor(chunk.length);
     this.#bytes.set(chunk, this.#end);
     this.#end += chunk.length;
   }
@@ -70,9 +65,20 @@ class HeldBytes {
   drop(bytes: number): void {
     this.#start += bytes;
     if (this.#start < this.#end) return;
-    this.#bytes = nothing;
     this.#start = 0;
     this.#end = 0;
+    if (this.#bytes.length > maxReusedBytes) this.#bytes = nothing;
+  }
+
+  #makeRoomFor(bytes: number): void {
+    const { view } = this;
+    const needed = view.length + bytes;
+    // The copy to the beginning comes once per drop, so the cost per byte remains constant.
+    if (this.#start === 0 || needed > this.#bytes.length)
+      this.#bytes = Buffer.allocUnsafeSlow(Math.max(needed, 2 * view.length));
+    this.#bytes.set(view);
+    this.#start = 0;
+    this.#end = view.length;
   }
 }
 
@@ -212,14 +218,17 @@ function readCapabilities(text: string): ReadonlySet<string> {
   return new Set(text.split(' ').filter((name) => name !== ''));
 }
 
-const idLengths: Readonly<Record<string, number>> = { sha1: 40, sha256: 64 };
+const idLengths: ReadonlyMap<string, number> = new Map([
+  ['sha1', 40],
+  ['sha256', 64],
+]);
 
 /** The number of hex digits of an id. Without the capability, git takes SHA-1. */
 function idLengthOf(capabilities: ReadonlySet<string>): number {
   const prefix = 'object-format=';
   const formats = [...capabilities].filter((name) => name.startsWith(prefix));
   const [format = `${prefix}sha1`, another] = formats;
-  const length = idLengths[format.slice(prefix.length)];
+  const length = idLengths.get(format.slice(prefix.length));
   if (length === undefined || another !== undefined)
     throw new PushError('The push uses a format of objects that is not supported.');
   return length;
