@@ -173,6 +173,64 @@ describe('an installation with a git host', () => {
     expect(found.trim().split('\n')).toEqual([file]);
   }, 60_000);
 
+  it('pushes what the agent has committed, also after a pause, and not to the default branch', async () => {
+    const branches = () =>
+      execFileSync('git', ['ls-remote', '--heads', host.folderOf('acme/secret')]).toString();
+    const commit = (branch: string) =>
+      [
+        '```sh',
+        `git checkout -q -B ${branch} && date +%N >>work.txt && git add work.txt`,
+        "git -c user.name=agent -c user.email=agent@localhost commit -qm 'Work'",
+        `git push origin ${branch}; echo "code $?"`,
+        '```',
+      ].join('\n');
+    const { id } = await up.start(commit('agent/first'), {
+      selected_repository: 'acme/secret',
+    });
+    const task = await up.over(id, 30_000);
+    const conversation = task.app_conversation_id ?? '';
+    const pushes = async (): Promise<readonly (readonly [string, string])[]> => {
+      const { stdout } = await kubectl(up.kubeconfig, [
+        ...['get', 'conversation', conversation, '-o', 'json'],
+      ]);
+      const { status } = JSON.parse(stdout) as {
+        status: { pushes?: readonly { ref: string; outcome: string }[] };
+      };
+      return (status.pushes ?? []).map(({ ref, outcome }) => [ref, outcome] as const);
+    };
+    const say = (text: string) =>
+      up.call('POST', `/api/v1/app-conversations/${conversation}/send-message`, {
+        ...{ role: 'user', content: [{ type: 'text', text }], run: true },
+      });
+    await eventually('the first push', async () => (await pushes())[0]?.[1] === 'Accepted');
+    expect(branches()).toContain('refs/heads/agent/first');
+
+    await up.call('POST', `/api/v1/sandboxes/${task.sandbox_id ?? ''}/pause`);
+    await up.reaches(conversation, { sandbox_status: 'PAUSED' });
+    await say(commit('agent/first'));
+    await eventually(
+      'the second push',
+      async () => (await pushes())[1]?.[1] === 'Accepted',
+      30_000,
+    );
+
+    await say(commit('main'));
+    await eventually('the refusal', async () => {
+      const { body } = await up.call(
+        'GET',
+        `/api/v1/conversation/${conversation}/events/search?limit=100`,
+      );
+      return JSON.stringify(body).includes('the default branch may not be pushed');
+    });
+    expect(await pushes()).toEqual([
+      ['refs/heads/agent/first', 'Accepted'],
+      ['refs/heads/agent/first', 'Accepted'],
+    ]);
+    const { stdout: events } = await kubectl(up.kubeconfig, ['get', 'events', '-o', 'yaml']);
+    expect(events).toContain('Pushed refs/heads/agent/first');
+    expect(`${events}${up.output}${processes()}`).not.toMatch(new RegExp(`${password}|${encoded}`));
+  }, 120_000);
+
   it('clones again when everything is killed in the middle of it', async () => {
     const before = new Set(up.agentProcesses());
     const { id, open } = await hold();
