@@ -5,7 +5,7 @@ import { count, described, optional, ownerName, text, timestamp } from './schema
 export const maxPushes = 20;
 const maxPatterns = 20;
 const maxOverrides = 50;
-const maxReadable = 50;
+const maxReadable = 20;
 
 /** The name of a branch, in which `*` matches any characters. */
 const branchPattern = () =>

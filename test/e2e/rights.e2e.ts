@@ -148,8 +148,7 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['POST', `${core}/pods?dryRun=All`, aPod],
     ['GET', `${core}/persistentvolumeclaims`],
     ['DELETE', `${core}/persistentvolumeclaims/none`],
-    ['PATCH', `${ours}/conversations/none/status`, '{}'],
-    ['POST', `${core}/events`, '{}'],
+    ['PATCH', `${ours}/sandboxes/none/status`, '{}'],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,

@@ -117,7 +117,7 @@ async function prepared(name = 'acme/shop') {
     from: host.url,
     through: `${gatewayUrl}forgejo`,
     accessScript: gitAccessScript(
-      { gatewayUrl, repository: { provider: 'forgejo', name } },
+      { gatewayUrl, repository: { provider: 'forgejo', name }, readable: [] },
       { forgejo: host.url },
     ),
   });
@@ -255,7 +255,7 @@ it('git takes no notice of the settings while they are absent', async () => {
 describe('a start in a sandbox that has a project already', () => {
   const start = async (name: string, workspace: string) => {
     const accessScript = gitAccessScript(
-      { gatewayUrl, repository: { provider: 'forgejo', name } },
+      { gatewayUrl, repository: { provider: 'forgejo', name }, readable: [] },
       { forgejo: host.url },
     );
     return runClone(folder, {

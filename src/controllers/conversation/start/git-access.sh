@@ -7,10 +7,11 @@
 # An earlier conversation may have put anything there. The program replaces what is no file, never
 # writes through a link, and makes every setting itself: it reads only names of repositories.
 #
-# arguments: HELPER GATEWAY PROVIDER NAME [PROVIDER HOST]...
+# arguments: HELPER GATEWAY PROVIDER NAME READABLE [PROVIDER HOST]...
 #   HELPER          the text of git-credential.sh
 #   GATEWAY         URL of the sandbox at the gateway, with a slash at its end
 #   PROVIDER NAME   the repository of this start; empty where there is none
+#   READABLE        further repositories of that host that the gateway serves, between spaces
 #   PROVIDER HOST   each git host, with a slash at the end of its URL
 # environment: CLONE_SOURCE
 #   gateway: the clone came from the gateway, so the repository is private; host: the repository is
@@ -18,8 +19,8 @@
 set -eu
 umask 077
 export LC_ALL=C
-helper=$1 gateway=$2 provider=$3 name=$4
-shift 4
+helper=$1 gateway=$2 provider=$3 name=$4 readable=$5
+shift 5
 source=${CLONE_SOURCE:-} max_entries=50
 
 discard() { # NAME
@@ -61,12 +62,14 @@ done
 entries() {
   if [ -n "$provider" ]; then echo "$provider"; fi
   if [ "$source" = gateway ]; then echo "$provider $name"; fi
+  if [ -n "$provider" ]; then for each in $readable; do echo "$provider $each"; done; fi
   is_file entries || return 0
   head -c 65536 entries | while read -r each repository; do
     case "$each $repository" in
       "$provider ") continue ;;
       "$provider $name") [ -z "$source" ] || continue ;;
     esac
+    case "$each $readable" in "$provider "*" $repository "*) continue ;; esac
     echo "$each${repository:+ $repository}"
   done
 }

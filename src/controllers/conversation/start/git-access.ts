@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import type { Store } from '@conversation-operator/kube/store';
 import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import { gitFolder } from '../../sandbox/pod.ts';
 import { hostUrlOf, providerOf, type GitHosts, type Repository } from './repository.ts';
 import { shellCommand } from './shell-quote.ts';
@@ -7,6 +9,7 @@ import type { StartScope } from './stage.ts';
 
 export interface GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken'>;
+  readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
   readonly gitHosts: GitHosts;
   /**
    * URL at which the sandboxes of a namespace reach the gateway. Absent: sandboxes do not reach the
@@ -35,20 +38,24 @@ export interface GitAccess {
    * not speak HTTP.
    */
   readonly repository: ServedRepository | undefined;
+  /** Further repositories of its host that the template opens for reading. */
+  readonly readable: readonly string[];
 }
 
 /** Returns the access for a start; undefined where sandboxes do not reach the gateway. */
 export function gitAccessOf(
   { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,
-  { agentSide, gitHosts, keys }: GitAccessOptions,
+  { agentSide, gitHosts, keys, stores }: GitAccessOptions,
 ): GitAccess | undefined {
   if (agentSide?.namespace !== stored.metadata.namespace || sandbox === undefined) return undefined;
   const { metadata, status } = sandbox;
+  const template = stores.templates.get(stored.metadata.namespace, stored.spec.templateName);
   const base = agentSide.url.replace(/\/+$/, '');
   return {
     gatewayUrl: `${base}/git/${encodeURIComponent(metadata.name)}/`,
     token: keys.gitToken(metadata.uid, status?.masterKeyId),
     repository: servedRepository(stored.spec.repository, gitHosts),
+    readable: template?.spec.git?.readable ?? [],
   };
 }
 
@@ -95,7 +102,7 @@ const credentialProgram = readFileSync(new URL('./git-credential.sh', import.met
  * secret.
  */
 export const gitAccessScript = (
-  { gatewayUrl, repository }: Pick<GitAccess, 'gatewayUrl' | 'repository'>,
+  { gatewayUrl, repository, readable }: Pick<GitAccess, 'gatewayUrl' | 'repository' | 'readable'>,
   hosts: GitHosts,
 ): string =>
   shellCommand(
@@ -104,6 +111,7 @@ export const gitAccessScript = (
     gatewayUrl,
     encodeURIComponent(repository?.provider ?? ''),
     repository?.name ?? '',
+    readable.map((name) => ` ${name} `).join(''),
     ...httpHosts(hosts).flatMap(([provider, url]) =>
       isPlain(url) ? [encodeURIComponent(provider), url] : [],
     ),

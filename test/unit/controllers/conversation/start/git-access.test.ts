@@ -32,7 +32,8 @@ import {
 } from '../../../../../src/controllers/conversation/start/git-access.ts';
 import { Preparation } from '../../../../../src/controllers/conversation/start/preparation.ts';
 import { cachedConversation } from '../../../../../src/resources/cached-conversation.ts';
-import { aConversation, aSandbox } from '../../../../support/builders.ts';
+import { gitSettingsSchema } from '../../../../../src/resources/git-settings.ts';
+import { aConversation, aSandbox, aTemplate } from '../../../../support/builders.ts';
 import { sceneKeys } from '../../../../support/sandbox-scene.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-access-'));
@@ -46,8 +47,11 @@ const hosts = {
 };
 const workspace = () => mkdtempSync(join(folder, 'workspace-'));
 const shop = { provider: 'github', name: 'acme/shop' };
-const scriptOf = (repository?: GitAccess['repository'], from: Record<string, string> = hosts) =>
-  gitAccessScript({ gatewayUrl, repository }, from);
+const scriptOf = (
+  repository?: GitAccess['repository'],
+  from: Record<string, string> = hosts,
+  readable: readonly string[] = [],
+) => gitAccessScript({ gatewayUrl, repository, readable }, from);
 
 function leave(
   cwd: string,
@@ -116,6 +120,16 @@ describe('the settings of git in a sandbox', () => {
     leave(cwd, repository, source);
     expect(rulesIn(cwd)).toEqual(rules);
     expect(valuesOf(cwd, `credential.${gatewayUrl}.helper`)[0]).toBe('');
+  });
+
+  it('lead fetches of the repositories that the template opens to the gateway, once', () => {
+    const cwd = workspace();
+    const readable = ['acme/lib', 'acme/other'];
+    for (let start = 0; start < 2; start++) {
+      const script = scriptOf(shop, hosts, readable);
+      expect(spawnSync('/bin/sh', ['-c', script], { cwd }).status).toBe(0);
+    }
+    expect(rulesIn(cwd)).toEqual([pushesOf.github, ...readable.flatMap(fetchesOf)]);
   });
 
   it('leave out a host whose URL they can not have', () => {
@@ -330,6 +344,9 @@ describe('what an earlier conversation has left', () => {
 describe('the access of a start', () => {
   const agentSide = { url: 'http://gateway.operator:8083/', namespace: 'default' };
   const sandbox = aSandbox();
+  const readable = ['acme/lib'];
+  const template = aTemplate({ git: gitSettingsSchema.parse({ readable }) });
+  const templates = { get: () => template };
   const accessOf = (
     repository: { name: string; provider?: 'github' | 'forgejo' } | undefined,
     more = {},
@@ -341,22 +358,26 @@ describe('the access of a start', () => {
         ),
         sandbox,
       },
-      { agentSide, gitHosts: hosts, keys: sceneKeys, ...more },
+      { agentSide, gitHosts: hosts, keys: sceneKeys, stores: { templates }, ...more },
     );
   const token = sceneKeys.gitToken(sandbox.metadata.uid);
 
   it.each([
-    ['a repository', accessOf({ name: 'acme/shop' }), { gatewayUrl, token, repository: shop }],
-    ['no repository', accessOf(undefined), { gatewayUrl, token, repository: undefined }],
+    [
+      'a repository',
+      accessOf({ name: 'acme/shop' }),
+      { gatewayUrl, token, repository: shop, readable },
+    ],
+    ['no repository', accessOf(undefined), { gatewayUrl, token, repository: undefined, readable }],
     [
       'a host that is a folder',
       accessOf({ name: 'a/b' }, { gitHosts: { local: 'file:///x' } }),
-      { gatewayUrl, token, repository: undefined },
+      { gatewayUrl, token, repository: undefined, readable },
     ],
     [
       'a provider that is not configured',
       accessOf({ name: 'a/b', provider: 'forgejo' }),
-      { gatewayUrl, token, repository: undefined },
+      { gatewayUrl, token, repository: undefined, readable },
     ],
     ['no gateway', accessOf({ name: 'a/b' }, { agentSide: undefined }), undefined],
     [
@@ -438,7 +459,9 @@ describe('the preparation of a repository', () => {
   const conversation = cachedConversation(
     aConversation({ spec: { repository: { name: 'acme/shop' } } }),
   );
-  const git: GitAccess = { gatewayUrl, token: 'the-git-token', repository: shop };
+  const git: GitAccess = {
+    ...{ gatewayUrl, token: 'the-git-token', repository: shop, readable: [] },
+  };
   const { signal } = new AbortController();
   const sceneOf = () => {
     const cwd = workspace();
