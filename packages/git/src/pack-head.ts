@@ -40,7 +40,9 @@ const maxStepsPerCommit = 20;
 /** A step takes as long as this number of bytes of an object. */
 const stepCost = 16;
 /** Bytes of objects after which other work of the process gets its turn. */
-const turnCost = 256 * 1024;
+const turnCost = 64 * 1024;
+/** Bytes of memory beyond the expected size, by which inflating ends in one step. */
+const spareBytes = 64;
 /** Minimum bytes that are read before a truncated object is read again. */
 const minMoreBytes = 4096;
 /** Maximum factor of a digit in a size; beyond it, numbers become inexact. */
@@ -88,6 +90,9 @@ class History {
   readonly #shallow: ReadonlySet<string>;
   readonly #turns: Turns;
   readonly #parents = new Map<string, readonly string[]>();
+  readonly #oldIds: ReadonlySet<string>;
+  /** The old ids that are parents of commits. A walk to another one would be futile. */
+  readonly #foundIds = new Set<string>();
   /** The number of commits at which the updates are checked again. */
   #nextCheck = 1;
   #steps: number;
@@ -95,6 +100,7 @@ class History {
   constructor({ commands, shallow }: Push, turns: Turns, maxSteps: number) {
     this.#pending = new Set(commands.filter(isUpdate));
     this.#shallow = shallow ?? new Set();
+    this.#oldIds = new Set([...this.#pending].map(({ oldId }) => oldId));
     this.#turns = turns;
     this.#steps = maxSteps;
   }
@@ -104,7 +110,9 @@ class History {
    * comes once their number has doubled.
    */
   async add({ id, parents }: Commit): Promise<boolean> {
-    if (!this.#shallow.has(id)) this.#parents.set(id, parents);
+    if (this.#shallow.has(id)) return false;
+    this.#parents.set(id, parents);
+    for (const parent of parents) if (this.#oldIds.has(parent)) this.#foundIds.add(parent);
     if (this.#parents.size < this.#nextCheck) return false;
     this.#nextCheck = 2 * this.#parents.size;
     return (await this.unproven()).length === 0;
@@ -120,6 +128,7 @@ class History {
   }
 
   #isProven({ oldId, newId }: RefCommand): boolean {
+    if (oldId !== newId && !this.#foundIds.has(oldId)) return false;
     const reached = new Set([newId]);
     // The iteration visits ids that are added during it too.
     for (const id of reached) {
@@ -332,9 +341,9 @@ class Pack {
   }
 }
 
-/** The content in memory of its own: a view would hold the memory of its neighbours. */
+/** The content in memory of its own: a view could hold the memory of its neighbours. */
 function owned(content: Buffer): Buffer {
-  if (content.buffer.byteLength === content.length) return content;
+  if (content.buffer.byteLength <= content.length + spareBytes) return content;
   const copy = Buffer.alloc(content.length);
   copy.set(content);
   return copy;
@@ -411,7 +420,7 @@ function inflateAt(bytes: Buffer, at: number, size: number): Inflated | 'truncat
     const { buffer, engine } = inflateSync(input, {
       info: true,
       maxOutputLength: Math.max(size, 1),
-      chunkSize: size + 64,
+      chunkSize: size + spareBytes,
     }) as unknown as { readonly buffer: Buffer; readonly engine: Inflate };
     return buffer.length === size ? { content: buffer, end: at + engine.bytesWritten } : undefined;
   } catch (error) {
